@@ -1,1 +1,25 @@
-//! x
+//! What travels between the programs of Lucia Nodes, or is read by two of them.
+//!
+//! The protocol on one page (`managed-nodes.md`, design.md part 4):
+//!
+//! 1. A machine makes a P-256 key ([`key::NodeKey`]). The SHA-256 of its public key is the
+//!    [`key::Fingerprint`]; the first 32 hex digits of that are the [`ids::NodeId`].
+//! 2. The controller hands out a [`challenge::Challenge`]: nothing is stored for it.
+//! 3. The machine signs `lucia-discovery-v1\n{challengeId}\n{nonce}\n{reportJson}` and sends the
+//!    text it signed as a [`report::Proof`].
+//! 4. The controller turns it into a [`report::Verified`] report, or refuses with a [`code::Code`].
+//! 5. A certificate comes from the enrollment worker alone, over files in a shared directory:
+//!    `enrollment` has their shapes, `journal` what both read, `answer` what the worker signs.
+//!
+//! This crate does no I/O, has no clock, no threads and no runtime: bytes and times go in, typed
+//! values or refusals come out.
+
+pub mod digest;
+pub mod ids;
+pub mod json;
+pub mod key;
+pub mod limits;
+pub mod names;
+pub mod pem;
+pub mod text;
+pub mod time;
