@@ -1,0 +1,297 @@
+//! One writer at a time on a directory: a lock that the kernel drops with its holder, in a file that also remembers
+//! whether state was ever written beside it.
+//!
+//! The lease file has two lines. The first says where the directory stands: `starting` until the caller has written its
+//! first state and said so by [`Lease::confirm`], then the caller's marker for ever. The second names who held it last.
+//! So a caller can tell a first start (`Absent` or `Starting`, no state) and a first start that a crash cut short
+//! (`Starting`, state whole) from lost state (`Present`, no state) and state brought from elsewhere (`Absent`, state): the
+//! last two are for an operator, never to be "repaired" by starting empty.
+
+use std::fs::{File, Metadata, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::crash_point::{Crashed, Stop, step};
+use crate::read::read_capped;
+use crate::replace::{stopped, sync};
+use crate::{FileName, FileRules, PrivateDir, ReadError, WriteError};
+
+/// The first line until [`Lease::confirm`].
+const STARTING: &[u8] = b"starting";
+
+/// Longest marker and longest holder line, in bytes.
+const MAX_LINE: usize = 200;
+
+/// Most bytes a lease file can have: two lines with their ends.
+const MAX_FILE: u64 = 402;
+
+/// How often a lease file that is replaced while we open it is opened anew.
+const TRIES: usize = 3;
+
+/// A held lease; ends with this value or with the process, however that ends.
+#[derive(Debug)]
+pub struct Lease {
+    file: File,
+    path: PathBuf,
+    name: FileName,
+    marker: Vec<u8>,
+    holder: String,
+    found: Marker,
+}
+
+/// What the lease file said before it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// There was no lease file.
+    Absent,
+    /// Taken before, never confirmed: a first start that did not get through, or one whose caller never confirms.
+    Starting,
+    /// Confirmed: state was written beside it.
+    Present,
+}
+
+/// Why the lease was not taken or confirmed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeaseError {
+    /// Another process has it.
+    #[error("{path} is held by {holder}; only one may write here: stop that one, or start this one elsewhere")]
+    Held {
+        /// The lease file.
+        path: PathBuf,
+        /// Who has it, by its own words; only printable ASCII.
+        holder: String,
+    },
+    /// Its first line is another program's, or damaged.
+    #[error(
+        "{path} is not the lease of this program, its first line is {found:?}; correct the directory in the settings"
+    )]
+    Foreign {
+        /// The lease file.
+        path: PathBuf,
+        /// What it says, shortened; only printable ASCII.
+        found: String,
+    },
+    /// It is there but cannot be used.
+    #[error("cannot take the lease {path}")]
+    Unusable {
+        /// The lease file.
+        path: PathBuf,
+        /// Why, with the cure.
+        #[source]
+        source: ReadError,
+    },
+    /// It could not be made or confirmed.
+    #[error("cannot write the lease {path}")]
+    NotWritten {
+        /// The lease file.
+        path: PathBuf,
+        /// Why, with the cure.
+        #[source]
+        source: WriteError,
+    },
+    /// The system said no.
+    #[error("cannot {doing} the lease {path}; check that its disk is a local one and is writable")]
+    Failed {
+        /// What was tried.
+        doing: &'static str,
+        /// The lease file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The marker is no line of 1 to 200 printable ASCII characters, or is `starting`.
+    #[error("the marker given for {path} is not one plain line; this is a mistake in the program, report it")]
+    BadMarker {
+        /// The lease file.
+        path: PathBuf,
+    },
+    /// A test stopped the program.
+    #[error("stopped while at {path}; only tests do this")]
+    Crashed {
+        /// The lease file.
+        path: PathBuf,
+        /// At which step.
+        #[source]
+        crashed: Crashed,
+    },
+}
+
+impl Lease {
+    /// Takes the lease, or says at once who has it. `holder` is for the next one to be refused, as `pid 7 lucia-controller
+    /// on host h`; anything but printable ASCII in it becomes `?`.
+    ///
+    /// # Errors
+    /// [`LeaseError::Held`], [`LeaseError::Foreign`] when the file is not ours, and the others.
+    pub fn take(dir: &PrivateDir, name: &FileName, marker: &[u8], holder: &str) -> Result<Self, LeaseError> {
+        let path = dir.path_of(name);
+        check_marker(marker, &path)?;
+        let mut made = false;
+        for _ in 0..TRIES {
+            let Some(file) = open(dir, name, OFlag::O_RDWR)? else {
+                match dir.create_new(name, &first_line(STARTING), 0o600) {
+                    Ok(()) => made = true,
+                    Err(WriteError::AlreadyThere { .. }) => {}
+                    Err(source) => return Err(LeaseError::NotWritten { path, source }),
+                }
+                continue;
+            };
+            let lock = file.try_lock();
+            if let Err(TryLockError::Error(source)) = lock {
+                return Err(LeaseError::Failed { doing: "lock", path, source });
+            }
+            let bytes = read(&file, &path)?;
+            if lock.is_err() {
+                return Err(LeaseError::Held { path, holder: named_holder(&bytes) });
+            }
+            // The one before us may have confirmed meanwhile, and what we locked is then no longer the lease.
+            if !is_current(dir, name, &file, &path)? {
+                continue;
+            }
+            let found = match standing(&bytes, marker, &path)? {
+                Marker::Starting if made => Marker::Absent,
+                found => found,
+            };
+            let holder = plain(holder.as_bytes());
+            let lease = Self { file, path, name: name.clone(), marker: marker.to_owned(), holder, found };
+            lease.sign(first_line_len(&bytes))?;
+            return Ok(lease);
+        }
+        Err(LeaseError::Failed { doing: "keep hold of", path, source: Errno::EAGAIN.into() })
+    }
+
+    /// What the lease file says, without taking it: for `doctor` and for a look before the first start.
+    ///
+    /// # Errors
+    /// [`LeaseError::Foreign`], [`LeaseError::Unusable`], [`LeaseError::BadMarker`].
+    pub fn look(dir: &PrivateDir, name: &FileName, marker: &[u8]) -> Result<Marker, LeaseError> {
+        let path = dir.path_of(name);
+        check_marker(marker, &path)?;
+        match open(dir, name, OFlag::O_RDONLY)? {
+            None => Ok(Marker::Absent),
+            Some(file) => standing(&read(&file, &path)?, marker, &path),
+        }
+    }
+
+    /// What the file said before this lease was taken; [`Marker::Present`] once confirmed.
+    #[must_use]
+    pub fn found(&self) -> Marker {
+        self.found
+    }
+
+    /// Whether state was once written here under this lease.
+    #[must_use]
+    pub fn marker_present(&self) -> bool {
+        self.found == Marker::Present
+    }
+
+    /// Writes the marker, so that from now on missing state is lost state. To be called after the first state is written
+    /// (its [`PrivateDir::replace`] returned `Ok`); later calls do nothing.
+    ///
+    /// # Errors
+    /// [`LeaseError::NotWritten`]; the lease is still held then, and still `Starting` or, at worst, confirmed.
+    pub fn confirm(&mut self, dir: &PrivateDir) -> Result<(), LeaseError> {
+        if self.marker_present() {
+            return Ok(());
+        }
+        let mut bytes = first_line(&self.marker);
+        bytes.extend_from_slice(self.holder.as_bytes());
+        bytes.push(b'\n');
+        let path = self.path.clone();
+        let not_written = |source| LeaseError::NotWritten { path: path.clone(), source };
+        let _one = dir.one_writer();
+        let staged = dir.stage(&self.name, &bytes, 0o600).and_then(|file| {
+            sync(&file, &path)?;
+            // Locked before it takes the other's place, so that at no moment the lease is free.
+            step("lease/lock", &path, || Ok(file.try_lock()?)).map_err(|stop| stopped("lock", &path, stop))?;
+            step("lease/rename", &path, || dir.rename(&self.name)).map_err(|stop| stopped("rename", &path, stop))?;
+            Ok(file)
+        });
+        self.file = staged.inspect_err(|err| dir.discard(&self.name, err)).map_err(not_written)?;
+        dir.sync_entries("lease/dir-sync", &path).map_err(not_written)?;
+        self.found = Marker::Present;
+        Ok(())
+    }
+
+    /// Writes the second line. It helps people only, so it is not synced and a torn one does no harm.
+    fn sign(&self, after: u64) -> Result<(), LeaseError> {
+        let line = format!("{}\n", self.holder);
+        step("lease/holder", &self.path, || {
+            self.file.set_len(after)?;
+            self.file.write_all_at(line.as_bytes(), after)
+        })
+        .map_err(|stop| match stop {
+            Stop::Crashed(crashed) => LeaseError::Crashed { path: self.path.clone(), crashed },
+            Stop::Failed(source) => LeaseError::Failed { doing: "sign", path: self.path.clone(), source },
+        })
+    }
+}
+
+fn open(dir: &PrivateDir, name: &FileName, flags: OFlag) -> Result<Option<File>, LeaseError> {
+    dir.open_checked(name, flags, FileRules::private())
+        .map_err(|source| LeaseError::Unusable { path: dir.path_of(name), source })
+}
+
+fn read(file: &File, path: &Path) -> Result<Vec<u8>, LeaseError> {
+    let same =
+        file.try_clone().map_err(|source| LeaseError::Failed { doing: "read", path: path.to_owned(), source })?;
+    read_capped(same, MAX_FILE, path).map_err(|source| LeaseError::Unusable { path: path.to_owned(), source })
+}
+
+/// Whether the locked file is still the one that has the name.
+fn is_current(dir: &PrivateDir, name: &FileName, file: &File, path: &Path) -> Result<bool, LeaseError> {
+    let failed = |source| LeaseError::Failed { doing: "check", path: path.to_owned(), source };
+    let ours = file.metadata().map_err(failed)?;
+    match open(dir, name, OFlag::O_RDONLY)? {
+        None => Ok(false),
+        Some(there) => {
+            let id = |facts: &Metadata| (facts.dev(), facts.ino());
+            Ok(id(&ours) == id(&there.metadata().map_err(failed)?))
+        }
+    }
+}
+
+fn standing(bytes: &[u8], marker: &[u8], path: &Path) -> Result<Marker, LeaseError> {
+    match bytes.split_inclusive(|b| *b == b'\n').next().and_then(|line| line.strip_suffix(b"\n")) {
+        Some(line) if line == marker => Ok(Marker::Present),
+        Some(STARTING) => Ok(Marker::Starting),
+        other => Err(LeaseError::Foreign { path: path.to_owned(), found: plain(other.unwrap_or(bytes)) }),
+    }
+}
+
+fn named_holder(bytes: &[u8]) -> String {
+    match bytes.split(|b| *b == b'\n').nth(1) {
+        Some(line) if !line.is_empty() => plain(line),
+        _ => "a process that has not written its name yet".to_owned(),
+    }
+}
+
+fn first_line(text: &[u8]) -> Vec<u8> {
+    let mut line = text.to_owned();
+    line.push(b'\n');
+    line
+}
+
+fn first_line_len(bytes: &[u8]) -> u64 {
+    let line = bytes.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
+    u64::try_from(line.len()).unwrap_or(MAX_FILE)
+}
+
+fn check_marker(marker: &[u8], path: &Path) -> Result<(), LeaseError> {
+    let fits = (1..=MAX_LINE).contains(&marker.len()) && marker != STARTING;
+    if fits && marker.iter().all(|b| matches!(b, b' '..=b'~')) {
+        Ok(())
+    } else {
+        Err(LeaseError::BadMarker { path: path.to_owned() })
+    }
+}
+
+/// One line that is safe to write and to show.
+fn plain(bytes: &[u8]) -> String {
+    bytes.iter().take(MAX_LINE).map(|b| if matches!(b, b' '..=b'~') { char::from(*b) } else { '?' }).collect()
+}
