@@ -14,6 +14,8 @@
 //! This crate does no I/O, has no clock, no threads and no runtime: bytes and times go in, typed
 //! values or refusals come out.
 
+pub mod challenge;
+pub mod code;
 pub mod digest;
 pub mod ids;
 pub mod json;

@@ -1,0 +1,77 @@
+//! Every bound of the protocol, each with whom it protects.
+//!
+//! Limits that an operator may raise (devices, tasks) are defaults here and settings of the
+//! controller (design.md T4).
+
+use std::time::Duration;
+
+/// Signed reports but discovery: protects the controller's memory from one unproven caller.
+pub const REPORT_MAX: usize = 32 * 1024;
+/// The discovery report carries a hardware inventory: the same protection, four times as wide.
+pub const DISCOVER_REPORT_MAX: usize = 128 * 1024;
+/// Shortest text that can be a report (`{}`): anything shorter is not worth a look.
+pub const REPORT_MIN: usize = 2;
+/// A request body around a signed report: the report JSON-escaped, a certificate chain, an envelope.
+pub const BODY_MAX: usize = 2 * REPORT_MAX + CHAIN_PEM_MAX + 4096;
+/// A discovery body: the report JSON-escaped, a public key and an envelope.
+pub const DISCOVER_BODY_MAX: usize = 2 * DISCOVER_REPORT_MAX + 8192;
+/// A body of an owner's or operator's call: small forms only.
+pub const HOST_BODY_MAX: usize = 4096;
+/// The proof header of a GET: protects the header buffer of the controller.
+pub const PROOF_HEADER_MAX: usize = 24 * 1024;
+/// What an agent reads of an answer: protects the agent's memory from its controller.
+pub const ANSWER_MAX: usize = 64 * 1024;
+/// Nesting of any JSON text: protects the parser's stack.
+pub const JSON_DEPTH_MAX: usize = 24;
+/// A public key in PEM: 178 characters in truth.
+pub const PUBLIC_KEY_PEM_MAX: usize = 1024;
+/// A certificate chain in PEM, decided before parsing: protects path building (threats.md B-17).
+pub const CHAIN_PEM_MAX: usize = 16 * 1024;
+/// Certificates in a chain, leaf included: the same protection.
+pub const CHAIN_CERTIFICATES_MAX: usize = 4;
+/// A CSR as the controller takes it.
+pub const CSR_PEM_MAX: usize = 8192;
+
+/// How long a challenge may be answered: bounds the used set and a replay's usefulness.
+pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
+/// Accepted proofs of one node in one second: bounds the used set against an enrolled node.
+pub const PROOFS_PER_SECOND: u32 = 10;
+/// Time between two heartbeats of an agent.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
+/// A node heard within this time is `Online`.
+pub const HEARTBEAT_FRESH: Duration = Duration::from_secs(120);
+/// Samples kept in memory a node: an hour of heartbeats with room for retries.
+pub const SAMPLES_MAX: usize = 180;
+/// Age of the oldest sample kept.
+pub const SAMPLES_AGE_MAX: Duration = Duration::from_secs(3600);
+
+/// A leaf lives this long.
+pub const LEAF_LIFETIME: Duration = Duration::from_secs(168 * 3600);
+/// A leaf living longer than this is refused by everyone (an hour for backdating and rounding).
+pub const LEAF_LIFETIME_MAX: Duration = Duration::from_secs(169 * 3600);
+/// A leaf is backdated by this, so that a node's slow clock does not refuse it.
+pub const LEAF_BACKDATE: Duration = Duration::from_secs(5 * 60);
+/// Under this much left a node renews, and the worker signs anew.
+pub const RENEW_UNDER: Duration = Duration::from_secs(6 * 24 * 3600);
+/// A lapsed leaf's chain is built this long after its NotBefore (design.md I7).
+pub const LAPSED_CHAIN_OFFSET: Duration = Duration::from_secs(60);
+
+/// A discovered device stays approvable this long.
+pub const DISCOVERY_SESSION: Duration = Duration::from_secs(30 * 60);
+/// An approval may be turned into a grant this long.
+pub const INSTALL_AUTHORITY: Duration = Duration::from_secs(15 * 60);
+/// From the grant to the last progress report or enrolment request.
+pub const PROGRESS_LIFETIME: Duration = Duration::from_secs(2 * 3600);
+/// Longest discovery window.
+pub const WINDOW_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Devices in the journal unless the controller's settings say more.
+pub const DEVICES_DEFAULT: usize = 128;
+/// Tasks in the journal unless the controller's settings say more.
+pub const TASKS_DEFAULT: usize = 256;
+/// Events the journal keeps: older ones leave, the chain goes on.
+pub const EVENTS_MAX: usize = 2048;
+/// The journal's file: protects whoever reads it.
+pub const JOURNAL_MAX: usize = 32 * 1024 * 1024;
+/// Text of a device's or task's message.
+pub const MESSAGE_MAX: usize = 512;

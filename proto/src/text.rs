@@ -1,0 +1,119 @@
+//! Text that is safe to show: the one rule for free text from a machine, and the macro behind every
+//! checked text type.
+//!
+//! A text type has a private field and one fallible door, [`FromStr`](std::str::FromStr); serde goes
+//! through the same door. Holding a value is proof that it was checked.
+
+/// Whether `text` may be shown to a person as it is: no control characters, no line or paragraph
+/// separators, no bidirectional overrides, nothing invisible (threats.md V-2, B-15, B-33).
+#[must_use]
+pub fn is_printable(text: &str) -> bool {
+    text.chars().all(is_printable_char)
+}
+
+/// The rule of [`is_printable`] for one character.
+#[must_use]
+pub const fn is_printable_char(c: char) -> bool {
+    !matches!(c,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}'
+        | '\u{e0000}'..='\u{10ffff}')
+}
+
+/// `text` with every character that must not be shown replaced by `\u{..}`; for logs and tables.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_printable_char(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_unicode());
+        }
+    }
+    out
+}
+
+/// Makes a checked text type: `checked_text!(/// doc Name, "what it must be", |text| bool)`.
+#[macro_export]
+macro_rules! checked_text {
+    ($(#[$meta:meta])* $name:ident, $error:ident, $expected:literal, $check:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        #[doc = concat!("The text is not ", $expected, ".")]
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        #[error($expected)]
+        pub struct $error;
+
+        impl $name {
+            /// The checked text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $error;
+            fn from_str(text: &str) -> Result<Self, $error> {
+                let check: fn(&str) -> bool = $check;
+                if check(text) { Ok(Self(text.to_owned())) } else { Err($error) }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
+                let check: fn(&str) -> bool = $check;
+                if check(&text) { Ok(Self(text)) } else { Err($error) }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({:?})", stringify!($name), self.0)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                Self::try_from(text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_shown_is_escaped() {
+        for (text, want) in [
+            ("plain é 😀", "plain é 😀"),
+            ("a\nb", "a\\u{a}b"),
+            ("\u{1b}[31m", "\\u{1b}[31m"),
+            ("\u{202e}drow", "\\u{202e}drow"),
+            ("\u{2028}", "\\u{2028}"),
+            ("\u{85}", "\\u{85}"),
+        ] {
+            assert_eq!(shown(text), want);
+            assert_eq!(is_printable(text), text == want, "{want}");
+        }
+    }
+}
