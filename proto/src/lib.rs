@@ -14,14 +14,29 @@
 //! This crate does no I/O, has no clock, no threads and no runtime: bytes and times go in, typed
 //! values or refusals come out.
 
+pub mod answer;
+pub mod bounded;
+pub mod bundle;
+pub mod certificate;
+pub mod chain;
 pub mod challenge;
 pub mod code;
+pub mod csr;
 pub mod digest;
+pub mod endpoint_names;
 pub mod ids;
+pub mod inventory;
 pub mod json;
 pub mod key;
 pub mod limits;
 pub mod names;
 pub mod pem;
+pub mod phase;
+pub mod signed;
 pub mod text;
 pub mod time;
+pub mod worker_status;
+
+mod der;
+mod general_names;
+mod x509;

@@ -31,6 +31,18 @@ pub const CHAIN_PEM_MAX: usize = 16 * 1024;
 pub const CHAIN_CERTIFICATES_MAX: usize = 4;
 /// A CSR as the controller takes it.
 pub const CSR_PEM_MAX: usize = 8192;
+/// A root or issuing CA in PEM: protects the room an answer has for everything else.
+pub const ROOT_PEM_MAX: usize = 4096;
+/// What is signed in a bundle: it travels inside an answer, in base64, and must leave room there.
+pub const BUNDLE_PAYLOAD_MAX: usize = 16 * 1024;
+/// Entries of each list of a bundle: protects an agent from checking signatures without end.
+pub const BUNDLE_ENTRIES_MAX: usize = 8;
+/// What is signed in an answer: in base64 with its envelope it stays under [`ANSWER_MAX`].
+pub const SIGNED_PAYLOAD_MAX: usize = 47 * 1024;
+/// Names of the controller's endpoint: protects its certificate from growing past a TLS record.
+pub const ENDPOINT_NAMES_MAX: usize = 16;
+/// One of those names. The first is a common name, which has no more room (RFC 5280, ub-common-name).
+pub const ENDPOINT_NAME_MAX: usize = 64;
 
 /// How long a challenge may be answered: bounds the used set and a replay's usefulness.
 pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
@@ -75,3 +87,21 @@ pub const EVENTS_MAX: usize = 2048;
 pub const JOURNAL_MAX: usize = 32 * 1024 * 1024;
 /// Text of a device's or task's message.
 pub const MESSAGE_MAX: usize = 512;
+/// The worker's status file: protects the controller.
+pub const WORKER_STATUS_MAX: usize = 1024;
+/// The worker counts as gone when its status is older (wire-facts 3.5).
+pub const WORKER_STATUS_FRESH: Duration = Duration::from_secs(45);
+/// A status further in the future than this means a wrong clock, and is refused.
+pub const WORKER_STATUS_AHEAD: Duration = Duration::from_secs(5);
+/// Logical processors of a machine: protects tables and pages from nonsense.
+pub const CPUS_MAX: u32 = 4096;
+/// Memory of a machine in bytes, 2^50: the same.
+pub const MEMORY_BYTES_MAX: u64 = 1 << 50;
+/// Size of a disk in bytes, 2^53: as much as JSON keeps exactly (wire-facts says 2^60, which strict JSON cannot carry).
+pub const DISK_BYTES_MAX: u64 = 1 << 53;
+/// Network interfaces of a machine: protects the journal.
+pub const INTERFACES_MAX: usize = 128;
+/// Disks of a machine: protects the journal.
+pub const DISKS_MAX: usize = 128;
+/// Addresses of one interface: protects the journal.
+pub const ADDRESSES_PER_INTERFACE_MAX: usize = 32;

@@ -1,0 +1,221 @@
+//! The enrolment answer, which is the worker's and nobody else's (design.md W4).
+//!
+//! The controller carries it and cannot make one. A node takes it in this order: the bundle inside is checked with
+//! the root the node was given, the whole answer with a worker key of that bundle, then every field against what
+//! the node asked, then the leaf and its chain. Only after all of it is any of it used: [`AcceptedAnswer`] is
+//! the proof.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
+use crate::certificate::{CertificateError, CheckedLeaf, Leaf, LeafRules};
+use crate::chain::{self, ChainError, Root, Usage, VerifiedChain};
+use crate::digest::Digest;
+use crate::ids::{NodeId, TaskId};
+use crate::json::{self, JsonError};
+use crate::key::{Fingerprint, NodeKey};
+use crate::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use crate::names::Hostname;
+use crate::signed::SignedPayload;
+use crate::time::UnixTime;
+
+/// First line of what is signed: no signature over anything else can be taken for one over an answer.
+const TAG: &[u8] = b"lucia-answer-v1\n";
+/// The only version there is.
+pub const ANSWER_SCHEMA_VERSION: u32 = 1;
+
+/// What the worker says to a node, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Answer {
+    /// [`ANSWER_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The node it is for.
+    pub node_id: NodeId,
+    /// The installation it belongs to.
+    pub task_id: TaskId,
+    /// SHA-256 of the DER of the CSR it answers.
+    pub csr_sha256: Digest,
+    /// The name the node has.
+    pub hostname: Hostname,
+    /// The leaf and its intermediates, PEM.
+    pub certificate_pem: String,
+    /// The root, PEM: the node compares it with the one it was given.
+    pub ca_pem: String,
+    /// When the worker signed.
+    pub issued_at: UnixTime,
+    /// The bundle in force.
+    pub bundle: SignedBundle,
+}
+
+/// Why an answer was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// Not an answer.
+    #[error("the answer's payload is not an answer")]
+    Json(#[source] JsonError),
+    /// The bundle inside is not the root's, or goes back.
+    #[error("the answer's bundle is refused")]
+    Bundle(#[source] BundleError),
+    /// No worker of the bundle signed it.
+    #[error("the answer is not signed by a worker of the bundle")]
+    Signature,
+    /// A field is not what the node asked for.
+    #[error("the answer's {field} is not the one that was asked for")]
+    Field {
+        /// Its name on the wire.
+        field: &'static str,
+    },
+    /// The root in it cannot be read.
+    #[error("the answer's caPem is not a root")]
+    Root(#[source] CertificateError),
+    /// The leaf breaks a rule.
+    #[error("the answer's certificate is not this node's leaf")]
+    Certificate(#[source] CertificateError),
+    /// The leaf does not chain to the root now.
+    #[error("the answer's certificate does not chain to the root")]
+    Chain(#[source] ChainError),
+}
+
+impl AnswerError {
+    /// A short name of what was wrong, for logs and tables.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Json(_) => "payload",
+            Self::Bundle(_) => "bundle",
+            Self::Signature => "signature",
+            Self::Field { field } => field,
+            Self::Root(_) => "caPem",
+            Self::Certificate(_) | Self::Chain(_) => "certificatePem",
+        }
+    }
+}
+
+/// What the node asked and knows, against which an answer is held.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerExpectation<'a> {
+    /// The root that came from outside the controller.
+    pub root: &'a Root,
+    /// This node.
+    pub node_id: &'a NodeId,
+    /// The installation, where the caller knows it.
+    pub task_id: Option<&'a TaskId>,
+    /// The name this node was approved under.
+    pub hostname: &'a Hostname,
+    /// This node's key.
+    pub fingerprint: &'a Fingerprint,
+    /// SHA-256 of the DER of the CSR that was sent.
+    pub csr_sha256: &'a Digest,
+    /// The time at the server, as the node keeps it.
+    pub now: UnixTime,
+    /// The bundle held so far.
+    pub current_bundle: Option<&'a VerifiedBundle>,
+}
+
+/// An answer as it travels: not checked yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SignedAnswer(SignedPayload);
+
+/// An answer that is the worker's, for this node, this CSR and this key. Only [`SignedAnswer::accept`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedAnswer {
+    answer: Answer,
+    leaf: CheckedLeaf,
+    chain: VerifiedChain,
+    bundle: VerifiedBundle,
+}
+
+impl SignedAnswer {
+    /// Signs an answer with a worker's key.
+    ///
+    /// # Errors
+    /// The answer cannot be written as JSON.
+    pub fn sign(answer: &Answer, worker_key: &NodeKey) -> Result<Self, AnswerError> {
+        let payload = json::to_string(answer).map_err(AnswerError::Json)?.into_bytes();
+        let signature = worker_key.sign_der(&signed_text(&payload));
+        Ok(Self(SignedPayload::new(payload, signature)))
+    }
+
+    /// Puts an answer together that was signed elsewhere.
+    #[must_use]
+    pub fn from_parts(payload: Vec<u8>, signature: Vec<u8>) -> Self {
+        Self(SignedPayload::new(payload, signature))
+    }
+
+    /// Payload and signature.
+    #[must_use]
+    pub fn parts(&self) -> &SignedPayload {
+        &self.0
+    }
+
+    /// Takes the answer, if it is the worker's and answers exactly what was asked.
+    ///
+    /// # Errors
+    /// The first check that fails; nothing of a refused answer may be used.
+    pub fn accept(&self, expected: &AnswerExpectation<'_>) -> Result<AcceptedAnswer, AnswerError> {
+        let payload = self.0.payload();
+        let answer: Answer =
+            json::from_slice(payload, SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(AnswerError::Json)?;
+        let bundle = answer.bundle.verify(expected.root).map_err(AnswerError::Bundle)?;
+        let bundle = bundle::accept(expected.current_bundle, bundle).map_err(AnswerError::Bundle)?;
+        let text = signed_text(payload);
+        if !bundle.workers().iter().any(|worker| worker.verify_der(&text, self.0.signature()).is_ok()) {
+            return Err(AnswerError::Signature);
+        }
+        for (field, same) in [
+            ("schemaVersion", answer.schema_version == ANSWER_SCHEMA_VERSION),
+            ("nodeId", answer.node_id == *expected.node_id),
+            ("taskId", expected.task_id.is_none_or(|task_id| answer.task_id == *task_id)),
+            ("csrSha256", answer.csr_sha256 == *expected.csr_sha256),
+            ("hostname", answer.hostname == *expected.hostname),
+        ] {
+            if !same {
+                return Err(AnswerError::Field { field });
+            }
+        }
+        let root = Root::from_pem(&answer.ca_pem).map_err(AnswerError::Root)?;
+        if root != *expected.root {
+            return Err(AnswerError::Field { field: "caPem" });
+        }
+        let rules =
+            LeafRules { node_id: expected.node_id, hostname: expected.hostname, fingerprint: expected.fingerprint };
+        let leaf = Leaf::parse(&answer.certificate_pem)
+            .and_then(|leaf| leaf.check(&rules))
+            .map_err(AnswerError::Certificate)?;
+        let roots = std::slice::from_ref(expected.root);
+        let chain = chain::verify(&leaf, roots, expected.now, Usage::Client).map_err(AnswerError::Chain)?;
+        Ok(AcceptedAnswer { answer, leaf, chain, bundle })
+    }
+}
+
+impl AcceptedAnswer {
+    /// What the worker said.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// The node's leaf.
+    #[must_use]
+    pub fn leaf(&self) -> &CheckedLeaf {
+        &self.leaf
+    }
+
+    /// That it chains to the root.
+    #[must_use]
+    pub fn chain(&self) -> &VerifiedChain {
+        &self.chain
+    }
+
+    /// The bundle to hold from now on.
+    #[must_use]
+    pub fn bundle(&self) -> &VerifiedBundle {
+        &self.bundle
+    }
+}
+
+fn signed_text(payload: &[u8]) -> Vec<u8> {
+    [TAG, payload].concat()
+}
