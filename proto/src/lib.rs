@@ -15,6 +15,7 @@
 //! values or refusals come out.
 
 pub mod answer;
+pub mod api;
 pub mod bounded;
 pub mod bundle;
 pub mod certificate;
@@ -32,6 +33,7 @@ pub mod limits;
 pub mod names;
 pub mod pem;
 pub mod phase;
+pub mod report;
 pub mod signed;
 pub mod text;
 pub mod time;
