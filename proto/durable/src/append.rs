@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fchmod};
 
 use crate::crash_point::{Crashed, Stop, step, write_step};
-use crate::replace::is_full;
+use crate::replace::{is_full, stopped};
 use crate::{FileName, FileRules, Owner, PrivateDir, ReadError, WriteError};
 
 /// Bytes read at a time while looking for the last line's end.
@@ -211,7 +212,10 @@ impl AppendFile {
                     // What was written of them goes again; if even that fails, the next open sees a torn line.
                     self.stopped = self.file.set_len(self.whole).is_err();
                 }
-                Err(self.stop("add to", stop))
+                Err(match stop {
+                    Stop::Failed(source) if is_full(&source) => AppendError::Full { path: self.path.clone(), source },
+                    stop => self.stop("add to", stop),
+                })
             }
         }
     }
@@ -280,7 +284,6 @@ impl AppendFile {
         let path = self.path.clone();
         match stop {
             Stop::Crashed(crashed) => AppendError::Crashed { path, crashed },
-            Stop::Failed(source) if is_full(&source) => AppendError::Full { path, source },
             Stop::Failed(source) => AppendError::Failed { doing, path, source },
         }
     }
@@ -293,13 +296,20 @@ impl Drop for AppendLock {
     }
 }
 
-/// Makes the file empty; loses quietly against another who makes it, whose file is then checked like any.
+/// Makes the file empty. No pending file, since empty is whole; one who came first made the file we then open.
 fn make(dir: &PrivateDir, name: &FileName, mode: u32, path: &Path) -> Result<(), AppendError> {
-    let made = dir.create_new(name, b"", mode);
-    match made {
-        Ok(()) | Err(WriteError::AlreadyThere { .. }) => Ok(()),
-        Err(source) => Err(AppendError::NotMade { path: path.to_owned(), source }),
-    }
+    let mode = Mode::from_bits_truncate(mode);
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
+    step("append/make", path, || {
+        let file = match dir.open_file(name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+            Ok(file) => file,
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(err) => return Err(err),
+        };
+        fchmod(&file, mode)?;
+        file.sync_all()
+    })
+    .map_err(|stop| AppendError::NotMade { path: path.to_owned(), source: stopped("create", path, stop) })
 }
 
 /// Bytes up to the last line's end, and bytes after it.
@@ -319,3 +329,6 @@ fn measure(file: &File) -> io::Result<(u64, u64)> {
     }
     Ok((0, size))
 }
+
+#[cfg(test)]
+mod tests;

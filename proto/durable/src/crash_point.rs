@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-#[cfg(feature = "test-support")]
+#[cfg(any(test, feature = "test-support"))]
 pub use armed::{Armed, crash_at, fail_at, record};
 
 /// A test stopped the program here. Never seen outside tests.
@@ -36,7 +36,7 @@ pub fn crash_point(step: &'static str, dir: &Path) -> Result<(), Crashed> {
 
 /// Why a durable step did not happen.
 pub(crate) enum Stop {
-    #[cfg_attr(not(feature = "test-support"), expect(dead_code, reason = "only a test stops the program"))]
+    #[cfg_attr(not(any(test, feature = "test-support")), expect(dead_code, reason = "only a test stops the program"))]
     Crashed(Crashed),
     Failed(io::Error),
 }
@@ -64,18 +64,18 @@ pub(crate) fn write_step(
     file.write_all(bytes).map_err(Stop::Failed)
 }
 
-#[cfg(not(feature = "test-support"))]
+#[cfg(not(any(test, feature = "test-support")))]
 #[inline]
 fn check(_step: &'static str, _path: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-#[cfg(feature = "test-support")]
+#[cfg(any(test, feature = "test-support"))]
 fn check(step: &'static str, path: &Path) -> Result<(), Stop> {
     armed::check(step, path)
 }
 
-#[cfg(feature = "test-support")]
+#[cfg(any(test, feature = "test-support"))]
 mod armed {
     use std::io;
     use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ mod armed {
     }
 }
 
-#[cfg(all(test, feature = "test-support"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
 
 use crate::crash_point::{Crashed, Stop, step};
 use crate::read::read_capped;
@@ -85,7 +86,7 @@ pub enum LeaseError {
         #[source]
         source: ReadError,
     },
-    /// It could not be made or confirmed.
+    /// It could not be confirmed.
     #[error("cannot write the lease {path}")]
     NotWritten {
         /// The lease file.
@@ -105,7 +106,7 @@ pub enum LeaseError {
         #[source]
         source: io::Error,
     },
-    /// The marker is no line of 1 to 200 printable ASCII characters, or is `starting`.
+    /// The marker is no line of 1 to 200 printable ASCII characters, or is the beginning of `starting`.
     #[error("the marker given for {path} is not one plain line; this is a mistake in the program, report it")]
     BadMarker {
         /// The lease file.
@@ -134,11 +135,7 @@ impl Lease {
         let mut made = false;
         for _ in 0..TRIES {
             let Some(file) = open(dir, name, OFlag::O_RDWR)? else {
-                match dir.create_new(name, &first_line(STARTING), 0o600) {
-                    Ok(()) => made = true,
-                    Err(WriteError::AlreadyThere { .. }) => {}
-                    Err(source) => return Err(LeaseError::NotWritten { path, source }),
-                }
+                made = make(dir, name, &path)?;
                 continue;
             };
             let lock = file.try_lock();
@@ -159,7 +156,7 @@ impl Lease {
             };
             let holder = plain(holder.as_bytes());
             let lease = Self { file, path, name: name.clone(), marker: marker.to_owned(), holder, found };
-            lease.sign(first_line_len(&bytes))?;
+            lease.sign(dir)?;
             return Ok(lease);
         }
         Err(LeaseError::Failed { doing: "keep hold of", path, source: Errno::EAGAIN.into() })
@@ -218,17 +215,48 @@ impl Lease {
         Ok(())
     }
 
-    /// Writes the second line. It helps people only, so it is not synced and a torn one does no harm.
-    fn sign(&self, after: u64) -> Result<(), LeaseError> {
-        let line = format!("{}\n", self.holder);
-        step("lease/holder", &self.path, || {
+    /// Writes the second line; and the first, if it is not the marker yet.
+    fn sign(&self, dir: &PrivateDir) -> Result<(), LeaseError> {
+        let holder = format!("{}\n", self.holder);
+        let first = if self.marker_present() { self.marker.as_slice() } else { STARTING };
+        let after = u64::try_from(first.len() + 1).unwrap_or(MAX_FILE);
+        self.act("lease/sign", || {
+            if !self.marker_present() {
+                self.file.write_all_at(&first_line(STARTING), 0)?;
+            }
+            // The first line stays as it is, so a crash in here costs no more than a name.
             self.file.set_len(after)?;
-            self.file.write_all_at(line.as_bytes(), after)
-        })
-        .map_err(|stop| match stop {
-            Stop::Crashed(crashed) => LeaseError::Crashed { path: self.path.clone(), crashed },
-            Stop::Failed(source) => LeaseError::Failed { doing: "sign", path: self.path.clone(), source },
-        })
+            self.file.write_all_at(holder.as_bytes(), after)
+        })?;
+        if self.marker_present() {
+            return Ok(());
+        }
+        // Before any state is written: state beside no lease file would look as if brought from elsewhere.
+        self.act("lease/sync", || self.file.sync_all())?;
+        self.act("lease/made-sync", || dir.fd().sync_all())
+    }
+
+    fn act(&self, name: &'static str, act: impl FnOnce() -> io::Result<()>) -> Result<(), LeaseError> {
+        step(name, &self.path, act).map_err(|stop| failed("sign", &self.path, stop))
+    }
+}
+
+/// Makes the lease file, empty; says whether it was us. No pending file: two programs may start at the same moment.
+fn make(dir: &PrivateDir, name: &FileName, path: &Path) -> Result<bool, LeaseError> {
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
+    step("lease/make", path, || match dir.open_file(name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(_) => Ok(true),
+        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(err) => Err(err),
+    })
+    .map_err(|stop| failed("make", path, stop))
+}
+
+fn failed(doing: &'static str, path: &Path, stop: Stop) -> LeaseError {
+    let path = path.to_owned();
+    match stop {
+        Stop::Crashed(crashed) => LeaseError::Crashed { path, crashed },
+        Stop::Failed(source) => LeaseError::Failed { doing, path, source },
     }
 }
 
@@ -257,10 +285,15 @@ fn is_current(dir: &PrivateDir, name: &FileName, file: &File, path: &Path) -> Re
 }
 
 fn standing(bytes: &[u8], marker: &[u8], path: &Path) -> Result<Marker, LeaseError> {
-    match bytes.split_inclusive(|b| *b == b'\n').next().and_then(|line| line.strip_suffix(b"\n")) {
-        Some(line) if line == marker => Ok(Marker::Present),
-        Some(STARTING) => Ok(Marker::Starting),
-        other => Err(LeaseError::Foreign { path: path.to_owned(), found: plain(other.unwrap_or(bytes)) }),
+    let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+    let ended = line.len() < bytes.len();
+    if ended && line == marker {
+        Ok(Marker::Present)
+    } else if STARTING.starts_with(line) || bytes.iter().all(|b| *b == 0) {
+        // Cut short by a crash while it was made (some file systems then have zeros) is a first start like any other.
+        Ok(Marker::Starting)
+    } else {
+        Err(LeaseError::Foreign { path: path.to_owned(), found: plain(line) })
     }
 }
 
@@ -277,13 +310,8 @@ fn first_line(text: &[u8]) -> Vec<u8> {
     line
 }
 
-fn first_line_len(bytes: &[u8]) -> u64 {
-    let line = bytes.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
-    u64::try_from(line.len()).unwrap_or(MAX_FILE)
-}
-
 fn check_marker(marker: &[u8], path: &Path) -> Result<(), LeaseError> {
-    let fits = (1..=MAX_LINE).contains(&marker.len()) && marker != STARTING;
+    let fits = (1..=MAX_LINE).contains(&marker.len()) && !STARTING.starts_with(marker);
     if fits && marker.iter().all(|b| matches!(b, b' '..=b'~')) {
         Ok(())
     } else {
@@ -295,3 +323,6 @@ fn check_marker(marker: &[u8], path: &Path) -> Result<(), LeaseError> {
 fn plain(bytes: &[u8]) -> String {
     bytes.iter().take(MAX_LINE).map(|b| if matches!(b, b' '..=b'~') { char::from(*b) } else { '?' }).collect()
 }
+
+#[cfg(test)]
+mod tests;

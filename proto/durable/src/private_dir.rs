@@ -100,7 +100,8 @@ impl PrivateDir {
     /// As [`PrivateDir::open`], and [`DirError::Failed`] when it cannot be made.
     pub fn create(path: &Path, rules: DirRules) -> Result<Self, DirError> {
         Self::create_at(AT_FDCWD, path, path, rules, || {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent =
+                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
             File::open(parent)?.sync_all()
         })
     }
@@ -272,3 +273,6 @@ impl IntoIterator for Listing {
         self.names.into_iter()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ pub(crate) fn read_capped(file: File, max: u64, path: &Path) -> Result<Vec<u8>, 
         _ => Err(too_large()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,8 @@ impl PrivateDir {
     /// Replaces several files with one wait for the disk at the end: all are written and synced beside, then all renamed,
     /// then the directory is synced once. Each file is then as after [`PrivateDir::replace`].
     ///
-    /// A crash leaves each file whole, the first few new and the others former. An error before the renames changes none.
+    /// A crash leaves each file whole, the first few new and the others former. An error before the renames changes none;
+    /// one of a rename leaves the files before it new, so a caller repeats the whole batch.
     ///
     /// # Errors
     /// As [`PrivateDir::replace`], and [`WriteError::Twice`].
@@ -267,3 +268,6 @@ fn source_of(err: DirError) -> io::Error {
         other => io::Error::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

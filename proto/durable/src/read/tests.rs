@@ -1,0 +1,142 @@
+//! The untrusted open: everything that may lie where a file should, and files that lie about themselves.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::scratch::{Scratch, name};
+use crate::{DirRules, Owner};
+
+const MAX: u64 = 64 * 1024;
+
+fn outcome(dir: &PrivateDir, file: &str, max: u64, rules: FileRules) -> String {
+    match dir.read(&name(file), max, rules) {
+        Ok(Loaded::Missing) => "missing".to_owned(),
+        Ok(Loaded::Found(bytes)) => format!("{} bytes", bytes.len()),
+        Err(ReadError::Refused { breach: RuleBreach::Kind { got, .. }, .. }) => got.to_owned(),
+        Err(ReadError::Refused { breach, .. }) => format!("{breach:?}"),
+        Err(ReadError::TooLarge { max, .. }) => format!("over {max}"),
+        Err(other) => format!("{other:?}"),
+    }
+}
+
+fn file_with(mode: u32, len: u64) -> impl FnOnce(&Path) {
+    move |path| {
+        let file = File::create(path).unwrap();
+        file.set_len(len).unwrap();
+        file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+#[track_caller]
+fn check(prepare: impl FnOnce(&Path), rules: FileRules, want: &str) {
+    let scratch = Scratch::new();
+    prepare(&scratch.path().join("f"));
+    let got = outcome(&scratch.open(), "f", MAX, rules);
+    assert!(got.starts_with(want), "{got} instead of {want}");
+}
+
+// spec: DU-5 (threats.md)
+#[test]
+fn only_a_plain_file_that_keeps_the_rules_is_read() {
+    let private = FileRules::private();
+    let us = Owner::Us.uid();
+    let secret = |path: &Path| path.with_file_name("secret");
+    check(|_| {}, private, "missing");
+    check(file_with(0o600, 0), private, "0 bytes");
+    check(file_with(0o400, 5), private, "5 bytes");
+    check(file_with(0o600, MAX), private, "65536 bytes");
+    check(file_with(0o600, MAX + 1), private, "over 65536");
+    check(file_with(0o600, 10 << 30), private, "over 65536");
+    check(file_with(0o640, 5), private, "Mode");
+    check(file_with(0o4600, 5), private, "Mode");
+    check(file_with(0o640, 5), FileRules { mode: 0o640, ..private }, "5 bytes");
+    check(file_with(0o660, 5), FileRules { mode: 0o640, ..private }, "Mode");
+    check(file_with(0o600, 5), FileRules { owner: Owner::Uid(us), ..private }, "5 bytes");
+    check(file_with(0o600, 5), FileRules { owner: Owner::Uid(us + 1), ..private }, "Owner");
+    check(|path| std::fs::create_dir(path).unwrap(), private, "directory");
+    check(|path| nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap(), private, "FIFO");
+    check(|path| drop(UnixListener::bind(path).unwrap()), private, "socket");
+    check(|path| symlink("/dev/zero", path).unwrap(), private, "symbolic link");
+    check(|path| symlink("/nowhere/at/all", path).unwrap(), private, "symbolic link");
+    check(|path| symlink("f", path).unwrap(), private, "symbolic link");
+    let to_secret = |path: &Path| {
+        file_with(0o600, 5)(&secret(path));
+        symlink(secret(path), path).unwrap();
+    };
+    check(to_secret, private, "symbolic link");
+    let linked = |path: &Path| {
+        file_with(0o600, 5)(&secret(path));
+        std::fs::hard_link(secret(path), path).unwrap();
+    };
+    check(linked, private, "Links { links: 2 }");
+}
+
+#[test]
+fn devices_are_refused_before_they_are_opened() {
+    let rules = DirRules { mode: 0o7777, owner: Owner::Uid(0), group: None };
+    let dir = PrivateDir::open(Path::new("/dev"), rules).unwrap();
+    for device in ["null", "zero", "full", "tty"] {
+        let got = outcome(&dir, device, MAX, FileRules { mode: 0o7777, owner: Owner::Uid(0) });
+        assert_eq!(got, "character device", "{device}");
+    }
+}
+
+// spec: DU-6 (threats.md Q-2)
+#[test]
+fn a_file_with_more_bytes_than_its_size_said_is_an_error_not_a_cut() {
+    // The kernel's own files say size 0 and then have bytes, exactly as one that grows while it is read.
+    let facts = std::fs::metadata("/proc/self/status").unwrap();
+    assert_eq!(facts.size(), 0);
+    let process = format!("/proc/{}", std::process::id());
+    let owner = Owner::Uid(facts.uid());
+    let dir = PrivateDir::open(Path::new(&process), DirRules { mode: 0o555, owner, group: None }).unwrap();
+    let rules = FileRules { mode: 0o444, owner };
+    assert_eq!(outcome(&dir, "status", 10, rules), "over 10");
+    let Loaded::Found(all) = dir.read(&name("status"), MAX, rules).unwrap() else { panic!("it is there") };
+    assert!(all.starts_with(b"Name:"));
+    assert!(all.len() > 10);
+}
+
+// spec: DU-7 (threats.md F-22)
+#[test]
+fn a_name_that_changes_under_us_never_leads_elsewhere() {
+    let scratch = Scratch::new();
+    let dir = scratch.open();
+    let at = |entry: &str| scratch.path().join(entry);
+    std::fs::write(at("secret"), "secret").unwrap();
+    dir.replace(&name("plain"), b"plain", 0o600).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::fs::copy(at("plain"), at("swap")).unwrap();
+                std::fs::rename(at("swap"), at("f")).unwrap();
+                symlink("secret", at("swap")).unwrap();
+                std::fs::rename(at("swap"), at("f")).unwrap();
+                nix::unistd::mkfifo(&at("swap"), Mode::S_IRUSR).unwrap();
+                std::fs::rename(at("swap"), at("f")).unwrap();
+            }
+        });
+        for _ in 0..20_000 {
+            match dir.read(&name("f"), MAX, FileRules { mode: 0o777, owner: Owner::Us }) {
+                Ok(Loaded::Missing) | Err(ReadError::Refused { .. }) => {}
+                Ok(Loaded::Found(bytes)) => assert_eq!(bytes, b"plain"),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn every_refusal_names_the_file_and_a_cure() {
+    let scratch = Scratch::new();
+    file_with(0o644, 5)(&scratch.path().join("f"));
+    let err = scratch.open().read(&name("f"), MAX, FileRules::private()).unwrap_err();
+    let cause = std::error::Error::source(&err).unwrap().to_string();
+    assert!(err.to_string().ends_with("/f is refused"), "{err}");
+    assert!(cause.contains("mode is 0644") && cause.contains("chmod 0600"), "{cause}");
+    assert_eq!(Loaded::Missing.found(), None);
+}
