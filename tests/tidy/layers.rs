@@ -1,0 +1,87 @@
+//! The house of ARCHITECTURE.md: which crate may import which, and what may enter the ground.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Crate → the crates of ours it may import outside its tests.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("lucia-proto", &[]),
+    ("lucia-durable", &[]),
+    ("lucia-agent", &["lucia-proto", "lucia-durable"]),
+    ("lucia-controller", &["lucia-proto", "lucia-durable"]),
+    ("luciactl", &["lucia-proto"]),
+    ("lucia-worker", &["lucia-proto", "lucia-durable"]),
+    ("lucia-tests", &["lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"]),
+    ("lucia-qualification", &["lucia-proto"]),
+];
+
+/// All that the ground may rest on: no I/O, no clock, no runtime among them.
+const GROUND: &[&str] = &[
+    "base64", "p256", "rcgen", "ring", "rustls-webpki", "serde", "serde_json", "sha2", "thiserror", "time", "x509-cert", "zeroize",
+];
+
+/// Module order of each daemon: a module may name only modules to its left.
+const ORDER: &[(&str, &[&str])] = &[
+    ("agent", &["host", "client", "identity", "inventory", "install", "managed", "cli"]),
+    ("controller", &["config", "store", "bridge", "state", "http", "app", "cli"]),
+    ("worker", &["config", "ledger", "ca", "decide", "turn", "cli"]),
+];
+
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(crate::tree::root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata");
+    metadata
+        .packages
+        .iter()
+        .map(|package| {
+            let normal = package.dependencies.iter().filter(|dep| dep.kind == DependencyKind::Normal);
+            (package.name.to_string(), normal.map(|dep| dep.name.clone()).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn imports_follow_the_arrows() {
+    let found = dependencies();
+    let expected: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected, "a crate is not in the picture");
+    for (name, allowed) in ARROWS {
+        let ours: Vec<_> = found[*name].iter().filter(|dep| dep.starts_with("lucia")).collect();
+        for dep in ours {
+            assert!(allowed.contains(&dep.as_str()), "{name} may not import {dep}");
+        }
+    }
+}
+
+#[test]
+fn the_ground_rests_on_a_closed_list() {
+    let found = &dependencies()["lucia-proto"];
+    let strange: Vec<_> = found.iter().filter(|dep| !GROUND.contains(&dep.as_str())).collect();
+    assert!(strange.is_empty(), "proto does no I/O and has no runtime; it may not depend on {strange:?}");
+}
+
+#[test]
+fn modules_name_only_modules_to_their_left() {
+    for (krate, order) in ORDER {
+        for path in crate::tree::rust_files() {
+            let Some(rest) = path.strip_prefix(&format!("{krate}/src/")) else { continue };
+            let module = rest.trim_end_matches(".rs").split('/').next().expect("a first part");
+            let Some(rank) = order.iter().position(|name| *name == module) else { continue };
+            let text = crate::tree::read(&path);
+            for (at, later) in order.iter().enumerate() {
+                if at > rank {
+                    assert!(!text.contains(&format!("crate::{later}::")), "{path} names `{later}`, which stands above it");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_forbidden_arrow_would_be_seen() {
+    assert!(!ARROWS.iter().any(|(name, allowed)| *name == "lucia-agent" && allowed.contains(&"lucia-controller")));
+}
