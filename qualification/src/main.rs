@@ -1,2 +1,87 @@
-//! x
-fn main() {}
+//! The helper of the qualification: keeps nodes and networks.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use lucia_qualification::keeper::{Plan, become_init, keep};
+use lucia_qualification::node::{Node, NodeSpec, node_root, possible};
+use lucia_qualification::{network, skip};
+
+#[derive(Parser)]
+#[command(name = "lucia-qualification", about = "Runs Lucia Nodes on real machines: container nodes and the demo")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Boot a node, run a command in it (a shell by default), remove it again
+    NodeShell {
+        /// The directory that is kept between boots
+        #[arg(long)]
+        upper: Option<PathBuf>,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true)]
+        command: Vec<String>,
+    },
+    /// Say whether this machine can run container nodes (0 yes, 1 no)
+    NodePossible,
+    #[command(hide = true)]
+    NodeKeeper { plan: String },
+    #[command(hide = true)]
+    NodeInit { plan: String },
+    #[command(hide = true)]
+    NetworkKeeper,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().verb) {
+        Ok(code) => code,
+        Err(err) => {
+            let chain: Vec<String> =
+                std::iter::successors(Some(err.as_ref()), |err| err.source()).map(ToString::to_string).collect();
+            eprintln!("lucia-qualification: {}", chain.join(": "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::NodeShell { upper, command } => return shell(upper, &command),
+        Verb::NodePossible => {
+            possible()?;
+            println!("container nodes can run here");
+        }
+        Verb::NodeKeeper { plan } => keep(&serde_json::from_str::<Plan>(&plan)?)?,
+        Verb::NodeInit { plan } => become_init(&serde_json::from_str::<Plan>(&plan)?)?,
+        Verb::NetworkKeeper => network::hold()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shell(upper: Option<PathBuf>, command: &[String]) -> Result<ExitCode, Failure> {
+    possible()?;
+    let kept = upper.is_some();
+    let upper = upper.unwrap_or_else(|| skip::workspace().join(format!("target/node-shell-{}", std::process::id())));
+    let node = Node::boot(NodeSpec {
+        helper: std::env::current_exe()?,
+        name: "shell".into(),
+        lower: node_root(),
+        upper: upper.clone(),
+        extra_bind: Vec::new(),
+        network: None,
+    })?;
+    let arguments: Vec<&str> =
+        if command.is_empty() { vec!["bash"] } else { command.iter().map(String::as_str).collect() };
+    let status = node.command(&arguments).env("TERM", "xterm").status()?;
+    node.stop()?;
+    if !kept {
+        std::fs::remove_dir_all(upper)?;
+    }
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

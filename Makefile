@@ -1,0 +1,34 @@
+# One command each. `make` alone lists them.
+
+CARGO ?= cargo
+PREFIX ?= /usr
+DESTDIR ?=
+QUALIFICATION = target/debug/lucia-qualification
+
+.PHONY: help setup demo test lint bench install
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing by Debian packages and make the file system of a test node; safe to repeat
+	@qualification/setup.sh
+
+demo: setup ## one real node from discovery to Managed, on this machine; ONCE=1 tears down and ends
+	$(CARGO) build --quiet --workspace --bins
+	@$(QUALIFICATION) demo $(if $(filter-out 0,$(ONCE)),--once)
+
+test: setup ## every test, container nodes included; ends with `N passed, N failed`
+	@qualification/run-tests.sh
+
+lint: ## formatting, clippy and shellcheck
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	shellcheck qualification/*.sh .ci/run
+
+bench: ## the figures, each with its goal
+	$(CARGO) build --quiet --release --workspace --bins
+	$(CARGO) bench --quiet -p lucia-tests
+
+install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
+	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl
+	@qualification/install.sh "$(DESTDIR)" "$(PREFIX)"

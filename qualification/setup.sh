@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# make setup: what the build, the tests and the demo need, by Debian packages, and the file system of a test node.
+# Safe to repeat; says what it did. What is only for container nodes is told and left out where it cannot be had
+# (node tests are then counted as skipped), what the build needs stops with the cure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+
+# command that shows it is there, its Debian package, what it is for
+NEEDED='
+gcc gcc build
+make make build
+ip iproute2 nodes
+nsenter util-linux nodes
+unshare util-linux nodes
+systemd-analyze systemd units
+shellcheck shellcheck units
+mmdebstrap mmdebstrap nodes
+/usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring nodes
+/usr/include/stdio.h libc6-dev build
+'
+
+# The recipe of the node's file system. Whoever changes a line gets a new root at the next `make setup`.
+SUITE=trixie
+PACKAGES=systemd,systemd-sysv,dbus,iproute2,procps,less,netbase,iputils-ping,libnss-myhostname
+recipe() {
+  printf '%s\n' 1 "$SUITE" "$PACKAGES"
+}
+
+there() {
+  case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+as_root() { [ "$(id -u)" = 0 ]; }
+
+# Installs packages, with fresh lists on a second try. Debian's own services are none of ours, so nothing is started:
+# none of these packages has a daemon of its own.
+install_packages() {
+  if ! as_root; then
+    say "missing: $*"
+    say "cure: run 'sudo make setup', or as root: apt-get install $*"
+    return 1
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "missing: $*"
+    say "cure: this machine has no apt-get; install the packages above by its own means, or use a Debian machine"
+    return 1
+  fi
+  local try='apt-get install -y -q --no-install-recommends'
+  export DEBIAN_FRONTEND=noninteractive
+  $try "$@" >target/setup.log 2>&1 && { say "installed $*"; return 0; }
+  apt-get update -q >>target/setup.log 2>&1 || true
+  $try "$@" >>target/setup.log 2>&1 && { say "installed $*"; return 0; }
+  say "could not install $* (target/setup.log has apt's words)"
+  return 1
+}
+
+missing_for() {
+  local command package purpose
+  while read -r command package purpose; do
+    [ "$purpose" = "$1" ] && ! there "$command" && printf '%s\n' "$package"
+  done <<<"$NEEDED" | sort -u
+}
+
+# The mirror this machine already uses for Debian, empty if it has none: then mmdebstrap's own default serves.
+debian_mirror() {
+  command -v apt-get >/dev/null || return 0
+  # shellcheck disable=SC2016  # apt-get expands these
+  apt-get indextargets --format '$(LABEL) $(REPO_URI)' 2>/dev/null | awk '$1 == "Debian" && $2 ~ /^https?:/ {print $2; exit}' || true
+}
+
+bootstrap() {
+  local out=$1 mirror=$2
+  rm -rf --one-file-system "$out"
+  # shellcheck disable=SC2016,SC2086  # $1 is mmdebstrap's; an empty mirror is no argument
+  mmdebstrap --variant=minbase --mode=root --format=directory --include="$PACKAGES" \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    --aptopt='Apt::Install-Recommends "false"' \
+    --customize-hook='echo lucia-node >"$1/etc/hostname"' \
+    --customize-hook='chroot "$1" passwd -q -d root' \
+    --customize-hook='chroot "$1" systemctl -q mask systemd-udevd.service systemd-udev-trigger.service getty.target console-getty.service' \
+    "$SUITE" "$out" $mirror >>target/setup.log 2>&1
+}
+
+# Makes target/node-root once: an extracted Debian that nodes use as the lower layer of an overlay, never written to.
+node_root() {
+  local want start
+  want=$(recipe | cksum)
+  if [ -d target/node-root ] && [ "$(cat target/node-root.recipe 2>/dev/null)" = "$want" ]; then
+    say "node file system is there (target/node-root)"
+    return 0
+  fi
+  if ! as_root; then
+    say 'the node file system is not made yet, and that needs root'
+    say "cure: run 'sudo make setup'"
+    return 1
+  fi
+  command -v mmdebstrap >/dev/null || return 1
+  say "making the node file system: Debian $SUITE in target/node-root, about a minute, once"
+  start=$SECONDS
+  : >target/setup.log
+  if ! { mirror=$(debian_mirror) && bootstrap target/node-root.new "$mirror"; } && ! bootstrap target/node-root.new ''; then
+    rm -rf --one-file-system target/node-root.new
+    say 'could not make it (target/setup.log has the words of mmdebstrap)'
+    say 'cure: see that this machine reaches a Debian mirror and may mount and chroot, then run make setup again'
+    return 1
+  fi
+  rm -f target/node-root.recipe
+  rm -rf --one-file-system target/node-root
+  mv target/node-root.new target/node-root
+  printf '%s\n' "$want" >target/node-root.recipe
+  say "made it in $((SECONDS - start)) s, $(du -sm target/node-root | cut -f1) MB"
+}
+
+# The exporter is what `make bench` compares the agent with. Unpacked, not installed: nothing of it runs on this machine.
+exporter() {
+  [ -x target/tools/usr/bin/prometheus-node-exporter ] && return 0
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+  local dir=target/tools.new
+  rm -rf $dir && mkdir -p $dir/deb
+  if ! (cd $dir/deb && apt-get download -q prometheus-node-exporter >>../../setup.log 2>&1); then
+    rm -rf $dir
+    return 1
+  fi
+  dpkg-deb -x $dir/deb/*.deb $dir && rm -rf $dir/deb target/tools && mv $dir target/tools
+  say 'unpacked prometheus-node-exporter in target/tools, for make bench; nothing of it was started'
+}
+
+mkdir -p target
+exec 9>target/setup.lock
+flock 9 # two makes at once: the second finds everything done
+
+if ! command -v cargo >/dev/null; then
+  say 'missing: cargo'
+  say 'cure: install Rust with rustup (rust-toolchain.toml names the version), then run make setup again'
+  exit 1
+fi
+mapfile -t packages < <(missing_for build)
+if [ ${#packages[@]} -gt 0 ]; then
+  install_packages "${packages[@]}"
+fi
+
+nodes=yes
+mapfile -t packages < <({ missing_for nodes; missing_for units; } | sort -u)
+# Where the host itself runs systemd, nodes are started by its systemd-nspawn.
+if [ -d /run/systemd/system ] && ! there systemd-nspawn; then
+  packages+=(systemd-container)
+fi
+if [ ${#packages[@]} -gt 0 ]; then
+  install_packages "${packages[@]}" || nodes=no
+fi
+node_root || nodes=no
+exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
+if [ $nodes = no ]; then
+  say 'ready to build and test; without the above there are no container nodes: their tests are skipped and make demo will not run'
+else
+  say 'ready'
+fi

@@ -1,0 +1,22 @@
+//! Waiting for a condition, with an end. The only place of this crate that lets time pass.
+
+use std::time::Duration;
+
+const STEP: Duration = Duration::from_millis(10);
+
+/// Asks `ready` every 10 ms until it gives a value or about `limit` has passed; then `None`.
+pub fn wait_for<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+    let tries = limit.as_millis() / STEP.as_millis();
+    for _ in 0..tries {
+        if let Some(value) = ready() {
+            return Some(value);
+        }
+        pause();
+    }
+    ready()
+}
+
+#[expect(clippy::disallowed_methods, reason = "other processes are waited for here, and they have no paused clock")]
+fn pause() {
+    std::thread::sleep(STEP);
+}
