@@ -138,28 +138,41 @@ impl Lease {
                 made = make(dir, name, &path)?;
                 continue;
             };
-            let lock = file.try_lock();
-            if let Err(TryLockError::Error(source)) = lock {
-                return Err(LeaseError::Failed { doing: "lock", path, source });
+            if let Some(mut lease) = Self::take_file(dir, name, file, marker, holder)? {
+                if made && lease.found == Marker::Starting {
+                    lease.found = Marker::Absent;
+                }
+                lease.sign(dir)?;
+                return Ok(lease);
             }
-            let bytes = read(&file, &path)?;
-            if lock.is_err() {
-                return Err(LeaseError::Held { path, holder: named_holder(&bytes) });
-            }
-            // The one before us may have confirmed meanwhile, and what we locked is then no longer the lease.
-            if !is_current(dir, name, &file, &path)? {
-                continue;
-            }
-            let found = match standing(&bytes, marker, &path)? {
-                Marker::Starting if made => Marker::Absent,
-                found => found,
-            };
-            let holder = plain(holder.as_bytes());
-            let lease = Self { file, path, name: name.clone(), marker: marker.to_owned(), holder, found };
-            lease.sign(dir)?;
-            return Ok(lease);
         }
         Err(LeaseError::Failed { doing: "keep hold of", path, source: Errno::EAGAIN.into() })
+    }
+
+    /// Locks a lease file just opened; `None` when it is no longer the one that has the name, because the holder before
+    /// us confirmed meanwhile.
+    fn take_file(
+        dir: &PrivateDir,
+        name: &FileName,
+        file: File,
+        marker: &[u8],
+        holder: &str,
+    ) -> Result<Option<Self>, LeaseError> {
+        let path = dir.path_of(name);
+        let lock = file.try_lock();
+        if let Err(TryLockError::Error(source)) = lock {
+            return Err(LeaseError::Failed { doing: "lock", path, source });
+        }
+        let bytes = read(&file, &path)?;
+        if lock.is_err() {
+            return Err(LeaseError::Held { path, holder: named_holder(&bytes) });
+        }
+        if !is_current(dir, name, &file, &path)? {
+            return Ok(None);
+        }
+        let found = standing(&bytes, marker, &path)?;
+        let holder = plain(holder.as_bytes());
+        Ok(Some(Self { file, path, name: name.clone(), marker: marker.to_owned(), holder, found }))
     }
 
     /// What the lease file says, without taking it: for `doctor` and for a look before the first start.

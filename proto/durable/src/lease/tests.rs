@@ -160,18 +160,21 @@ fn a_failed_confirm_keeps_the_lease() {
     }
 }
 
+// spec: DU-17
 #[test]
 fn a_lease_file_replaced_meanwhile_is_not_the_lease() {
     let scratch = Scratch::new();
     let dir = scratch.open();
-    drop(take(&dir, "pid 1").unwrap());
-    let stale = open(&dir, &name("lease"), OFlag::O_RDWR).unwrap().unwrap();
-    let path = dir.path_of(&name("lease"));
-    assert!(is_current(&dir, &name("lease"), &stale, &path).unwrap());
-    dir.replace(&name("lease"), b"starting\n", 0o600).unwrap();
-    assert!(!is_current(&dir, &name("lease"), &stale, &path).unwrap());
+    let mut first = take(&dir, "pid 1").unwrap();
+    // The second opened the file before the first confirmed, and locks it after.
+    let stale = || open(&dir, &name("lease"), OFlag::O_RDWR).unwrap().unwrap();
+    let (before, and_again) = (stale(), stale());
+    first.confirm(&dir).unwrap();
+    assert!(Lease::take_file(&dir, &name("lease"), before, MARKER, "pid 2").unwrap().is_none());
+    assert!(matches!(take(&dir, "pid 2"), Err(LeaseError::Held { .. })));
+    drop(first);
     dir.remove(&name("lease")).unwrap();
-    assert!(!is_current(&dir, &name("lease"), &stale, &path).unwrap());
+    assert!(Lease::take_file(&dir, &name("lease"), and_again, MARKER, "pid 2").unwrap().is_none());
 }
 
 #[test]
