@@ -1,0 +1,1 @@
+//! The files between this controller and the enrollment worker.
