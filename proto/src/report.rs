@@ -185,6 +185,20 @@ impl<T> Deref for Verified<T> {
     }
 }
 
+/// Body of a discovery: the key comes with its first proof, since nobody knows it yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DiscoverCall {
+    /// The challenge that was signed over, of scope `boot`.
+    pub challenge_id: ChallengeId,
+    /// The machine's key, one PEM block.
+    pub public_key_pem: String,
+    /// The [`Discover`] report, as the very text that was signed.
+    pub report_json: String,
+    /// P1363, 64 bytes in 88 base64 characters.
+    pub signature: String,
+}
+
 /// Body of a device's call: the proof alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
