@@ -11,7 +11,7 @@
 //!   or the new one, whole.
 //! - [`AppendFile`]: lines that are only ever added; a torn last line is seen, never guessed at.
 //! - [`Lease`]: one writer at a time, held by the kernel, naming its holder.
-//! - [`crash_point`]: lets a test stop a program at each of the steps above, one after the other.
+//! - [`mod@crash_point`]: lets a test stop a program at each of the steps above, one after the other.
 //!
 //! Reading order, each naming only those before it: `file_name`, `rules`, `crash_point`, `private_dir`, `read`, `replace`,
 //! `append`, `lease`. Nothing here knows what is in a file, reads a clock, or has a runtime: calls block for as long as the
