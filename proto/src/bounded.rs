@@ -148,6 +148,16 @@ impl<'de, const N: u64> Deserialize<'de> for Version<N> {
     }
 }
 
+/// A field is out of its bounds. Holds no value, so it may be logged and sent as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{field}: {rule}")]
+pub struct OutOfBounds {
+    /// The field by its name in JSON.
+    pub field: &'static str,
+    /// What it must be.
+    pub rule: &'static str,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
-use thiserror::Error;
 
-use crate::bounded::Text;
+use crate::bounded::{OutOfBounds, Text};
 use crate::checked_text;
 use crate::digest::Digest;
 use crate::limits::{
@@ -132,16 +131,6 @@ pub struct Disk {
 #[serde(transparent)]
 pub struct HardwareInventory(InventoryFields);
 
-/// A field of the inventory is out of bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{field}: {rule}")]
-pub struct InventoryError {
-    /// The field by its name in JSON.
-    pub field: &'static str,
-    /// What it must be.
-    pub rule: &'static str,
-}
-
 impl HardwareInventory {
     /// What is installed, apart from where it is connected: the SHA-256 of the inventory without IP addresses.
     ///
@@ -167,10 +156,10 @@ impl HardwareInventory {
 }
 
 impl TryFrom<InventoryFields> for HardwareInventory {
-    type Error = InventoryError;
+    type Error = OutOfBounds;
 
-    fn try_from(fields: InventoryFields) -> Result<Self, InventoryError> {
-        let refuse = |field, rule| Err(InventoryError { field, rule });
+    fn try_from(fields: InventoryFields) -> Result<Self, OutOfBounds> {
+        let refuse = |field, rule| Err(OutOfBounds { field, rule });
         if fields.logical_cpu_count == 0 || fields.logical_cpu_count > CPUS_MAX {
             return refuse("logicalCpuCount", "1 to 4096");
         }

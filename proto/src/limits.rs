@@ -105,3 +105,35 @@ pub const INTERFACES_MAX: usize = 128;
 pub const DISKS_MAX: usize = 128;
 /// Addresses of one interface: protects the journal.
 pub const ADDRESSES_PER_INTERFACE_MAX: usize = 32;
+/// Features an agent may name: protects the record and the page.
+pub const FEATURES_MAX: usize = 64;
+/// Members of a heartbeat's `extensions`: the same.
+pub const EXTENSIONS_MAX: usize = 16;
+/// GPUs a node reports: the same.
+pub const GPUS_MAX: usize = 16;
+/// Packages a node names as upgradable: the same; the count goes on.
+pub const UPDATE_PACKAGES_MAX: usize = 50;
+/// Upgradable packages a node counts: more is nonsense.
+pub const UPDATE_COUNT_MAX: u32 = 100_000;
+/// Seconds a machine can be up, 100 years: more is nonsense (threats.md V-1).
+pub const UPTIME_MAX: u64 = 100 * 366 * 24 * 3600;
+/// Load average: more is nonsense (threats.md V-1).
+pub const LOAD_MAX: f64 = 1e6;
+/// Devices a journal may hold whatever the settings say: protects whoever reads it.
+pub const DEVICES_MAX: usize = 8192;
+/// Tasks a journal may hold whatever the settings say: the same.
+pub const TASKS_MAX: usize = 16384;
+/// Who did something, in an event: protects tables and logs.
+pub const ACTOR_MAX: usize = 128;
+/// A file of the enrollment queue but the answer: protects the worker from the controller.
+pub const QUEUE_FILE_MAX: usize = 32 * 1024;
+/// An answer file: a signed payload in base64 and its envelope; protects the controller.
+pub const ANSWER_FILE_MAX: usize = 72 * 1024;
+/// A CSR as the worker takes it (the controller takes half).
+pub const QUEUE_CSR_PEM_MAX: usize = 16 * 1024;
+/// How long the controller lets a request wait for its answer.
+pub const REQUEST_LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// A request that claims to live longer than this from now is refused by the worker.
+pub const REQUEST_LIFETIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// A node's identity record with its last heartbeat: protects the controller's start.
+pub const IDENTITY_RECORD_MAX: usize = 64 * 1024;

@@ -162,11 +162,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         if self.peek()? == b'n' { self.deserialize_any(visitor) } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, JsonError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, JsonError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -286,11 +282,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, JsonError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, JsonError> {
         visitor.visit_newtype_struct(self)
     }
 

@@ -1,0 +1,200 @@
+//! What makes a journal believable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use super::{DeviceRow, Journal, TaskRow};
+use crate::digest::Digest;
+use crate::ids::{NodeId, TaskId};
+use crate::json::JsonError;
+use crate::key::PUBLIC_KEY_LABEL;
+use crate::limits::{DEVICES_MAX, EVENTS_MAX, PUBLIC_KEY_PEM_MAX, TASKS_MAX};
+use crate::pem;
+
+/// Why a journal is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Not the schema.
+    #[error("the journal is not version 4 of state.json")]
+    Json(#[source] JsonError),
+    /// More than 32 MiB.
+    #[error("the journal is larger than 32 MiB")]
+    TooLarge,
+    /// More rows than a journal may hold.
+    #[error("the journal has more than {max} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many it may have.
+        max: usize,
+    },
+    /// A field of a device contradicts another, or another device.
+    #[error("device {device}: {field} {rule}")]
+    Device {
+        /// Which device.
+        device: NodeId,
+        /// Which field, by its name in JSON.
+        field: &'static str,
+        /// What is wrong with it.
+        rule: &'static str,
+    },
+    /// A field of a task contradicts another, or another task or its device.
+    #[error("task {task}: {field} {rule}")]
+    Task {
+        /// Which task.
+        task: TaskId,
+        /// Which field, by its name in JSON.
+        field: &'static str,
+        /// What is wrong with it.
+        rule: &'static str,
+    },
+    /// The events have a gap, or do not end at `lastEventId`.
+    #[error("the journal's events are not the last ones without gaps: event {sequence}")]
+    Sequence {
+        /// The number that was found.
+        sequence: u64,
+    },
+    /// The events are not the ones the chain was made of.
+    #[error("the hash chain over the journal's events does not end at chainHead")]
+    Chain,
+}
+
+impl Journal {
+    /// Checks everything that can be checked without another source: bounds, uniqueness, references, phases, chain.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), JournalError> {
+        at_most("devices", self.devices.len(), DEVICES_MAX)?;
+        at_most("tasks", self.tasks.len(), TASKS_MAX)?;
+        at_most("events", self.events.len(), EVENTS_MAX)?;
+        let devices: BTreeMap<_, _> = self.devices.iter().map(|row| (&row.device_id, row)).collect();
+        let tasks: BTreeMap<_, _> = self.tasks.iter().map(|row| (&row.task_id, row)).collect();
+        self.check_devices(&tasks)?;
+        self.check_tasks(&devices)?;
+        self.check_events()
+    }
+
+    fn check_devices(&self, tasks: &BTreeMap<&TaskId, &TaskRow>) -> Result<(), JournalError> {
+        let (mut ids, mut codes, mut names) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for row in &self.devices {
+            let refuse = |field, rule| Err(JournalError::Device { device: row.device_id.clone(), field, rule });
+            if row.fingerprint.node_id() != row.device_id {
+                return refuse("fingerprint", "is another device's");
+            }
+            let key = pem::one(row.public_key_pem.as_str(), PUBLIC_KEY_LABEL, PUBLIC_KEY_PEM_MAX);
+            if !key.is_ok_and(|der| Digest::of(&der).to_string() == row.fingerprint.to_string()) {
+                return refuse("publicKeyPem", "does not have the fingerprint");
+            }
+            if row.fingerprint.verification_code() != row.verification_code {
+                return refuse("verificationCode", "is another fingerprint's");
+            }
+            if !ids.insert(&row.device_id) {
+                return refuse("deviceId", "is there twice");
+            }
+            if !codes.insert(&row.verification_code) {
+                return refuse("verificationCode", "is there twice");
+            }
+            if row.inventory.inventory_hash() != row.inventory_hash {
+                return refuse("inventoryHash", "is another inventory's");
+            }
+            if row.inventory_revision == 0 {
+                return refuse("inventoryRevision", "counts from 1");
+            }
+            if row.expires_at < row.discovered_at {
+                return refuse("expiresAt", "is before discoveredAt");
+            }
+            if row.address.to_canonical() != row.address {
+                return refuse("address", "is IPv4 written as IPv6");
+            }
+            let task = match &row.task_id {
+                None if row.phase.needs_task() => return refuse("taskId", "is missing in this phase"),
+                None => None,
+                Some(id) => match tasks.get(id) {
+                    None => return refuse("taskId", "names a task that is not there"),
+                    Some(task) if task.device_id != row.device_id => {
+                        return refuse("taskId", "names another device's task");
+                    }
+                    Some(task) => Some(task),
+                },
+            };
+            if task.is_some_and(|task| !row.phase.agrees_with(task.phase)) {
+                return refuse("phase", "does not go with its task's");
+            }
+            if row.hostname.as_ref() != task.map(|task| &task.hostname) {
+                return refuse("hostname", "is not its task's");
+            }
+            // An ended installation keeps its name in the row, but no longer holds it.
+            if row.phase.needs_task() && row.hostname.as_ref().is_some_and(|name| !names.insert(name)) {
+                return refuse("hostname", "is there twice");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tasks(&self, devices: &BTreeMap<&NodeId, &DeviceRow>) -> Result<(), JournalError> {
+        let (mut ids, mut requests) = (BTreeSet::new(), BTreeSet::new());
+        for row in &self.tasks {
+            let refuse = |field, rule| Err(JournalError::Task { task: row.task_id.clone(), field, rule });
+            if !ids.insert(&row.task_id) {
+                return refuse("taskId", "is there twice");
+            }
+            if row.fingerprint.node_id() != row.device_id {
+                return refuse("fingerprint", "is another device's");
+            }
+            if row.inventory_revision == 0 {
+                return refuse("inventoryRevision", "counts from 1");
+            }
+            if row.authority_expires_at < row.approved_at {
+                return refuse("authorityExpiresAt", "is before approvedAt");
+            }
+            if row.phase.has_grant().is_some_and(|granted| granted != row.grant.is_some()) {
+                return refuse("grant", "does not go with the phase");
+            }
+            if let Some(grant) = &row.grant {
+                if grant.progress_expires_at < grant.granted_at {
+                    return refuse("progressExpiresAt", "is before grantedAt");
+                }
+                if !requests.insert(&grant.request_id) {
+                    return refuse("requestId", "is there twice");
+                }
+            }
+            match devices.get(&row.device_id) {
+                Some(device) if device.fingerprint != row.fingerprint => {
+                    return refuse("fingerprint", "is not its device's");
+                }
+                Some(device) if !row.phase.is_ended() && device.task_id.as_ref() != Some(&row.task_id) => {
+                    return refuse("taskId", "is not its device's current task");
+                }
+                None if !row.phase.is_ended() => return refuse("deviceId", "names a device that is not there"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_events(&self) -> Result<(), JournalError> {
+        let mut sequence = self.last_event_id;
+        for event in self.events.iter().rev() {
+            if event.sequence != sequence || sequence == 0 {
+                return Err(JournalError::Sequence { sequence: event.sequence });
+            }
+            sequence -= 1;
+        }
+        // Events from the first on start from the empty chain; none at all is a journal in which nothing happened.
+        if (sequence == 0 && self.chain_base != Digest::ZERO) || (self.events.is_empty() && sequence != 0) {
+            return Err(JournalError::Chain);
+        }
+        let mut head = self.chain_base;
+        for event in &self.events {
+            head = event.chained(head).map_err(JournalError::Json)?;
+        }
+        if head == self.chain_head { Ok(()) } else { Err(JournalError::Chain) }
+    }
+}
+
+fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), JournalError> {
+    if count > max { Err(JournalError::TooMany { what, max }) } else { Ok(()) }
+}
