@@ -1,0 +1,368 @@
+//! What the operator's side speaks: the answers and forms of `/api/host`, read by `luciactl` and, later, by owners.
+//!
+//! A view is what a person is shown, made from the journal, the records and the samples at one moment. It is never
+//! read back into any of them. A view names ids, fingerprints and times whole; cutting is for who shows it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::bounded::Text;
+use crate::ids::{NodeId, TaskId};
+use crate::inventory::HardwareInventory;
+use crate::key::{Fingerprint, VerificationCode};
+use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
+use crate::names::{DiskId, Hostname};
+use crate::phase::{DevicePhase, TaskPhase};
+use crate::time::UnixTime;
+
+/// What an approval must hold as its confirmation, because a disk is erased.
+pub const ERASE: &str = "ERASE";
+/// Events in one answer at most.
+pub const EVENTS_PER_ANSWER_MAX: usize = 500;
+/// Longest `wait` of a long poll for events.
+pub const EVENTS_WAIT_MAX: Duration = Duration::from_secs(25);
+/// What `luciactl` reads of an answer: protects its memory from a controller gone wrong. 128 devices with the largest
+/// inventory each stay under it.
+pub const HOST_ANSWER_MAX: usize = 32 * 1024 * 1024;
+
+/// Text about a device or task, for people.
+pub type Message = Text<1, MESSAGE_MAX>;
+/// The name of an event or of who caused it.
+pub type Label = Text<1, 128>;
+
+/// Body of `POST /api/host/onboarding/window`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OpenWindow {
+    /// How long devices may introduce themselves.
+    pub minutes: Minutes,
+}
+
+/// 1 to 60 minutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Minutes(u32);
+
+/// The number is not a length of the discovery window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("1 to 60 minutes")]
+pub struct BadMinutes;
+
+impl Minutes {
+    /// Checks the number.
+    ///
+    /// # Errors
+    /// When it is 0 or over 60.
+    pub fn new(minutes: u32) -> Result<Self, BadMinutes> {
+        let span = Duration::from_secs(u64::from(minutes) * 60);
+        if minutes == 0 || span > WINDOW_MAX { Err(BadMinutes) } else { Ok(Self(minutes)) }
+    }
+
+    /// As a span of time.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_secs(self.0 as u64 * 60)
+    }
+}
+
+impl std::str::FromStr for Minutes {
+    type Err = BadMinutes;
+    fn from_str(text: &str) -> Result<Self, BadMinutes> {
+        text.parse().map_err(|_| BadMinutes).and_then(Self::new)
+    }
+}
+
+impl<'de> Deserialize<'de> for Minutes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(u32::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// Body of `POST /api/host/devices/{id}/approve-install`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ApproveForm {
+    /// What the node will be called.
+    pub hostname: Hostname,
+    /// The disk that will be erased, by its id in the inventory.
+    pub disk_id: DiskId,
+    /// [`ERASE`]; anything else is refused.
+    pub confirmation: String,
+}
+
+/// Answer of `GET /api/host/onboarding` and of every call that changes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OnboardingView {
+    /// The controller's clock when it answered.
+    pub server_time: UnixTime,
+    /// Until when devices may introduce themselves; absent while the window is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_expires_at: Option<UnixTime>,
+    /// Whether the enrollment worker can answer.
+    pub worker: WorkerView,
+    /// Every device of the journal that is not a node yet, oldest first.
+    pub devices: Vec<DeviceView>,
+}
+
+/// How the controller sees the enrollment worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct WorkerView {
+    /// It was seen in the last 45 s and says that it can issue.
+    pub ready: bool,
+    /// When it last wrote its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_at: Option<UnixTime>,
+    /// What is wrong, when it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+}
+
+/// A device that is not a node yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DeviceView {
+    /// The device.
+    pub device_id: NodeId,
+    /// The whole fingerprint: what is compared with the machine's own screen.
+    pub fingerprint: Fingerprint,
+    /// Its short form.
+    pub verification_code: VerificationCode,
+    /// Where it stands.
+    pub phase: DevicePhase,
+    /// Where its last discovery came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// When it was first seen.
+    pub discovered_at: UnixTime,
+    /// Until when it may be approved.
+    pub expires_at: UnixTime,
+    /// Rises with every change of the inventory but addresses.
+    pub inventory_revision: u32,
+    /// What it says it is made of.
+    pub inventory: HardwareInventory,
+    /// The approved installation, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskView>,
+    /// What the device or the controller wants people to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+}
+
+/// An approved installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TaskView {
+    /// The installation.
+    pub task_id: TaskId,
+    /// Where it stands.
+    pub phase: TaskPhase,
+    /// The approved name.
+    pub hostname: Hostname,
+    /// The disk that will be erased.
+    pub disk_id: DiskId,
+    /// Until when the device may ask for its grant.
+    pub authority_expires_at: UnixTime,
+    /// Until when the installation must have asked for its certificate; absent before the grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_expires_at: Option<UnixTime>,
+    /// Since when a certificate request lies in the queue without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enrollment_pending_since: Option<UnixTime>,
+}
+
+/// How a node looks from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SnapshotState {
+    /// It has a certificate and was not heard from since.
+    AwaitingHeartbeat,
+    /// Heard from in the last two minutes.
+    Online,
+    /// Not heard from for two minutes or longer.
+    Stale,
+}
+
+impl SnapshotState {
+    /// The state of a node last heard from at `last_seen`.
+    #[must_use]
+    pub fn of(last_seen: Option<UnixTime>, now: UnixTime) -> Self {
+        match last_seen {
+            None => Self::AwaitingHeartbeat,
+            Some(seen) if now.since(seen) < HEARTBEAT_FRESH => Self::Online,
+            Some(_) => Self::Stale,
+        }
+    }
+}
+
+/// Answer of `GET /api/host/nodes`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NodesView {
+    /// The controller's clock when it answered.
+    pub server_time: UnixTime,
+    /// Every node, by hostname.
+    pub nodes: Vec<NodeLine>,
+}
+
+/// One node in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NodeLine {
+    /// The node.
+    pub node_id: NodeId,
+    /// Its name.
+    pub hostname: Hostname,
+    /// Its fingerprint's short form.
+    pub verification_code: VerificationCode,
+    /// How it looks from here.
+    pub state: SnapshotState,
+    /// Where it was last heard from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// When it was last heard from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen_at: Option<UnixTime>,
+    /// When its certificate ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_expires_at: Option<UnixTime>,
+}
+
+/// Answer of `GET /api/host/nodes/{id}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NodeView {
+    /// The controller's clock when it answered.
+    pub server_time: UnixTime,
+    /// What the list says about it.
+    pub node: NodeLine,
+    /// The whole fingerprint.
+    pub fingerprint: Fingerprint,
+    /// The installation it came from.
+    pub task_id: TaskId,
+    /// Debian's own name for what runs there, from the last heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_version: Option<Text<1, 256>>,
+    /// Seconds since the node booted, at the last heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime_seconds: Option<f64>,
+    /// The last hour, oldest first, at most 180.
+    pub samples: Vec<Sample>,
+}
+
+/// The numbers of one heartbeat. Absent is what the node could not measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Sample {
+    /// When it arrived.
+    pub at: UnixTime,
+    /// Load average over a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_average: Option<f64>,
+    /// Processors in use, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f64>,
+    /// Temperature of the processor in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_temperature_celsius: Option<f64>,
+    /// Memory in bytes.
+    pub memory_total_bytes: u64,
+    /// Memory that programs could still get, in bytes.
+    pub memory_available_bytes: u64,
+    /// Root file system in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_total_bytes: Option<u64>,
+    /// What is left of it, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_available_bytes: Option<u64>,
+}
+
+/// Answer of `GET /api/host/events`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EventsView {
+    /// In order, at most 500; ask again after the last one for more.
+    pub events: Vec<EventLine>,
+    /// The newest sequence number there is.
+    pub last_sequence: u64,
+}
+
+/// Something that happened to the window, a device or a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EventLine {
+    /// Rises by one.
+    pub sequence: u64,
+    /// When.
+    pub at: UnixTime,
+    /// What, by the journal's name for it.
+    pub kind: Label,
+    /// Who caused it.
+    pub actor: Label,
+    /// Which device or node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_id: Option<NodeId>,
+    /// Which installation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+    use crate::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
+
+    // spec: HT-2
+    #[test]
+    fn a_window_is_1_to_60_minutes() {
+        for (text, want) in [
+            (r#"{"minutes":1}"#, Some(60)),
+            (r#"{"minutes":60}"#, Some(3600)),
+            (r#"{"minutes":0}"#, None),
+            (r#"{"minutes":61}"#, None),
+            (r#"{"minutes":-1}"#, None),
+            (r#"{"minutes":"5"}"#, None),
+            (r#"{"minutes":5,"more":1}"#, None),
+            ("[5]", None),
+        ] {
+            let got = json::from_str::<OpenWindow>(text, HOST_BODY_MAX, JSON_DEPTH_MAX);
+            assert_eq!(got.ok().map(|form| form.minutes.duration().as_secs()), want, "{text}");
+        }
+        assert_eq!("15".parse::<Minutes>().map(Minutes::duration), Ok(Duration::from_secs(900)));
+        assert_eq!("x".parse::<Minutes>(), Err(BadMinutes));
+    }
+
+    // spec: ST-5
+    #[test]
+    fn a_node_is_online_for_two_minutes_after_a_heartbeat() {
+        let now = UnixTime::from_secs(10_000);
+        let at = |ago| SnapshotState::of(Some(now.minus(Duration::from_secs(ago))), now);
+        assert_eq!(SnapshotState::of(None, now), SnapshotState::AwaitingHeartbeat);
+        assert_eq!(at(119), SnapshotState::Online);
+        assert_eq!(at(120), SnapshotState::Stale);
+    }
+
+    #[test]
+    fn an_answer_is_the_shape_it_says() {
+        let view = EventsView {
+            events: vec![EventLine {
+                sequence: 7,
+                at: UnixTime::from_secs(0),
+                kind: "AdmissionOpened".parse().unwrap(),
+                actor: "operator".parse().unwrap(),
+                device_id: None,
+                task_id: None,
+            }],
+            last_sequence: 7,
+        };
+        let text = json::to_string(&view).unwrap();
+        assert_eq!(
+            text,
+            r#"{"events":[{"sequence":7,"at":"1970-01-01T00:00:00Z","kind":"AdmissionOpened","actor":"operator"}],"lastSequence":7}"#
+        );
+        assert_eq!(json::from_str::<EventsView>(&text, HOST_BODY_MAX, JSON_DEPTH_MAX).unwrap(), view);
+    }
+}
