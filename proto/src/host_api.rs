@@ -247,7 +247,7 @@ pub struct NodeView {
     pub os_version: Option<Text<1, 256>>,
     /// Seconds since the node booted, at the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uptime_seconds: Option<f64>,
+    pub uptime_seconds: Option<u64>,
     /// The last hour, oldest first, at most 180.
     pub samples: Vec<Sample>,
 }
