@@ -38,6 +38,7 @@ pub mod limits;
 pub mod names;
 pub mod pem;
 pub mod phase;
+pub mod release;
 pub mod report;
 pub mod signed;
 #[cfg(any(test, feature = "test-support"))]

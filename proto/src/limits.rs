@@ -137,3 +137,9 @@ pub const REQUEST_LIFETIME: Duration = Duration::from_secs(10 * 60);
 pub const REQUEST_LIFETIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// A node's identity record with its last heartbeat: protects the controller's start.
 pub const IDENTITY_RECORD_MAX: usize = 64 * 1024;
+/// Files of an agent release: protects the agent's disk and memory.
+pub const RELEASE_FILES_MAX: usize = 512;
+/// One file of an agent release: protects the agent's disk.
+pub const RELEASE_FILE_MAX: u64 = 256 * 1024 * 1024;
+/// All files of an agent release: the same.
+pub const RELEASE_MAX: u64 = 512 * 1024 * 1024;
