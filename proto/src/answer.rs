@@ -219,3 +219,6 @@ impl AcceptedAnswer {
 fn signed_text(payload: &[u8]) -> Vec<u8> {
     [TAG, payload].concat()
 }
+
+#[cfg(test)]
+mod tests;

@@ -221,3 +221,6 @@ pub fn accept(current: Option<&VerifiedBundle>, new: VerifiedBundle) -> Result<V
         Ok(new)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -205,3 +205,6 @@ impl CheckedLeaf {
         self.server_auth
     }
 }
+
+#[cfg(test)]
+mod tests;

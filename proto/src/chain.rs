@@ -70,6 +70,23 @@ pub enum ChainError {
     Path(#[source] webpki::Error),
 }
 
+impl ChainError {
+    /// A short name of what was wrong, for logs and tables.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::TooShort { .. } => "too short",
+            Self::NotYetValid { .. } => "not yet valid",
+            Self::Expired { .. } => "expired",
+            Self::Issuer(_) => "issuer",
+            Self::Usage => "usage",
+            Self::PathLength => "path length",
+            Self::NoRoot => "no root",
+            Self::Path(_) => "path",
+        }
+    }
+}
+
 /// A private root: a self-signed authority with a P-256 key. Only [`Root::from_pem`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -278,3 +295,6 @@ fn from_webpki(error: webpki::Error) -> ChainError {
         other => ChainError::Path(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ use crate::names::Hostname;
 use crate::{general_names, pem};
 
 /// The label of a request's PEM block.
-const LABEL: &str = "CERTIFICATE REQUEST";
+pub(crate) const LABEL: &str = "CERTIFICATE REQUEST";
 
 /// Why a request was refused.
 #[derive(Debug, thiserror::Error)]
@@ -235,3 +235,6 @@ fn attribute_field(attributes: &[u8]) -> &'static str {
         _ => "extensions",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,14 @@ impl fmt::Display for EndpointName {
     }
 }
 
+impl std::str::FromStr for EndpointName {
+    type Err = EndpointNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
 impl TryFrom<String> for EndpointName {
     type Error = EndpointNameError;
 
@@ -147,5 +155,49 @@ impl TryFrom<Vec<EndpointName>> for EndpointNames {
 impl From<EndpointNames> for Vec<EndpointName> {
     fn from(names: EndpointNames) -> Self {
         names.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_addresses() {
+        for (text, ok) in [
+            ("lucia", true),
+            ("lucia.home.arpa", true),
+            ("192.0.2.7", true),
+            ("2001:db8::7", true),
+            ("", false),
+            ("Lucia", false),
+            ("*.home.arpa", false),
+            ("lucia.", false),
+            ("192.0.2.256", false),
+            ("192.0.2", false),
+            ("https://lucia", false),
+            ("lucia:443", false),
+            ("a\nb", false),
+        ] {
+            assert_eq!(EndpointName::parse(text).is_ok(), ok, "{text:?}");
+        }
+        assert!(EndpointName::parse(&format!("{}.b", "a".repeat(62))).is_ok());
+        assert!(EndpointName::parse(&format!("{}.bc", "a".repeat(62))).is_err());
+        assert_eq!(EndpointName::parse("2001:DB8:0::7").unwrap().to_string(), "2001:db8::7");
+    }
+
+    #[test]
+    fn a_list_has_one_to_sixteen_different_names() {
+        let list = |names: &[&str]| EndpointNames::new(names.iter().map(|name| name.parse().unwrap()).collect());
+        assert_eq!(list(&[]), Err(EndpointNameError::Count { count: 0 }));
+        let many: Vec<String> = (0..17).map(|at| format!("n{at}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(list(&many[..16]).is_ok());
+        assert_eq!(list(&many), Err(EndpointNameError::Count { count: 17 }));
+        for repeated in [&["a", "a"][..], &["a", "b", "c", "b"], &["a", "b", "a"]] {
+            assert!(matches!(list(repeated), Err(EndpointNameError::Repeated { .. })), "{repeated:?}");
+        }
+        assert_eq!(list(&["a", "c", "b"]), list(&["a", "b", "c"]));
+        assert_ne!(list(&["a", "b"]), list(&["b", "a"]));
     }
 }

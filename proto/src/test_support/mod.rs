@@ -1,0 +1,26 @@
+//! For tests of this workspace: fixed keys, a CA that makes any certificate, and the hostile inputs of threats.md
+//! group C, so that agent, controller and worker run the same group.
+//!
+//! Certificates are put together from DER here, by other code than a program issues them with: a mistake in one is
+//! seen by the other, and a hostile one can break any rule.
+#![cfg(any(test, feature = "test-support"))]
+
+mod ca;
+mod hostile;
+mod hostile_csr;
+mod spec;
+
+use zeroize::Zeroizing;
+
+pub use ca::{TestCa, TestNode};
+pub use hostile::{Hostile, hostile_answers, hostile_leaves, judge_leaf};
+pub use hostile_csr::hostile_csrs;
+pub use spec::{CertificateSpec, CsrSpec};
+
+use crate::key::NodeKey;
+
+/// The same key for the same number, which is not 0.
+#[must_use]
+pub fn key(number: u8) -> NodeKey {
+    NodeKey::from_random(&Zeroizing::new([number; 32])).unwrap_or_else(|| unreachable!("1 to 254 give keys"))
+}
