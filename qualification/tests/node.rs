@@ -5,50 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::{Scratch, said, skipped};
 use lucia_qualification::network::Network;
-use lucia_qualification::node::{Node, NodeError, NodeSpec, node_root, possible};
+use lucia_qualification::node::{Node, NodeError, NodeSpec};
 use lucia_qualification::program::Program;
-use lucia_qualification::skip;
 
-/// A directory under target/ that goes when the test ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(test: &str) -> Self {
-        let path = skip::workspace().join(format!("target/node-tests/{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn spec(&self, name: &str) -> NodeSpec {
-        NodeSpec {
-            helper: env!("CARGO_BIN_EXE_lucia-qualification").into(),
-            name: name.into(),
-            lower: node_root(),
-            upper: self.0.join(name),
-            extra_bind: Vec::new(),
-            network: None,
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Leaves a note and tells the test to return where nodes cannot run.
-fn skipped(test: &str) -> bool {
-    let Err(missing) = possible() else { return false };
-    skip::note(test, &missing.to_string()).unwrap();
-    true
-}
-
-fn said(node: &Node, arguments: &[&str]) -> String {
-    let output = node.exec(arguments).unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
+mod common;
 
 /// Everything of a node named `name` that this machine still shows: cgroups, mounts, processes' namespaces.
 fn left_of(name: &str) -> Vec<String> {

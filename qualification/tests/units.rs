@@ -1,0 +1,185 @@
+//! The three units: how exposed they are by systemd's own count, and that their sandboxes hold and leave room to work.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use common::{Scratch, said, skipped};
+use lucia_qualification::node::Node;
+use lucia_qualification::program::Program;
+use lucia_qualification::skip::workspace;
+
+mod common;
+
+fn unit(name: &str) -> PathBuf {
+    workspace().join("systemd").join(name)
+}
+
+/// `limit` is ten times the number systemd shows.
+#[track_caller]
+fn exposure_is_at_most(limit: u32, name: &str) {
+    let output = Program::SystemdAnalyze
+        .command()
+        .args(["security", "--offline=true", "--no-pager", &format!("--threshold={limit}")])
+        .arg(unit(name))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+// spec: SD-10
+#[test]
+fn the_agent_is_exposed_by_at_most_2_5() {
+    exposure_is_at_most(25, "lucia-node-agent.service");
+}
+
+// spec: SD-11
+#[test]
+fn the_controller_is_exposed_by_at_most_1_5() {
+    exposure_is_at_most(15, "lucia-controller.service");
+}
+
+// spec: SD-12
+#[test]
+fn the_worker_is_exposed_by_at_most_1_5() {
+    exposure_is_at_most(15, "lucia-enrollment-worker.service");
+}
+
+/// Every line that hardens is explained: a reader of a unit finds what breaks without it.
+// spec: SD-13
+#[test]
+fn every_hardening_line_is_explained() {
+    let readme = fs::read_to_string(workspace().join("systemd/README.md")).unwrap();
+    for name in UNITS.map(|(unit, _, _)| unit) {
+        let text = fs::read_to_string(unit(name)).unwrap();
+        let service = text.split("[Service]").nth(1).unwrap().split("[Install]").next().unwrap();
+        for key in service.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key) {
+            assert!(key.starts_with('#') || readme.contains(&format!("`{key}")), "{name}: {key}= is not in the README");
+        }
+    }
+}
+
+/// Unit, where its program lies, and what must hold inside its sandbox.
+const UNITS: [(&str, &str, &str); 3] = [
+    (
+        "lucia-node-agent.service",
+        "usr/lib/lucia/agent/lucia-node-agent",
+        "write /var/lib/lucia/agent\nwrite /run/lucia/agent\nwrite /tmp\n\
+         same /usr/lib/lucia/agent/lucia-node-agent /run/lucia/boot/agent/lucia-node-agent\n\
+         same /proc/self/exe /run/lucia/boot/agent/lucia-node-agent\n\
+         read /proc/stat\nread /proc/meminfo\nread /proc/loadavg\nread /etc/machine-id\nread /etc/lucia/agent.toml\n\
+         refused /etc/lucia\nrefused /etc\nrefused /usr/lib/lucia/agent\nrefused /usr/lib\nrefused /usr/lib/systemd\n\
+         refused /usr/bin\nrefused /run/lucia\nrefused /run/lucia/boot\n\
+         refused /var/lib/lucia/worker\nhidden /var/lib/lucia/controller\nhidden /root\nnoexec /usr/bin/true",
+    ),
+    (
+        "lucia-controller.service",
+        "usr/bin/lucia-controller",
+        "write /var/lib/lucia/controller/onboarding\nwrite /var/lib/lucia/controller/tls\n\
+         write /var/lib/lucia/controller/nodes/enrollment-requests\nwrite /var/lib/lucia/controller/nodes/removals\n\
+         write /var/lib/lucia/controller/nodes/identities\nwrite /run/lucia\nread /etc/lucia/controller.toml\n\
+         refused /var/lib/lucia/controller/nodes/enrollment-responses\nrefused /etc/lucia\nrefused /run/lucia/agent\n\
+         refused /run/lucia/boot\nhidden /var/lib/lucia/worker\nhidden /var/lib/lucia/agent\nhidden /root\n\
+         noexec /usr/bin/true\nhidden /proc/meminfo",
+    ),
+    (
+        "lucia-enrollment-worker.service",
+        "usr/bin/lucia-enrollment-worker",
+        "write /var/lib/lucia/worker\nwrite /var/lib/lucia/controller/nodes/enrollment-responses\n\
+         read /var/lib/lucia/controller/onboarding/state.json\nread /etc/lucia/worker.toml\n\
+         read /var/lib/lucia/controller/nodes/enrollment-requests/some.json\n\
+         refused /var/lib/lucia/controller/onboarding\nrefused /var/lib/lucia/controller/nodes\n\
+         refused /var/lib/lucia/controller/nodes/enrollment-requests\nrefused /run/lucia\nrefused /etc/lucia\n\
+         hidden /var/lib/lucia/controller/tls\nhidden /var/lib/lucia/agent\nhidden /root\nnoexec /usr/bin/true",
+    ),
+];
+
+/// The probe that stands in for each daemon; cargo builds examples beside the binaries of a test run.
+fn probe() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_lucia-qualification")).with_file_name("examples").join("sandbox-probe")
+}
+
+fn lay(root: &Path, file: &str, from: &Path, mode: u32) {
+    let to = root.join(file);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::copy(from, &to).unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Puts units, users, directories and the three stand-ins into a node's files before its first boot.
+fn lay_units(root: &Path) {
+    lay(root, "usr/lib/sysusers.d/lucia.conf", &unit("lucia.sysusers"), 0o644);
+    lay(root, "usr/lib/tmpfiles.d/lucia.conf", &unit("lucia.tmpfiles"), 0o644);
+    fs::create_dir_all(root.join("etc/lucia")).unwrap();
+    let wants = root.join("etc/systemd/system/multi-user.target.wants");
+    fs::create_dir_all(&wants).unwrap();
+    for (name, program, holds) in UNITS {
+        lay(root, &format!("usr/lib/systemd/system/{name}"), &unit(name), 0o644);
+        lay(root, program, &probe(), 0o755);
+        let list = Path::new(program).file_name().unwrap().to_str().unwrap();
+        fs::write(root.join(format!("etc/lucia/{list}.probe")), holds).unwrap();
+        symlink(format!("/usr/lib/systemd/system/{name}"), wants.join(name)).unwrap();
+    }
+    for part in ["agent", "controller", "worker"] {
+        fs::write(root.join(format!("etc/lucia/{part}.toml")), "").unwrap();
+    }
+}
+
+// spec: SD-14
+#[test]
+fn the_sandboxes_hold_and_leave_room_to_work() {
+    if skipped("the_sandboxes_hold_and_leave_room_to_work") {
+        return;
+    }
+    let scratch = Scratch::new("units");
+    let spec = scratch.spec("units");
+    lay_units(&spec.upper.join("root"));
+    // What the controller would have written before.
+    let before = "d /var/lib/lucia 0755 root root -\nf /var/lib/lucia/controller/onboarding/state.json 0640 lucia-controller lucia-enrollment - {}\n\
+                  f /var/lib/lucia/controller/nodes/enrollment-requests/some.json 0640 lucia-controller lucia-enrollment - {}\n";
+    fs::write(spec.upper.join("root/usr/lib/tmpfiles.d/lucia-probe.conf"), before).unwrap();
+    for boot in ["first", "second"] {
+        let node = Node::boot(spec.clone()).unwrap();
+        let log = said(&node, &["journalctl", "--no-pager", "-b", "-g", "lucia|tmpfiles|sysusers|does not hold"]);
+        for (name, _, _) in UNITS {
+            assert_eq!(said(&node, &["systemctl", "is-active", name]), "active", "{boot} boot, {name}: {log}");
+        }
+        assert_eq!(said(&node, &["systemctl", "is-system-running"]), "running", "{boot} boot: {log}");
+        let refused = log.lines().any(|line| line.contains("tmpfiles[") && line.contains("lucia"));
+        assert!(!refused, "{boot} boot, systemd-tmpfiles has something to say: {log}");
+        owners_are_right(&node);
+        verified(&node);
+        node.stop().unwrap();
+    }
+}
+
+/// W6: who owns each directory, and that what is made in one belongs to the exchange group.
+#[track_caller]
+fn owners_are_right(node: &Node) {
+    let base = "/var/lib/lucia/controller";
+    for (path, want) in [
+        ("", "750 lucia-controller:lucia-enrollment"),
+        ("/onboarding", "2750 lucia-controller:lucia-enrollment"),
+        ("/onboarding/probe", "600 lucia-controller:lucia-enrollment"),
+        ("/nodes", "2750 lucia-controller:lucia-enrollment"),
+        ("/nodes/enrollment-requests", "2750 lucia-controller:lucia-enrollment"),
+        ("/nodes/enrollment-responses", "2750 lucia-worker:lucia-enrollment"),
+        ("/nodes/enrollment-responses/probe", "600 lucia-worker:lucia-enrollment"),
+        ("/tls", "700 lucia-controller:lucia-controller"),
+        ("/../worker", "700 lucia-worker:lucia-worker"),
+        ("/../agent", "700 root:root"),
+    ] {
+        assert_eq!(said(node, &["stat", "-c", "%a %U:%G", &format!("{base}{path}")]), want, "{path}");
+    }
+}
+
+/// systemd of the node itself finds nothing to complain about in the units.
+#[track_caller]
+fn verified(node: &Node) {
+    let units = UNITS.map(|(name, _, _)| name);
+    let output = node.exec(&[&["systemd-analyze", "verify", "--man=no"], units.as_slice()].concat()).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !said.contains("lucia"), "{said}");
+}
