@@ -3,7 +3,8 @@
 CARGO ?= cargo
 PREFIX ?= /usr
 DESTDIR ?=
-QUALIFICATION = target/debug/lucia-qualification
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+QUALIFICATION = $(TARGET)/debug/lucia-qualification
 
 .PHONY: help setup demo test lint bench install
 
@@ -31,4 +32,4 @@ bench: ## the figures, each with its goal
 
 install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
 	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl
-	@qualification/install.sh "$(DESTDIR)" "$(PREFIX)"
+	@qualification/install.sh "$(TARGET)/release" "$(DESTDIR)" "$(PREFIX)"

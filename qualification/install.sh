@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # make install: lays the release binaries, units, users, directories and commented default configurations.
-# Usage: qualification/install.sh DESTDIR PREFIX. A configuration that is already there is never touched.
+# Usage: qualification/install.sh BINARIES DESTDIR PREFIX. A configuration that is already there is never touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dest=$1 prefix=$2
-built=target/release
+built=$1 dest=$2 prefix=$3
 
 # Units name these paths, so they do not follow PREFIX.
 install -D -m 0755 "$built/lucia-node-agent" "$dest/usr/lib/lucia/agent/lucia-node-agent"
@@ -13,7 +12,7 @@ for program in lucia-controller lucia-enrollment-worker luciactl; do
 done
 for unit in lucia-node-agent lucia-controller lucia-enrollment-worker; do
   install -d "$dest/usr/lib/systemd/system"
-  sed "s|^ExecStart=/usr/bin/|ExecStart=$prefix/bin/|" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"
+  sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"
   chmod 0644 "$dest/usr/lib/systemd/system/$unit.service"
 done
 install -D -m 0644 systemd/lucia.sysusers "$dest/usr/lib/sysusers.d/lucia.conf"
@@ -21,8 +20,8 @@ install -D -m 0644 systemd/lucia.tmpfiles "$dest/usr/lib/tmpfiles.d/lucia.conf"
 for part in agent controller worker; do
   if [ -e "$dest/etc/lucia/$part.toml" ]; then
     echo "install: kept $dest/etc/lucia/$part.toml"
-  elif [ -e "$part/default.toml" ]; then
-    install -D -m 0644 "$part/default.toml" "$dest/etc/lucia/$part.toml"
+  else
+    install -D -m 0644 "$part/$part.toml" "$dest/etc/lucia/$part.toml"
   fi
 done
 echo "install: done. Next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload"

@@ -104,6 +104,7 @@ impl Subtree {
     pub fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<Self> {
         let mut tree = Self { directories: Vec::new() };
         for hierarchy in hierarchies {
+            sweep(&hierarchy.home);
             let directory = hierarchy.home.join(name);
             if let Err(err) = make_one(hierarchy, &directory) {
                 tree.directories.push(directory);
@@ -122,6 +123,27 @@ impl Drop for Subtree {
             wait_for(Duration::from_secs(5), || (remove_tree(directory).is_ok() || !directory.exists()).then_some(()));
         }
     }
+}
+
+/// Name of a subtree that belongs to the process `owner` and no other: `lucia-<node>-<owner>-<number>`.
+pub fn name_for(node: &str, owner: u32, number: u32) -> String {
+    format!("lucia-{node}-{owner}-{number}")
+}
+
+/// Removes subtrees whose owner no longer lives: of a keeper that was killed and could not clear up.
+fn sweep(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if owner(&name.to_string_lossy()).is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            let _ = remove_tree(&entry.path()); // refused by the kernel while a process is inside
+        }
+    }
+}
+
+/// The process a subtree's name says it belongs to.
+fn owner(name: &str) -> Option<u32> {
+    let (node_and_owner, _number) = name.strip_prefix("lucia-")?.rsplit_once('-')?;
+    node_and_owner.rsplit_once('-')?.1.parse().ok()
 }
 
 fn make_one(hierarchy: &Hierarchy, directory: &Path) -> io::Result<()> {
@@ -168,6 +190,14 @@ mod tests {
 
     fn names(found: &[Hierarchy]) -> Vec<String> {
         found.iter().map(|h| format!("{} {:?} {}", h.home.display(), h.kind, h.label)).collect()
+    }
+
+    #[test]
+    fn a_name_tells_its_owner_and_foreign_names_have_none() {
+        assert_eq!(owner(&name_for("web-1", 4711, 0)), Some(4711));
+        for foreign in ["lucia-web", "web-4711-0", "lucia.slice", "lucia-web-x-0", "system.slice"] {
+            assert_eq!(owner(foreign), None, "{foreign}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::cgroup;
 use crate::keeper::{Plan, WITHHELD};
 use crate::network::Plug;
 pub use crate::possible::{Missing, host_runs_systemd, node_root, possible};
@@ -239,5 +240,5 @@ fn prepare(spec: &NodeSpec, nspawn: bool) -> Result<Plan, NodeError> {
 /// A name no other node has: two may have one host name, in different tests.
 fn cgroup_name(name: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    format!("lucia-{name}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    cgroup::name_for(name, std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }

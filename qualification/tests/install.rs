@@ -1,0 +1,50 @@
+//! `make install`: everything lands where the units look for it, and a configuration that is there stays.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
+
+use std::fs;
+use std::path::Path;
+
+use lucia_qualification::program::Program;
+use lucia_qualification::skip::workspace;
+
+fn install(binaries: &Path, destination: &Path) {
+    let output = Program::Built(workspace().join("qualification/install.sh"))
+        .command()
+        .args([binaries, destination, Path::new("/usr/local")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+// spec: SD-15
+#[test]
+fn install_lays_what_the_units_name_and_keeps_configurations() {
+    let scratch = workspace().join(format!("target/install-test-{}", std::process::id()));
+    let (binaries, destination) = (scratch.join("release"), scratch.join("dest"));
+    fs::create_dir_all(&binaries).unwrap();
+    for program in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker", "luciactl"] {
+        fs::write(binaries.join(program), program).unwrap();
+    }
+    install(&binaries, &destination);
+    fs::write(destination.join("etc/lucia/agent.toml"), "mine").unwrap();
+    install(&binaries, &destination);
+
+    assert_eq!(fs::read_to_string(destination.join("etc/lucia/agent.toml")).unwrap(), "mine");
+    for part in ["controller", "worker"] {
+        let shipped = fs::read(workspace().join(part).join(format!("{part}.toml"))).unwrap();
+        assert_eq!(fs::read(destination.join(format!("etc/lucia/{part}.toml"))).unwrap(), shipped);
+    }
+    assert!(destination.join("usr/local/bin/luciactl").exists());
+    assert!(destination.join("usr/lib/sysusers.d/lucia.conf").exists());
+    assert!(destination.join("usr/lib/tmpfiles.d/lucia.conf").exists());
+    for unit in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker"] {
+        let text = fs::read_to_string(destination.join(format!("usr/lib/systemd/system/{unit}.service"))).unwrap();
+        let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
+        let program = start.split(' ').next().unwrap();
+        assert!(destination.join(program).exists(), "{unit} starts /{program}, which was not laid");
+        let config = start.split_once("--config /").map(|(_, config)| config);
+        assert!(config.is_none_or(|config| destination.join(config).exists()), "{unit}: {config:?} was not laid");
+    }
+    fs::remove_dir_all(scratch).unwrap();
+}
