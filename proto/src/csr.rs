@@ -224,7 +224,7 @@ fn attribute_field(attributes: &[u8]) -> &'static str {
         Ok([one]) => Some(*one),
         _ => None,
     };
-    let Some(attribute) = only(attributes) else { return "attributes" };
+    let Some(attribute) = content(CONTEXT_0, attributes).and_then(|_| only(attributes)) else { return "attributes" };
     let values = match parts(attribute).as_deref() {
         Ok([oid, values]) if content(OID, oid) == Some(EXTENSION_REQUEST) => *values,
         _ => return "attributes",

@@ -132,6 +132,11 @@ impl Parsed {
         if !matches!(usage, Some([_, first, ..]) if first & KEY_CERT_SIGN != 0) {
             return Err(self.wrong("keyUsage"));
         }
+        // RFC 5280, 4.2.1.10: constraints that constrain nothing are not to be issued; webpki lets them pass.
+        let constraints = self.extension(NAME_CONSTRAINTS).map(|found| parts(found.extn_value.as_bytes()));
+        if matches!(constraints, Some(Ok(subtrees)) if subtrees.is_empty()) {
+            return Err(self.wrong("nameConstraints"));
+        }
         let wrong = || self.wrong("basicConstraints");
         let constraints = self.extension(BASIC_CONSTRAINTS).filter(|found| found.critical).ok_or_else(wrong)?;
         let parts = parts(constraints.extn_value.as_bytes()).map_err(|_| wrong())?;

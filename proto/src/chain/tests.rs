@@ -41,8 +41,8 @@ fn a_verdict_ends_with_the_first_certificate_of_its_path() {
     // A root that ends first ends the verdict as well, though webpki takes it as given.
     let short = CertificateSpec::authority(names.0, names.0, ca.root_key.public(), from, NOW.plus(HOUR / 2));
     let root = Root::from_pem(&pem::encode(&short.sign(&ca.root_key), LABEL)).unwrap();
-    assert_eq!(verify(&leaf, &[root.clone()], NOW, Usage::Client).unwrap().not_after(), NOW.plus(HOUR / 2));
-    assert_eq!(word(verify(&leaf, &[root.clone()], NOW.plus(HOUR), Usage::Client)), Err("expired"));
+    assert_eq!(verify(&leaf, std::slice::from_ref(&root), NOW, Usage::Client).unwrap().not_after(), NOW.plus(HOUR / 2));
+    assert_eq!(word(verify(&leaf, std::slice::from_ref(&root), NOW.plus(HOUR), Usage::Client)), Err("expired"));
     // The new root beside it has the same name and key.
     assert!(verify(&leaf, &[root, ca.root()], NOW.plus(HOUR), Usage::Client).is_ok());
 }

@@ -208,7 +208,7 @@ fn encodings(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
     let usage = tlv(OCTET_STRING, &tlv(BIT_STRING, &[7, 0x80]));
     other_true.replace(KEY_USAGE, Some(sequence(&[&tlv(OID, KEY_USAGE), &tlv(BOOLEAN, &[1]), &usage])));
     vec![
-        raw("C-2 no bytes", "der", &[]),
+        raw("C-2 no bytes", "pem", &[]),
         raw("C-2 trailing DER", "der", &[der.as_slice(), &[NULL, 0]].concat()),
         raw("C-2 cut", "der", der.get(..der.len().saturating_sub(1)).unwrap_or_default()),
         raw("C-2 long length", "der", &[&[SEQUENCE, 0x83, 0, high, low], content].concat()),
@@ -304,7 +304,7 @@ fn authorities(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
         case("C-10 name constraints against this name", "path", &|spec| {
             spec.extensions.push(constraints(0xa1, node.hostname.as_str()));
         }),
-        case("C-10 name constraints of no subtrees", "path", &|spec| {
+        case("C-10 name constraints of no subtrees", "issuer", &|spec| {
             spec.extensions.push(extension(NAME_CONSTRAINTS, true, &sequence(&[])));
         }),
         case("C-10 authority for servers only", "path", &|spec| {

@@ -92,7 +92,7 @@ fn encodings(node: &TestNode) -> Vec<Hostile> {
         *first = 1;
     }
     vec![
-        hostile("C-2 no bytes", "der", &[]),
+        hostile("C-2 no bytes", "pem", &[]),
         hostile("C-2 trailing DER", "der", &[der.as_slice(), &[NULL, 0]].concat()),
         hostile("C-2 cut", "der", der.get(..der.len().saturating_sub(1)).unwrap_or_default()),
         hostile("C-2 long length", "der", &[&[SEQUENCE, 0x83, 0, high, low], content].concat()),
@@ -219,6 +219,7 @@ fn attribute_sets(node: &TestNode) -> Vec<Hostile> {
         sequence(&[&tlv(OID, SUBJECT_ALT_NAME), &tlv(BOOLEAN, &[0]), &tlv(4, &one_dns(node.hostname.as_str()))]);
     let password = sequence(&[&tlv(OID, CHALLENGE_PASSWORD), &rdn(&[&tlv(UTF8_STRING, b"secret")])]);
     let with = |extra: Vec<u8>| attributes(&[request(&[san.clone(), extra])]);
+    let right = request(std::slice::from_ref(&san));
     let ca = extension(BASIC_CONSTRAINTS, true, &super::spec::basic_constraints(None));
     let (one, two) = (tlv(SEQUENCE, &san), tlv(SEQUENCE, &san));
     let two_values = sequence(&[&tlv(OID, crate::der::EXTENSION_REQUEST), &rdn(&[&one, &two])]);
@@ -234,12 +235,12 @@ fn attribute_sets(node: &TestNode) -> Vec<Hostile> {
         ("C-6 unknown critical", "extensions", with(extension(UNKNOWN, true, &[NULL, 0]))),
         ("C-6 unknown", "extensions", with(extension(UNKNOWN, false, &[NULL, 0]))),
         ("C-6 duplicate subjectAltName", "extensions", with(san.clone())),
-        ("C-6 challengePassword", "attributes", attributes(&[password.clone(), request(&[san.clone()])])),
+        ("C-6 challengePassword", "attributes", attributes(&[password.clone(), right.clone()])),
         ("C-6 challengePassword alone", "attributes", attributes(&[password])),
-        ("C-6 two extensionRequests", "attributes", attributes(&[request(&[san.clone()]), request(&[san.clone()])])),
+        ("C-6 two extensionRequests", "attributes", attributes(&[right.clone(), right.clone()])),
         ("C-6 two values", "extensions", attributes(&[two_values])),
         ("C-6 no value", "extensions", attributes(&[no_values])),
-        ("C-6 attributes in a SET", "attributes", tlv(SET, &request(&[san.clone()]))),
+        ("C-6 attributes in a SET", "attributes", tlv(SET, &right)),
     ]
     .into_iter()
     .map(|(name, field, attributes)| changed(node, name, field, |spec| spec.attributes = attributes))

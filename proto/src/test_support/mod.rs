@@ -9,6 +9,8 @@ mod ca;
 mod hostile;
 mod hostile_csr;
 mod spec;
+#[cfg(test)]
+mod vectors;
 
 use zeroize::Zeroizing;
 

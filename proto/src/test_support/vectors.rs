@@ -1,0 +1,81 @@
+//! The golden bytes of certificates, requests, bundle and answer: `tests/vectors/certificates-v1`, never edited.
+//!
+//! Each is read as the program does that receives it, and, as all keys are fixed and signing is deterministic, made
+//! again byte for byte. When a message grows a field, a new folder joins this one and only reading stays tested here.
+
+use super::{TestCa, TestNode};
+use crate::answer::{AnswerExpectation, SignedAnswer};
+use crate::bundle::SignedBundle;
+use crate::certificate::Leaf;
+use crate::chain::{self, Root, Usage};
+use crate::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use crate::time::UnixTime;
+use crate::{csr, json};
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+macro_rules! vector {
+    ($name:literal) => {
+        include_str!(concat!("../../../tests/vectors/certificates-v1/", $name))
+    };
+}
+
+// spec: CS-6
+#[test]
+fn requests() {
+    let node = TestNode::new(7);
+    let text = vector!("node.csr");
+    assert_eq!(csr::build(&node.node_id, &node.hostname, &node.key), text);
+    csr::check(text, &node.node_id, &node.hostname, &node.fingerprint).unwrap();
+
+    let names = json::from_str::<Names>(vector!("endpoint-names.json"), 1024, 4).unwrap().names;
+    let text = vector!("endpoint.csr");
+    assert_eq!(csr::endpoint_build(&names, &super::key(9)), text);
+    csr::endpoint_check(text, &names).unwrap();
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Names {
+    names: crate::endpoint_names::EndpointNames,
+}
+
+// spec: CE-12
+#[test]
+fn a_leaf_its_chain_and_its_root() {
+    let (ca, node) = (TestCa::new(NOW), TestNode::new(7));
+    let (text, root) = (vector!("leaf-chain.pem"), vector!("root.pem"));
+    assert_eq!(ca.issue(&node, NOW), text);
+    assert_eq!(ca.root_pem(), root);
+    let leaf = Leaf::parse(text).unwrap().check(&node.rules()).unwrap();
+    chain::verify(&leaf, &[Root::from_pem(root).unwrap()], NOW, Usage::Client).unwrap();
+}
+
+// spec: BU-5
+#[test]
+fn a_bundle() {
+    let text = vector!("bundle.json");
+    let signed: SignedBundle = json::from_str(text.trim_end(), ANSWER_MAX, JSON_DEPTH_MAX).unwrap();
+    assert_eq!(signed, TestCa::new(NOW).signed_bundle(1, NOW));
+    signed.verify(&Root::from_pem(vector!("root.pem")).unwrap()).unwrap();
+}
+
+// spec: EN-4
+#[test]
+fn an_answer() {
+    let (ca, node) = (TestCa::new(NOW), TestNode::new(7));
+    let text = vector!("answer.json");
+    let signed: SignedAnswer = json::from_str(text.trim_end(), ANSWER_MAX, JSON_DEPTH_MAX).unwrap();
+    assert_eq!(signed, ca.sign_answer(&ca.answer(&node, NOW)));
+    let accepted = signed.accept(&AnswerExpectation {
+        root: &Root::from_pem(vector!("root.pem")).unwrap(),
+        node_id: &node.node_id,
+        task_id: Some(&node.task_id),
+        hostname: &node.hostname,
+        fingerprint: &node.fingerprint,
+        csr_sha256: &node.csr_sha256(),
+        now: NOW,
+        current_bundle: None,
+    });
+    assert_eq!(accepted.unwrap().leaf().pem(), vector!("leaf-chain.pem"));
+}
