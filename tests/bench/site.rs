@@ -1,0 +1,142 @@
+//! A site with many simulated nodes, driven from CPU 1 while the controller has CPU 0.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use lucia_proto::ids::TaskId;
+use lucia_tests::programs::{CONTROLLER_NAME, Running, Site};
+use lucia_tests::sim::{Failure, SimNode, Target};
+use nix::unistd::Pid;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cost;
+
+/// A running site and its nodes.
+pub(crate) struct Fleet {
+    pub(crate) site: Site,
+    pub(crate) target: Target,
+    pub(crate) controller: Running,
+    pub(crate) nodes: Vec<SimNode>,
+    /// Resident bytes of the controller before it knew any node.
+    pub(crate) resident_empty: u64,
+    _worker: Running,
+}
+
+type Job = Box<dyn FnOnce(&Runtime, &mut Fleet) + Send>;
+
+/// The thread that drives the nodes: its runtime has their connections, its CPU is 1.
+pub(crate) struct Driver {
+    jobs: mpsc::Sender<Job>,
+    /// The controller's process id.
+    pub(crate) controller: i32,
+    /// Resident bytes of the controller before it knew any node.
+    pub(crate) resident_empty: u64,
+}
+
+impl Driver {
+    /// Brings up a site with `count` nodes.
+    pub(crate) fn up(bin: &Path, count: u32) -> Result<Self, Failure> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (ready, is_ready) = mpsc::channel();
+        let bin = bin.to_path_buf();
+        thread::spawn(move || {
+            let up = cost::pin(1).and_then(|()| {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                let fleet = runtime.block_on(Fleet::up(&bin, count))?;
+                Ok((runtime, fleet))
+            });
+            // The receiver waits for this one message.
+            match up {
+                Ok((runtime, mut fleet)) => {
+                    let _ = ready.send(Ok((fleet.controller.pid(), fleet.resident_empty)));
+                    for job in inbox {
+                        job(&runtime, &mut fleet);
+                    }
+                }
+                Err(err) => drop(ready.send(Err(err))),
+            }
+        });
+        let (controller, resident_empty) = is_ready.recv()??;
+        Ok(Self { jobs, controller, resident_empty })
+    }
+
+    /// Has the driver do `work` and waits for what it returns.
+    pub(crate) fn drive<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Runtime, &mut Fleet) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        let job: Job = Box::new(move |runtime, fleet| drop(sender.send(work(runtime, fleet))));
+        self.jobs.send(job).map_err(|_| "the driver is gone")?;
+        receiver.recv()?
+    }
+}
+
+impl Fleet {
+    /// Brings up worker and controller and takes `count` nodes from discovery to their certificate.
+    pub(crate) async fn up(bin: &Path, count: u32) -> Result<Self, Failure> {
+        let site = Site::lay(bin, "bench", 2048, "journal")?;
+        let (worker, controller) = site.up().await?;
+        let resident_empty = cost::resident(controller.pid())?;
+        let target = Target::new(site.address, CONTROLLER_NAME, &site.root_pem()?)?;
+        site.ctl(&["window", "open", "--minutes", "60"])?;
+        let mut nodes = Vec::new();
+        let mut tasks: Vec<TaskId> = Vec::new();
+        for number in 0..count {
+            let mut node = SimNode::connect(&target, number).await?;
+            let found = node.discover().await?;
+            let fingerprint = node.key.public().fingerprint().to_string();
+            let hostname = node.hostname.to_string();
+            let code = found.verification_code.to_string();
+            site.ctl(&[
+                "approve", &code, "--fingerprint", &fingerprint, "--hostname", &hostname, "--disk", "sim-disk", "--yes",
+            ])?;
+            tasks.push(node.install(1).await?);
+            nodes.push(node);
+        }
+        for (node, task) in nodes.iter_mut().zip(&tasks) {
+            // Asking writes the queue file; the answers come in batches.
+            node.enroll(task).await?;
+        }
+        for (node, task) in nodes.iter_mut().zip(&tasks) {
+            let mut tries = 0;
+            while node.certificate_pem.is_none() && !node.enroll(task).await? {
+                tries += 1;
+                if tries > 600 {
+                    return Err(format!("{} got no certificate", node.hostname).into());
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            let answer = node.heartbeat().await?;
+            if !answer.status.is_success() {
+                return Err(format!("first heartbeat: {}", String::from_utf8_lossy(&answer.body)).into());
+            }
+        }
+        drop(controller);
+        let controller = site.start("lucia-controller", &["run", "--config", &site.file("controller.toml")])?;
+        let mut fleet = Self { site, target, controller, nodes, resident_empty, _worker: worker };
+        fleet.wait_for_controller().await?;
+        cost::pin_process(Pid::from_raw(fleet.controller.pid()), 0)?;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", fleet.controller.pid()))? {
+            let thread: i32 = thread?.file_name().to_string_lossy().parse()?;
+            cost::pin_process(Pid::from_raw(thread), 0)?;
+        }
+        for node in &mut fleet.nodes {
+            node.forget_challenge();
+            node.reconnect().await?;
+        }
+        Ok(fleet)
+    }
+
+    async fn wait_for_controller(&self) -> Result<(), Failure> {
+        for _ in 0..400 {
+            if self.target.connect().await.is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Err(format!("the controller did not come back: {}", self.controller.said()).into())
+    }
+}

@@ -1,0 +1,331 @@
+//! A node that is only its key and one TLS connection: a second, independent reading of the protocol.
+//!
+//! Benchmarks need hundreds of nodes, and the agent's own client must not be the only thing the controller was ever
+//! tried with. So nothing of the agent is used here: `lucia_proto` alone, over hyper and rustls.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use lucia_proto::api::{Discovered, Endpoint, Installation};
+use lucia_proto::answer::SignedAnswer;
+use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
+use lucia_proto::csr;
+use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields};
+use lucia_proto::ids::{NodeId, RequestId, TaskId};
+use lucia_proto::inventory::{HardwareInventory, InventoryFields};
+use lucia_proto::key::NodeKey;
+use lucia_proto::names::Hostname;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::report::{
+    DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, PROOF_HEADER, Progress, Proof,
+    Purpose, Question, Report,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+/// Whatever went wrong, as text: a simulated node has nobody to tell but the test.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where the controller is and what vouches for it.
+#[derive(Clone)]
+pub struct Target {
+    address: SocketAddr,
+    name: ServerName<'static>,
+    tls: TlsConnector,
+}
+
+impl Target {
+    /// The controller at `address`, called `name`, vouched for by the root `root_pem`.
+    ///
+    /// # Errors
+    /// When root or name cannot be read.
+    pub fn new(address: SocketAddr, name: &str, root_pem: &str) -> Result<Self, Failure> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(root_pem.as_bytes())?)?;
+        let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from(name.to_owned())?;
+        Ok(Self { address, name, tls: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
+        let tcp = TcpStream::connect(self.address).await?;
+        tcp.set_nodelay(true)?;
+        let tls = self.tls.connect(self.name.clone(), tcp).await?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
+        tokio::spawn(async move {
+            // The error comes back on the request that met it.
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+}
+
+/// An answer: status, next challenge, body.
+pub struct Answer {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The challenge that came with it.
+    pub next: Option<Challenge>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A machine with a key and a connection.
+pub struct SimNode {
+    /// Its key.
+    pub key: NodeKey,
+    /// Its id.
+    pub id: NodeId,
+    /// Its name.
+    pub hostname: Hostname,
+    /// Its certificate chain, once it has one.
+    pub certificate_pem: Option<String>,
+    target: Target,
+    sender: SendRequest<Full<Bytes>>,
+    next: Option<Challenge>,
+}
+
+impl SimNode {
+    /// The machine with the `number`th key, connected.
+    ///
+    /// # Errors
+    /// When the controller cannot be reached.
+    pub async fn connect(target: &Target, number: u32) -> Result<Self, Failure> {
+        let mut bytes = [1; 32];
+        bytes[28..].copy_from_slice(&number.to_be_bytes());
+        let key = NodeKey::from_random(&bytes.into()).ok_or("no key")?;
+        let id = key.public().fingerprint().node_id();
+        let hostname = format!("sim-{number}").parse()?;
+        let sender = target.connect().await?;
+        Ok(Self { key, id, hostname, certificate_pem: None, target: target.clone(), sender, next: None })
+    }
+
+    /// A new connection in place of the present one.
+    ///
+    /// # Errors
+    /// When the controller cannot be reached.
+    pub async fn reconnect(&mut self) -> Result<(), Failure> {
+        self.sender = self.target.connect().await?;
+        Ok(())
+    }
+
+    /// First contact.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn discover(&mut self) -> Result<Discovered, Failure> {
+        let challenge: Challenge = self.get(Endpoint::BootChallenge).await?;
+        let report = Discover { node_id: self.id.clone(), purpose: Purpose::Discover, inventory: inventory()? };
+        let proof = Proof::sign(&report, &challenge, &self.key)?;
+        let call = DiscoverCall {
+            challenge_id: proof.challenge_id,
+            public_key_pem: self.key.public().to_pem(),
+            report_json: proof.report_json,
+            signature: proof.signature,
+        };
+        let answer = self.send(Endpoint::Discover, Some(&call), None).await?;
+        expect(&answer, StatusCode::OK)
+    }
+
+    /// From an approval to the last progress report.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn install(&mut self, request: u8) -> Result<TaskId, Failure> {
+        let report = Question { node_id: self.id.clone(), purpose: Purpose::Installation };
+        let proof = self.sign(&report, Endpoint::DeviceChallenge).await?;
+        let header = HeaderProof { certificate_pem: None, proof }.to_header();
+        let answer = self.send::<()>(Endpoint::Installation, None, Some(header)).await?;
+        let approved: Installation = expect(&answer, StatusCode::OK)?;
+        let grant = GrantRequest {
+            node_id: self.id.clone(),
+            purpose: Purpose::Grant,
+            request_id: RequestId::from_random([request; 16]),
+            inventory_revision: approved.inventory_revision,
+            disk_id: approved.disk_id,
+        };
+        self.device_call(Endpoint::Grant, &grant).await?;
+        for phase in [DevicePhase::Installing, DevicePhase::AwaitingEnrollment] {
+            let node_id = self.id.clone();
+            let report = Progress { node_id, purpose: Purpose::Progress, phase, message: "simulated".to_owned() };
+            self.device_call(Endpoint::Progress, &report).await?;
+        }
+        Ok(approved.task_id)
+    }
+
+    /// Asks for the first certificate once; true when it came.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn enroll(&mut self, task_id: &TaskId) -> Result<bool, Failure> {
+        let report = EnrollRequest {
+            node_id: self.id.clone(),
+            purpose: Purpose::Enroll,
+            task_id: task_id.clone(),
+            csr_pem: csr::build(&self.id, &self.hostname, &self.key),
+        };
+        let answer = self.device_call(Endpoint::Enroll, &report).await?;
+        if answer.status == StatusCode::ACCEPTED {
+            return Ok(false);
+        }
+        let signed: SignedAnswer = expect(&answer, StatusCode::OK)?;
+        self.certificate_pem = serde_json::from_slice::<Value>(signed.parts().payload())?
+            .get("certificatePem")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        Ok(true)
+    }
+
+    /// One heartbeat over the challenge of the former answer, or a new one.
+    ///
+    /// # Errors
+    /// When it cannot be sent; a refusal is an answer.
+    pub async fn heartbeat(&mut self) -> Result<Answer, Failure> {
+        let report = self.report()?;
+        let proof = self.sign(&report, Endpoint::NodeChallenge).await?;
+        self.node_call(Endpoint::Heartbeat, proof).await
+    }
+
+    /// Sends a proof with the certificate.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub async fn node_call(&mut self, endpoint: Endpoint, proof: Proof) -> Result<Answer, Failure> {
+        let certificate_pem = self.certificate_pem.clone().ok_or("no certificate yet")?;
+        self.send(endpoint, Some(&NodeCall { certificate_pem, proof }), None).await
+    }
+
+    /// Forgets the challenge of the former answer, so that the next call asks for one.
+    pub fn forget_challenge(&mut self) {
+        self.next = None;
+    }
+
+    /// A heartbeat's report.
+    ///
+    /// # Errors
+    /// When a field is out of bounds, which none is.
+    pub fn report(&self) -> Result<Heartbeat, Failure> {
+        Ok(Heartbeat::try_from(HeartbeatFields {
+            node_id: self.id.clone(),
+            purpose: Purpose::Heartbeat,
+            hostname: self.hostname.clone(),
+            os_version: "Debian GNU/Linux 13 (trixie)".to_owned().try_into()?,
+            uptime_seconds: 86_400,
+            load_average: Some(0.25),
+            memory_total_bytes: 8 << 30,
+            memory_available_bytes: 5 << 30,
+            storage_total_bytes: Some(64 << 30),
+            storage_available_bytes: Some(40 << 30),
+            runtime: None,
+            updates: None,
+            agent_release: None,
+            cpu_percent: Some(3.5),
+            cpu_temperature_celsius: Some(41.5),
+            gpu_percent: None,
+            gpu_temperature_celsius: None,
+            features: Default::default(),
+            extensions: Default::default(),
+        })?)
+    }
+
+    /// Signs over the held challenge, or over a new one.
+    ///
+    /// # Errors
+    /// When no challenge can be had.
+    pub async fn sign<T: Report>(&mut self, report: &T, source: Endpoint) -> Result<Proof, Failure> {
+        let challenge = match self.next.take() {
+            Some(challenge) => challenge,
+            None => self.get(source).await?,
+        };
+        Ok(Proof::sign(report, &challenge, &self.key)?)
+    }
+
+    /// A GET without a proof.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn get<T: DeserializeOwned>(&mut self, endpoint: Endpoint) -> Result<T, Failure> {
+        let answer = self.send::<()>(endpoint, None, None).await?;
+        expect(&answer, StatusCode::OK)
+    }
+
+    async fn device_call<T: Report>(&mut self, endpoint: Endpoint, report: &T) -> Result<Answer, Failure> {
+        let proof = self.sign(report, Endpoint::DeviceChallenge).await?;
+        let answer = self.send(endpoint, Some(&DeviceCall { proof }), None).await?;
+        if answer.status.is_success() { Ok(answer) } else { Err(refusal(&answer)) }
+    }
+
+    /// One request and its answer.
+    ///
+    /// # Errors
+    /// When it cannot be sent or the answer cannot be read.
+    pub async fn send<B: Serialize>(
+        &mut self,
+        endpoint: Endpoint,
+        body: Option<&B>,
+        header: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let mut request = Request::builder()
+            .method(endpoint.method())
+            .uri(endpoint.path_for(&self.id))
+            .header("Host", self.target.name.to_str().as_ref());
+        if body.is_some() {
+            request = request.header("Content-Type", "application/json");
+        }
+        if let Some(value) = header {
+            request = request.header(PROOF_HEADER, value);
+        }
+        self.sender.ready().await?;
+        let response = self.sender.send_request(request.body(Full::new(Bytes::from(bytes)))?).await?;
+        let next = response
+            .headers()
+            .get(NEXT_CHALLENGE_HEADER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| NextChallenge::from_header(value).ok())
+            .map(NextChallenge::challenge);
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        self.next.clone_from(&next);
+        Ok(Answer { status, next, body })
+    }
+}
+
+fn expect<T: DeserializeOwned>(answer: &Answer, status: StatusCode) -> Result<T, Failure> {
+    if answer.status == status { Ok(serde_json::from_slice(&answer.body)?) } else { Err(refusal(answer)) }
+}
+
+fn refusal(answer: &Answer) -> Failure {
+    format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body)).into()
+}
+
+/// A small machine with one disk.
+///
+/// # Errors
+/// When a field is out of bounds, which none is.
+pub fn inventory() -> Result<HardwareInventory, Failure> {
+    let fields: InventoryFields = serde_json::from_value(serde_json::json!({
+        "architecture": "x86_64", "bootMode": "Bios", "logicalCpuCount": 2, "memoryBytes": 8_589_934_592_u64,
+        "interfaces": [{"name": "eth0", "macAddress": "52:54:00:12:34:56", "addresses": ["127.0.0.1"]}],
+        "disks": [{"id": "sim-disk", "path": "/dev/vda", "sizeBytes": 68_719_476_736_u64, "isRemovable": false, "isReadOnly": false}],
+    }))?;
+    Ok(HardwareInventory::try_from(fields)?)
+}
