@@ -103,6 +103,8 @@ endpoints! {
     Dismiss: "POST" "/api/host/devices/{id}/dismiss", 0, Operator;
     /// Puts a rejected device back on the list.
     Restore: "POST" "/api/host/devices/{id}/restore", 0, Operator;
+    /// The controller itself: version, start, certificate, what it counted.
+    Status: "GET" "/api/host/status", 0, Operator;
     /// All nodes, a line each.
     Nodes: "GET" "/api/host/nodes", 0, Operator;
     /// One node with the last hour of samples.

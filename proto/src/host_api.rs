@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::bounded::Text;
+use crate::code::Code;
 use crate::ids::{NodeId, TaskId};
 use crate::inventory::HardwareInventory;
 use crate::key::{Fingerprint, VerificationCode};
@@ -307,6 +308,37 @@ pub struct EventLine {
     /// Which installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+}
+
+/// Answer to `status`: the controller itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct StatusView {
+    /// Its version.
+    pub version: String,
+    /// When it started.
+    pub started_at: UnixTime,
+    /// End of its endpoint certificate; absent until the worker signed the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_expires_at: Option<UnixTime>,
+    /// Whether the worker was heard from within 45 seconds.
+    pub worker_available: bool,
+    /// What was counted since the start.
+    pub counters: CountersView,
+}
+
+/// What the controller counted since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CountersView {
+    /// Signature checks with a device's or node's key, and chain buildings.
+    pub public_key_operations: u64,
+    /// Heartbeats accepted.
+    pub heartbeats: u64,
+    /// Used challenges remembered now.
+    pub used_challenges: u64,
+    /// Refusals by code; codes that were never used are absent.
+    pub refusals: std::collections::BTreeMap<Code, u64>,
 }
 
 #[cfg(test)]
