@@ -1,1 +1,62 @@
-//! x
+//! The enrollment worker: holds the CA, and signs only what the controller's journal and its own ledger agree on
+//! (managed-nodes.md "Enrollment", design.md W1 to W6).
+//!
+//! It talks to nobody: it reads files the controller wrote, in directories it checks, and writes answers into one that
+//! only it can write to. Reading order, each module naming only those before it:
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`config`] | what did the administrator decide? |
+//! | [`home`] | what lies in the worker's own directory: keys, bundle, receipts? |
+//! | [`ledger`] | what did this worker ever admit, issue and remove? |
+//! | [`ca`] | who signs a leaf, and is it what it must be? |
+//! | [`queue`] | what did the controller ask? |
+//! | [`authority`] | what does the controller's journal say? |
+//! | [`decide`] | sign, use again, wait or refuse? A pure function |
+//! | [`answers`] | which bytes go out? |
+//! | [`turn`] | one pass over all of it, durable step by durable step |
+//! | [`survey`] | the same decisions, only looked at: `pending`, `admit` |
+//! | [`init`] | how does a fleet begin? |
+//! | [`status`] | what should a person know? |
+//! | [`watch`], [`notify`] | when to take the next turn, and how systemd knows |
+//! | [`cli`] | which command was given? |
+
+pub mod answers;
+pub mod authority;
+pub mod ca;
+pub mod cli;
+pub mod config;
+pub mod decide;
+pub mod home;
+pub mod init;
+pub mod ledger;
+pub mod notify;
+pub mod queue;
+pub mod status;
+pub mod survey;
+pub mod turn;
+pub mod watch;
+
+use std::error::Error;
+
+use lucia_proto::time::UnixTime;
+
+/// An error and all that caused it, in one line: the one place where a chain is put together.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        out.push_str(": ");
+        out.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    out
+}
+
+/// Wall time, in whole seconds. Decisions get it as an argument; it is read once a turn or command.
+#[expect(clippy::disallowed_methods, reason = "the one clock of this program")]
+fn now() -> UnixTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    UnixTime::from_secs(since.as_secs())
+}

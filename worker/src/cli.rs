@@ -1,0 +1,249 @@
+//! The commands, their help and their exit codes.
+
+mod admit;
+mod run;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+
+use crate::config::{Config, ConfigError, DEFAULT_FILE, DEFAULT_PATH, LogFormat, endpoint_names};
+use crate::home::Home;
+use crate::ledger::Ledger;
+use crate::{chain, init, now, status, survey};
+
+const EXAMPLES: &str = "\
+Examples:
+  lucia-enrollment-worker init --names controller.example.net
+  lucia-enrollment-worker check-config
+  lucia-enrollment-worker status
+  lucia-enrollment-worker pending
+  lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
+
+Exit codes:
+  0   done
+  1   failed or refused; the message says why and what cures it
+  64  wrong usage
+  78  the settings cannot be used
+  `status` and `once` give 1 while nodes cannot get certificates.
+
+Commands that look into the worker's directory run as its user:
+  runuser -u lucia-worker -- lucia-enrollment-worker status";
+
+/// Holds the CA of a fleet, and signs only what the controller's journal and its own ledger agree on.
+#[derive(Debug, Parser)]
+#[command(name = "lucia-enrollment-worker", version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct At {
+    /// The settings file.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_PATH)]
+    config: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Begin a fleet: make root, issuing CA, worker key, first bundle and ledger. Overwrites nothing.
+    Init {
+        #[command(flatten)]
+        at: At,
+        /// What nodes call the controller by: written into the settings file when there is none yet, else compared.
+        #[arg(long, value_name = "NAME", num_args = 1..)]
+        names: Vec<String>,
+    },
+    /// Answer requests until SIGTERM.
+    Run {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Answer what is in the queue now, then end.
+    Once {
+        #[command(flatten)]
+        at: At,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read the settings and say what is wrong with them.
+    CheckConfig {
+        /// The settings file.
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Show how the worker is, and what cures each thing that is wrong.
+    Status {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the requests in the queue and what will become of them.
+    Pending {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a new node into the ledger, after comparing with the machine's own screen.
+    Admit {
+        #[command(flatten)]
+        at: At,
+        /// The verification code on the machine's screen.
+        #[arg(value_name = "CODE")]
+        code: String,
+        /// The whole fingerprint on the machine's screen: 64 hex digits.
+        #[arg(long, value_name = "HEX")]
+        fingerprint: String,
+    },
+}
+
+/// How a command failed: an exit code and one sentence.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    text: String,
+}
+
+impl Failure {
+    const FAILED: u8 = 1;
+    const USAGE: u8 = 64;
+    const CONFIG: u8 = 78;
+
+    fn refused(text: impl Into<String>) -> Self {
+        Self { code: Self::FAILED, text: text.into() }
+    }
+
+    fn of(error: &dyn std::error::Error) -> Self {
+        Self::refused(chain(error))
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { code: Self::CONFIG, text: chain(&error) }
+    }
+}
+
+/// Runs the program; the only thing `main` calls.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is no reason for another exit code.
+            let _ = error.print();
+            return if error.use_stderr() { Failure::USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match act(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "lucia-enrollment-worker: {}", failure.text);
+            failure.code.into()
+        }
+    }
+}
+
+fn act(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Init { at, names } => begin(&at, &names),
+        Command::Run { at } => {
+            let config = Config::load(&at.config)?;
+            log(config.log);
+            run::run(config)
+        }
+        Command::Once { at, json } => {
+            let config = Config::load(&at.config)?;
+            log(config.log);
+            run::once(config, json)
+        }
+        Command::CheckConfig { file, at } => {
+            let path = file.unwrap_or(at.config);
+            Config::load(&path)?;
+            say(&format!("{}: the settings are right\n", path.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Status { at, json } => {
+            let status = status::status(&Config::load(&at.config)?, now());
+            say(&if json { to_json(&status)? } else { status.table() });
+            Ok(if status.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() })
+        }
+        Command::Pending { at, json } => {
+            let config = Config::load(&at.config)?;
+            let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
+            let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+            let survey = survey::survey(&config, &home, ledger.records(), now());
+            say(&if json { to_json(&survey)? } else { status::pending_table(&survey) });
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Admit { at, code, fingerprint } => {
+            say(&admit::admit(&Config::load(&at.config)?, &code, &fingerprint)?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// `init`, and the settings file with it when there is none and the names are given.
+fn begin(at: &At, names: &[String]) -> Result<ExitCode, Failure> {
+    let wanted = endpoint_names(names)?;
+    if wanted.is_some() && !at.config.exists() {
+        let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        let text = DEFAULT_FILE.replace("#endpoint-names = []", &format!("endpoint-names = [{list}]"));
+        // The settings hold nothing secret; that they can be used is checked next.
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&at.config)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|source| Failure {
+                code: Failure::CONFIG,
+                text: format!(
+                    "cannot write {}: {source}; run `init` without --names, then edit the file",
+                    at.config.display()
+                ),
+            })?;
+        say(&format!("{}: written with these endpoint-names\n\n", at.config.display()));
+    }
+    let config = Config::load(&at.config)?;
+    if wanted.is_some() && wanted != config.endpoint_names {
+        return Err(Failure {
+            code: Failure::CONFIG,
+            text: format!(
+                "{} has other endpoint-names than --names; nothing was made: edit the file, then run `init` without --names",
+                at.config.display()
+            ),
+        });
+    }
+    let made = init::init(&config, now()).map_err(|error| Failure::of(&error))?;
+    say(&init::next_steps(&made, &at.config));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log(format: LogFormat) {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_ansi(false);
+    // A second call, as in a test, changes nothing.
+    let _ = match format {
+        LogFormat::Text => tracing::subscriber::set_global_default(lines.finish()),
+        LogFormat::Json => tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish()),
+    };
+}
+
+/// Writes to standard output; a closed pipe (`| head`) is no error.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::of(&error))?;
+    Ok(text + "\n")
+}

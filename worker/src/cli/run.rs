@@ -1,0 +1,91 @@
+//! `run` and `once`: the loop around the turns.
+
+use std::process::ExitCode;
+
+use nix::sys::prctl::set_dumpable;
+use nix::sys::resource::{Resource, setrlimit};
+use tracing::{debug, info};
+
+use super::{Failure, say, to_json};
+use crate::config::Config;
+use crate::notify::Notify;
+use crate::now;
+use crate::queue::Queue;
+use crate::turn::{Summary, Worker};
+use crate::watch::{Wake, Watch};
+
+/// Between two turns when nothing appears.
+const POLL_MILLIS: u16 = 5000;
+/// When another command has the ledger.
+const BUSY_MILLIS: u16 = 50;
+/// How often `once` tries then.
+const BUSY_TRIES: usize = 100;
+
+/// Answers requests until SIGTERM.
+pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
+    protect();
+    let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
+    let mut worker = Worker::open(config).map_err(|error| Failure::of(&error))?;
+    let notify = Notify::from_environment();
+    info!("started");
+    notify.send("READY=1\nSTATUS=first turn");
+    loop {
+        if let Ok(queue) = Queue::open(worker.config()) {
+            queue.watched().for_each(|dir| watch.add(dir));
+        }
+        let summary = sweep(&mut worker, &notify)?;
+        let pause = if summary.busy { BUSY_MILLIS } else { POLL_MILLIS };
+        if watch.wait(pause).map_err(|error| Failure::of(&error))? == Wake::Stop {
+            notify.send("STOPPING=1");
+            info!("stopped");
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// Turns until every request was looked at once.
+fn sweep(worker: &mut Worker, notify: &Notify) -> Result<Summary, Failure> {
+    loop {
+        let summary = worker.turn(now()).map_err(|error| Failure::of(&error))?;
+        debug!(?summary, "turn");
+        let what = match summary.problems.first() {
+            Some(problem) => problem.as_str(),
+            None => "ready",
+        };
+        notify.send(&format!("WATCHDOG=1\nSTATUS={what}"));
+        if summary.busy || !summary.more {
+            return Ok(summary);
+        }
+    }
+}
+
+/// Answers what is in the queue, then ends.
+pub(super) fn once(config: Config, json: bool) -> Result<ExitCode, Failure> {
+    protect();
+    let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
+    let mut worker = Worker::open(config).map_err(|error| Failure::of(&error))?;
+    let mut all = Summary::default();
+    for _ in 0..BUSY_TRIES {
+        let turn = worker.turn(now()).map_err(|error| Failure::of(&error))?;
+        if turn.busy {
+            if watch.wait(BUSY_MILLIS).map_err(|error| Failure::of(&error))? == Wake::Stop {
+                break;
+            }
+            continue;
+        }
+        let more = turn.more;
+        all.add(turn);
+        if !more {
+            say(&if json { to_json(&all)? } else { all.sentence() });
+            return Ok(if all.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() });
+        }
+    }
+    Err(Failure::refused("the ledger is in use by another process; try again in a moment"))
+}
+
+/// No core file, and no other process of this user may look into this one: it holds the CA's key. The unit forbids the
+/// same; a system that refuses here leaves it at that.
+fn protect() {
+    let _ = set_dumpable(false);
+    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+}

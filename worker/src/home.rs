@@ -1,0 +1,218 @@
+//! The worker's own directory: what is kept there, and how it is read back.
+//!
+//! Every file is the worker's alone (0700, 0600). What does not fit together stops the start: a bundle the root did not
+//! sign, an issuing CA or a worker key the bundle does not name.
+
+use std::path::PathBuf;
+
+use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError};
+use lucia_proto::answer::SignedAnswer;
+use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::certificate::CertificateError;
+use lucia_proto::chain::Root;
+use lucia_proto::digest::Digest;
+use lucia_proto::ids::NodeId;
+use lucia_proto::json::{self, JsonError};
+use lucia_proto::key::{KeyError, NodeKey};
+use lucia_proto::limits::{ANSWER_FILE_MAX, CHAIN_PEM_MAX, JSON_DEPTH_MAX};
+use lucia_proto::time::UnixTime;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::ca::{CaError, Embedded};
+use crate::config::Config;
+
+/// Longest file of the worker's own besides receipts and ledger.
+const SMALL_FILE_MAX: u64 = 64 * 1024;
+/// Longest receipt: an answer, and the chain in it once more.
+const RECEIPT_MAX: usize = ANSWER_FILE_MAX + 2 * CHAIN_PEM_MAX;
+
+/// Names in the directory. They are constants, so the checks in [`FileName`] cannot fail.
+pub(crate) fn file(name: &str) -> FileName {
+    FileName::new(name).unwrap_or_else(|_| unreachable!("a constant name, or an id in hex"))
+}
+
+/// The directory, open.
+#[derive(Debug)]
+pub struct Home {
+    /// The directory itself: ledger, worker key, bundle.
+    pub dir: PrivateDir,
+    /// `ca`: root and issuing CA.
+    pub ca: PrivateDir,
+    /// `receipts`: the live leaf of each node.
+    pub receipts: PrivateDir,
+}
+
+/// Keys and certificates that fit together.
+pub struct Identity {
+    /// The root, which nodes were given by another way.
+    pub root: Root,
+    /// Who signs leaves.
+    pub ca: Embedded,
+    /// Signs answers.
+    pub worker_key: NodeKey,
+    /// Goes with each answer.
+    pub bundle: VerifiedBundle,
+}
+
+/// The live leaf of a node, kept until under 6 days of it remain (design.md I9).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Receipt {
+    /// The node.
+    pub node_id: NodeId,
+    /// SHA-256 of the DER of the CSR it answers.
+    pub csr_sha256: Digest,
+    /// The leaf and its issuing CA.
+    pub certificate_pem: String,
+    /// Last second of the leaf.
+    pub not_after: UnixTime,
+    /// What the node was answered.
+    pub answer: SignedAnswer,
+}
+
+/// Why the directory cannot be used.
+#[derive(Debug, Error)]
+pub enum HomeError {
+    /// There is none, or it is not ours alone.
+    #[error(
+        "the worker's directory cannot be used; run this as the user the worker runs as (lucia-worker), after `init`"
+    )]
+    Dir(#[source] DirError),
+    /// A file is there and cannot be read.
+    #[error("a file of the worker's directory cannot be used")]
+    Read(#[source] ReadError),
+    /// A file is not there.
+    #[error(
+        "{path} is missing; run `lucia-enrollment-worker init` for a new fleet, or restore the directory from a backup"
+    )]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A text file is not UTF-8.
+    #[error("{path} is not text; restore it from a backup")]
+    NotText {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The root is not one.
+    #[error("ca/root.pem is not a root certificate; restore it from a backup")]
+    Root(#[source] CertificateError),
+    /// The worker's key is not one.
+    #[error("worker.key is not a key; restore it from a backup")]
+    WorkerKey(#[source] KeyError),
+    /// The bundle's file is not one.
+    #[error("bundle.json is not a signed bundle; restore it from a backup")]
+    BundleFile(#[source] JsonError),
+    /// The root did not sign the bundle.
+    #[error("bundle.json is not the root's; restore it, or the root, from a backup")]
+    Bundle(#[source] BundleError),
+    /// The issuing CA cannot sign.
+    #[error("the issuing CA cannot be used; restore ca/ from a backup")]
+    Ca(#[source] CaError),
+    /// Keys and bundle are of different fleets or times.
+    #[error("the bundle does not name this {what}; restore bundle.json and keys from one and the same backup")]
+    NotInBundle {
+        /// `issuing CA` or `worker key`.
+        what: &'static str,
+    },
+    /// A receipt is damaged.
+    #[error("{path} is damaged; move it away, and the node gets a new certificate at its next request")]
+    Receipt {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: JsonError,
+    },
+}
+
+impl Home {
+    /// Opens a directory that `init` made.
+    ///
+    /// # Errors
+    /// [`HomeError::Dir`].
+    pub fn open(config: &Config) -> Result<Self, HomeError> {
+        let dir = PrivateDir::open(&config.state_dir, DirRules::private()).map_err(HomeError::Dir)?;
+        let sub = |name| dir.subdir(&file(name), DirRules::private()).map_err(HomeError::Dir);
+        Ok(Self { ca: sub("ca")?, receipts: sub("receipts")?, dir })
+    }
+
+    /// The root certificate.
+    ///
+    /// # Errors
+    /// [`HomeError::Missing`], [`HomeError::Read`], [`HomeError::Root`].
+    pub fn root(&self) -> Result<Root, HomeError> {
+        Root::from_pem(&text(&self.ca, "root.pem")?).map_err(HomeError::Root)
+    }
+
+    /// The issuing CA's certificate.
+    ///
+    /// # Errors
+    /// [`HomeError::Missing`], [`HomeError::Read`].
+    pub fn issuing_pem(&self) -> Result<Zeroizing<String>, HomeError> {
+        text(&self.ca, "issuing.pem")
+    }
+
+    /// Reads all keys and certificates but the root's key, and checks that they fit together.
+    ///
+    /// # Errors
+    /// What is missing, damaged or of another fleet.
+    pub fn identity(&self) -> Result<Identity, HomeError> {
+        let root = self.root()?;
+        let issuing_pem = self.issuing_pem()?;
+        let ca = Embedded::open(&issuing_pem, &text(&self.ca, "issuing.key")?).map_err(HomeError::Ca)?;
+        let worker_key = NodeKey::from_pem(&text(&self.dir, "worker.key")?).map_err(HomeError::WorkerKey)?;
+        let signed: SignedBundle = json::from_str(&text(&self.dir, "bundle.json")?, usize::MAX, JSON_DEPTH_MAX)
+            .map_err(HomeError::BundleFile)?;
+        let bundle = signed.verify(&root).map_err(HomeError::Bundle)?;
+        if !bundle.issuing_cas().any(|der| der == ca.issuing_der()) {
+            return Err(HomeError::NotInBundle { what: "issuing CA" });
+        }
+        if !bundle.workers().contains(worker_key.public()) {
+            return Err(HomeError::NotInBundle { what: "worker key" });
+        }
+        Ok(Identity { root, ca, worker_key, bundle })
+    }
+
+    /// The receipt of a node, if there is one.
+    ///
+    /// # Errors
+    /// [`HomeError::Read`], [`HomeError::Receipt`].
+    pub fn receipt(&self, node_id: &NodeId) -> Result<Option<Receipt>, HomeError> {
+        let name = id_file(node_id);
+        let max = u64::try_from(RECEIPT_MAX).unwrap_or(u64::MAX);
+        match self.receipts.read(&name, max, FileRules::private()).map_err(HomeError::Read)? {
+            Loaded::Missing => Ok(None),
+            Loaded::Found(bytes) => {
+                let receipt = json::from_slice(&bytes, RECEIPT_MAX, JSON_DEPTH_MAX);
+                let path = self.receipts.path_of(&name);
+                receipt.map(Some).map_err(|source| HomeError::Receipt { path, source })
+            }
+        }
+    }
+}
+
+/// `<id>.json`.
+#[must_use]
+pub fn id_file(node_id: &NodeId) -> FileName {
+    file(&format!("{node_id}.json"))
+}
+
+/// A text of the worker's own; wiped from memory when dropped, since some are keys.
+fn text(dir: &PrivateDir, name: &str) -> Result<Zeroizing<String>, HomeError> {
+    let name = file(name);
+    let path = dir.path_of(&name);
+    match dir.read(&name, SMALL_FILE_MAX, FileRules::private()).map_err(HomeError::Read)? {
+        Loaded::Missing => Err(HomeError::Missing { path }),
+        Loaded::Found(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Zeroizing::new(text)),
+            Err(error) => {
+                drop(Zeroizing::new(error.into_bytes()));
+                Err(HomeError::NotText { path })
+            }
+        },
+    }
+}

@@ -1,0 +1,273 @@
+//! `ledger.jsonl`: the worker's own record of what it ever admitted, issued and removed (design.md W1).
+//!
+//! One JSON object a line, each holding the SHA-256 of the line before it. Nothing is ever changed in it. A line is on
+//! the disk before the answer that rests on it leaves: so a line that a crash cut off stands for nothing, and may be
+//! dropped by a person, while any other damage stops the worker.
+//!
+//! Two processes write it: `run`, and `admit` beside it. A [`Transaction`] holds the file's lock, first reads what the
+//! other added, and adds all its lines with one sync.
+
+mod line;
+mod records;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use lucia_durable::{AppendError, AppendFile, AppendLock, DirError, PrivateDir};
+use lucia_proto::digest::Digest;
+use lucia_proto::json::JsonError;
+use lucia_proto::time::UnixTime;
+use thiserror::Error;
+
+pub use line::{AdmittedBy, Entry, NodeNames};
+pub use records::{NodeRecord, Records};
+
+use line::Line;
+
+/// The file's name.
+const NAME: &str = "ledger.jsonl";
+/// Longest line.
+const LINE_MAX: usize = 4096;
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+/// Mode of the file.
+const MODE: u32 = 0o600;
+
+/// Why the ledger cannot be used. Nothing is issued without it.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// It is gone.
+    #[error("{path} is missing; restore it from a backup, since without it names and keys could be given twice")]
+    Lost {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The directory cannot be looked at.
+    #[error("cannot look for the ledger")]
+    Dir(#[source] DirError),
+    /// It cannot be opened, read or written.
+    #[error("the ledger cannot be used")]
+    File(#[source] AppendError),
+    /// Another process holds it.
+    #[error("the ledger is in use by another process; try again in a moment")]
+    Busy,
+    /// Its last line was cut off by a crash.
+    #[error(
+        "the last line of {path} was cut off by a crash. Nothing was answered on the strength of it. Look at it with \
+         `tail -c +{} {path}`, cut it off with `truncate -s {whole} {path}`, then start the worker again", whole + 1
+    )]
+    Torn {
+        /// Which file.
+        path: PathBuf,
+        /// Bytes of whole lines before it.
+        whole: u64,
+    },
+    /// It has fewer lines than this process saw.
+    #[error("{path} became shorter while the worker ran; restore it from a backup, then start the worker again")]
+    Shrunk {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A line is not one of ours.
+    #[error("line {number} of {path} cannot be read; restore the ledger from a backup, never edit it")]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        number: u64,
+        /// What is wrong with it.
+        #[source]
+        source: JsonError,
+    },
+    /// A line does not follow from those before it.
+    #[error(
+        "line {number} of {path} does not follow from the lines before it: {what}; restore the ledger from a backup"
+    )]
+    Chain {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        number: u64,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// An entry could not be written as a line.
+    #[error("an entry does not fit into a line of the ledger; this is a mistake in the program, report it")]
+    Entry,
+}
+
+/// The ledger as read so far.
+#[derive(Debug)]
+pub struct Ledger {
+    records: Records,
+    offset: u64,
+    head: Digest,
+    /// A transaction ended between memory and disk: read anew before use.
+    stale: bool,
+}
+
+/// The file's lock: no other process adds lines until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    _lock: AppendLock,
+    _file: AppendFile,
+}
+
+/// Exclusive use of the ledger until dropped.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    ledger: &'a mut Ledger,
+    file: AppendFile,
+    lines: Vec<u8>,
+    _held: Held,
+}
+
+impl Ledger {
+    /// Makes the ledger of a new fleet, with its first line.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(dir: &PrivateDir, root: Digest, at: UnixTime) -> Result<(), LedgerError> {
+        let mut ledger = Self::empty();
+        let mut transaction = ledger.begin(dir, lock(dir)?)?;
+        transaction.add(at, Entry::Initialised { root })?;
+        transaction.commit()
+    }
+
+    /// Reads the whole ledger and checks its chain.
+    ///
+    /// # Errors
+    /// Each [`LedgerError`] but `Busy`.
+    pub fn load(dir: &PrivateDir) -> Result<Self, LedgerError> {
+        must_exist(dir)?;
+        let mut ledger = Self::empty();
+        ledger.read(&open(dir)?, dir)?;
+        Ok(ledger)
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// SHA-256 of its last line.
+    #[must_use]
+    pub fn head(&self) -> Digest {
+        self.head
+    }
+
+    /// Takes the file's lock, or says at once that another process has it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Busy`], [`LedgerError::Lost`], [`LedgerError::File`].
+    pub fn hold(dir: &PrivateDir) -> Result<Held, LedgerError> {
+        must_exist(dir)?;
+        lock(dir)
+    }
+
+    /// Reads what others added and begins to add.
+    ///
+    /// # Errors
+    /// As [`Ledger::load`].
+    pub fn begin<'a>(&'a mut self, dir: &PrivateDir, held: Held) -> Result<Transaction<'a>, LedgerError> {
+        // Opened anew under the lock: only then does its length stand still.
+        let file = open(dir)?;
+        if self.stale {
+            *self = Self::empty();
+        }
+        self.read(&file, dir)?;
+        Ok(Transaction { ledger: self, file, lines: Vec::new(), _held: held })
+    }
+
+    fn empty() -> Self {
+        Self { records: Records::default(), offset: 0, head: Digest::ZERO, stale: false }
+    }
+
+    fn read(&mut self, file: &AppendFile, dir: &PrivateDir) -> Result<(), LedgerError> {
+        let path = || dir.path_of(&crate::home::file(NAME));
+        if file.torn_tail() > 0 {
+            return Err(LedgerError::Torn { path: path(), whole: file.len() });
+        }
+        if file.len() < self.offset {
+            return Err(LedgerError::Shrunk { path: path() });
+        }
+        while self.offset < file.len() {
+            let bytes = file.read_from(self.offset, CHUNK).map_err(LedgerError::File)?;
+            for text in bytes.split_inclusive(|byte| *byte == b'\n') {
+                let number = self.records.lines() + 1;
+                let line =
+                    Line::read(text, LINE_MAX).map_err(|source| LedgerError::Line { path: path(), number, source })?;
+                line.follows(number, self.head)
+                    .and_then(|(at, entry)| self.records.apply(at, &entry))
+                    .map_err(|what| LedgerError::Chain { path: path(), number, what })?;
+                self.head = Digest::of(text);
+            }
+            self.offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        }
+        Ok(())
+    }
+}
+
+impl Transaction<'_> {
+    /// What the ledger says, with the entries of this transaction.
+    #[must_use]
+    pub fn records(&self) -> &Records {
+        &self.ledger.records
+    }
+
+    /// Adds an entry; it is on the disk after [`Transaction::commit`].
+    ///
+    /// # Errors
+    /// [`LedgerError::Entry`]: it contradicts the ledger.
+    pub fn add(&mut self, at: UnixTime, entry: Entry) -> Result<(), LedgerError> {
+        let number = self.ledger.records.lines() + 1;
+        let text = Line::write(number, at, &entry, self.ledger.head).map_err(|_| LedgerError::Entry)?;
+        if text.len() > LINE_MAX {
+            return Err(LedgerError::Entry);
+        }
+        self.ledger.records.apply(at, &entry).map_err(|_| LedgerError::Entry)?;
+        self.ledger.stale = true;
+        self.ledger.head = Digest::of(text.as_bytes());
+        self.lines.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    /// Writes all entries with one sync and ends the transaction.
+    ///
+    /// # Errors
+    /// [`LedgerError::File`]; nothing may be answered then.
+    pub fn commit(mut self) -> Result<(), LedgerError> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        self.file.append(&self.lines).map_err(LedgerError::File)?;
+        self.file.sync().map_err(LedgerError::File)?;
+        self.ledger.offset = self.file.len();
+        self.ledger.stale = false;
+        Ok(())
+    }
+}
+
+fn open(dir: &PrivateDir) -> Result<AppendFile, LedgerError> {
+    AppendFile::open(dir, &crate::home::file(NAME), MODE).map_err(LedgerError::File)
+}
+
+fn lock(dir: &PrivateDir) -> Result<Held, LedgerError> {
+    let file = open(dir)?;
+    match file.lock_exclusive() {
+        Ok(lock) => Ok(Held { _lock: lock, _file: file }),
+        Err(AppendError::Locked { .. }) => Err(LedgerError::Busy),
+        Err(error) => Err(LedgerError::File(error)),
+    }
+}
+
+/// Opening makes the file when it is not there: a lost ledger must not come back empty.
+fn must_exist(dir: &PrivateDir) -> Result<(), LedgerError> {
+    let name = crate::home::file(NAME);
+    match dir.exists(&name).map_err(LedgerError::Dir)? {
+        true => Ok(()),
+        false => Err(LedgerError::Lost { path: dir.path_of(&name) }),
+    }
+}

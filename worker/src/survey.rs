@@ -1,0 +1,122 @@
+//! The decisions of the next turn, only looked at: what `pending` shows and `admit` acts on.
+
+use lucia_proto::enrollment::EnrollmentRequest;
+use lucia_proto::ids::{NodeId, TaskId};
+use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::names::Hostname;
+use lucia_proto::time::UnixTime;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::decide::{Decision, Facts, decide, names};
+use crate::home::Home;
+use crate::ledger::{NodeNames, Records};
+use crate::queue::Queue;
+use crate::{authority, chain};
+
+/// What will become of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outlook {
+    /// `admit` is needed.
+    AwaitsAdmission,
+    /// It is or will be answered.
+    Answered,
+    /// It is refused, for this reason.
+    Refused(String),
+}
+
+/// A request in the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// What a person compares.
+    pub code: VerificationCode,
+    /// The name it was approved under.
+    pub hostname: Hostname,
+    /// The node.
+    pub node_id: NodeId,
+    /// Its whole fingerprint.
+    pub fingerprint: Fingerprint,
+    /// The installation.
+    pub task_id: TaskId,
+    /// Until when the controller waits.
+    pub expires_at: UnixTime,
+    /// What will become of it.
+    pub outlook: Outlook,
+    /// As the ledger would name it.
+    #[serde(skip)]
+    pub names: NodeNames,
+}
+
+/// The queue as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Survey {
+    /// Requests, by node id.
+    pub requests: Vec<Row>,
+    /// What is wrong, one sentence each, with the cure.
+    pub problems: Vec<String>,
+}
+
+/// Looks at the queue.
+#[must_use]
+pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) -> Survey {
+    let mut survey = Survey::default();
+    let found = Queue::open(config).and_then(|queue| queue.scan().map(|scan| (queue, scan)));
+    let (queue, scan) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            survey.problems.push(chain(&error));
+            return survey;
+        }
+    };
+    let mut requests = Vec::new();
+    for id in scan.nodes {
+        let read = queue.request(&id).map_err(|error| chain(&error)).and_then(|bytes| {
+            bytes.map(|bytes| EnrollmentRequest::from_bytes(&bytes).map_err(|error| chain(&error))).transpose()
+        });
+        match read {
+            Ok(Some(request)) => requests.push((id, request)),
+            Ok(None) => {}
+            Err(text) => survey.problems.push(format!("request of {id} is ignored: {text}")),
+        }
+    }
+    let journal = match authority::read(config) {
+        Ok(journal) => journal,
+        Err(error) => {
+            survey.problems.push(chain(&error));
+            return survey;
+        }
+    };
+    for (id, request) in requests {
+        let receipt = home.receipt(&id).unwrap_or_else(|error| {
+            survey.problems.push(chain(&error));
+            None
+        });
+        let facts = Facts {
+            file_of: &id,
+            journal: &journal,
+            records,
+            receipt: receipt.as_ref(),
+            admission: config.admission,
+            reserved: &config.reserved,
+        };
+        let outlook = match decide(&request, &facts, now) {
+            Decision::AwaitAdmission => Outlook::AwaitsAdmission,
+            Decision::Issue { .. } => Outlook::Answered,
+            Decision::Refuse(refusal) => Outlook::Refused(chain(&refusal)),
+        };
+        survey.requests.push(Row {
+            code: request.public_key_fingerprint.verification_code(),
+            names: names(&request),
+            hostname: request.hostname,
+            node_id: id,
+            fingerprint: request.public_key_fingerprint,
+            task_id: request.task_id,
+            expires_at: request.expires_at,
+            outlook,
+        });
+    }
+    survey
+}

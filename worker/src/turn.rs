@@ -1,0 +1,533 @@
+//! One pass: removals, the endpoint, the requests; then each durable step in the order that makes a crash harmless.
+//!
+//! 1. Requests are read, then the journal, so that the journal is never older than what it is asked about.
+//! 2. All is decided under the ledger's lock.
+//! 3. Receipts are written: the leaf exists on our side before anybody else can see it.
+//! 4. The ledger gets all its lines with one sync.
+//! 5. Only then answers leave, and the status file with them.
+//!
+//! A crash after 3 finds the receipt and hands out the same leaf, adding its ledger line; a crash after 4 only writes
+//! the answer. So a node has one live leaf for its CSR, wherever the power went.
+
+use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
+use lucia_proto::answer::AnswerError;
+use lucia_proto::bounded::Version;
+use lucia_proto::csr;
+use lucia_proto::enrollment::{EndpointRequest, EnrollmentRequest, request_hash};
+use lucia_proto::ids::NodeId;
+use lucia_proto::journal::Journal;
+use lucia_proto::json::JsonError;
+use lucia_proto::time::UnixTime;
+use lucia_proto::worker_status::WorkerStatus;
+use serde::Serialize;
+use std::time::Duration;
+use thiserror::Error;
+use tracing::{info, warn};
+
+use crate::ca::{self, Ca as _};
+use crate::config::Config;
+use crate::decide::{self, Decision, Facts, decide};
+use crate::home::{Home, HomeError, Identity, Receipt, file, id_file};
+use crate::ledger::{Entry, Ledger, LedgerError, Transaction};
+use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, Remarks, next_after};
+use crate::{answers, authority, chain};
+
+/// The lease file's first line, once a fleet was begun.
+pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
+/// The status file, in the answers' directory.
+pub const STATUS_FILE: &str = "enrollment-worker.json";
+/// The endpoint's certificate is signed anew after this long.
+const ENDPOINT_RENEWED: Duration = Duration::from_secs(24 * 3600);
+
+/// Why the worker has to stop. The service manager starts it again; what it cannot cure is in the message.
+#[derive(Debug, Error)]
+pub enum TurnError {
+    /// Its own directory cannot be used.
+    #[error("the worker cannot start")]
+    Home(#[source] HomeError),
+    /// Another worker runs on it.
+    #[error("the worker cannot start")]
+    Lease(#[source] LeaseError),
+    /// The ledger cannot be used.
+    #[error("the worker stops")]
+    Ledger(#[source] LedgerError),
+    /// The ledger began with another root.
+    #[error("the ledger is of another fleet than ca/root.pem; restore both from one and the same backup")]
+    OtherFleet,
+    /// Something could not be written, and not for want of space.
+    #[error("the worker stops")]
+    Write(#[source] WriteError),
+    /// An answer could not be put together.
+    #[error("an answer could not be put together; this is a mistake in the program, report it")]
+    Answer(#[source] AnswerError),
+    /// A file could not be put together.
+    #[error("a file could not be put together; this is a mistake in the program, report it")]
+    Json(#[source] JsonError),
+}
+
+/// What a turn did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Whether nodes can get certificates.
+    pub ready: bool,
+    /// Leaves signed.
+    pub issued: usize,
+    /// Requests answered with the live leaf.
+    pub reused: usize,
+    /// Requests refused.
+    pub refused: usize,
+    /// Requests that wait for `admit`.
+    pub awaiting: usize,
+    /// Nodes removed.
+    pub removed: usize,
+    /// Whether the endpoint's certificate was signed.
+    pub endpoint: bool,
+    /// Whether another turn should follow at once.
+    pub more: bool,
+    /// Whether nothing was done, because another command has the ledger for a moment.
+    #[serde(skip)]
+    pub busy: bool,
+    /// What is wrong, one sentence each, with the cure.
+    pub problems: Vec<String>,
+}
+
+/// The worker, ready to take turns.
+pub struct Worker {
+    config: Config,
+    home: Home,
+    identity: Identity,
+    ledger: Ledger,
+    remarks: Remarks,
+    last: Option<NodeId>,
+    /// Requests looked at since the last time all had been.
+    swept: usize,
+    _lease: Lease,
+}
+
+/// What a turn has put together and not yet written.
+#[derive(Default)]
+struct Drafts {
+    receipts: Vec<(FileName, Vec<u8>)>,
+    answers: Vec<(FileName, Vec<u8>)>,
+    gone: Vec<NodeId>,
+}
+
+impl Summary {
+    /// Adds a later turn of the same sweep: counts add up, the last word on the rest is the later one's.
+    pub fn add(&mut self, later: Self) {
+        self.issued += later.issued;
+        self.reused += later.reused;
+        self.refused += later.refused;
+        self.awaiting += later.awaiting;
+        self.removed += later.removed;
+        self.endpoint |= later.endpoint;
+        (self.ready, self.more, self.problems) = (later.ready, later.more, later.problems);
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { issued, reused, refused, awaiting, removed, .. } = self;
+        let mut out = format!(
+            "issued {issued}, answered again {reused}, refused {refused}, awaiting admission {awaiting}, removed {removed}\n"
+        );
+        for problem in &self.problems {
+            out.push_str("! ");
+            out.push_str(problem);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+impl Worker {
+    /// Opens the worker's directory and checks that all in it fits together.
+    ///
+    /// # Errors
+    /// What does not, or that another worker runs on it.
+    pub fn open(config: Config) -> Result<Self, TurnError> {
+        let home = Home::open(&config).map_err(TurnError::Home)?;
+        let lease = take_lease(&home).map_err(TurnError::Lease)?;
+        let identity = home.identity().map_err(TurnError::Home)?;
+        let ledger = Ledger::load(&home.dir).map_err(TurnError::Ledger)?;
+        if ledger.records().root() != Some(identity.root.sha256()) {
+            return Err(TurnError::OtherFleet);
+        }
+        Ok(Self { config, home, identity, ledger, remarks: Remarks::default(), last: None, swept: 0, _lease: lease })
+    }
+
+    /// The settings it runs with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes one turn.
+    ///
+    /// # Errors
+    /// [`TurnError`]: the worker has to stop. Anything the controller did, and a full disk, are problems and not errors.
+    pub fn turn(&mut self, now: UnixTime) -> Result<Summary, TurnError> {
+        let mut summary = Summary::default();
+        let queue = match Queue::open(&self.config) {
+            Ok(queue) => queue,
+            Err(error) => {
+                self.problem(&mut summary, "queue", &chain(&error));
+                return Ok(summary);
+            }
+        };
+        self.remarks.settle("queue");
+        let requests = self.read_requests(&queue, &mut summary);
+        let removals = queue.removals().unwrap_or_default();
+        let journal = match authority::read(&self.config) {
+            Ok(journal) => {
+                if self.remarks.settle("journal") {
+                    info!("the controller's journal can be read again");
+                }
+                Some(journal)
+            }
+            Err(error) => {
+                self.problem(&mut summary, "journal", &chain(&error));
+                None
+            }
+        };
+        let ended = now > self.identity.ca.not_after();
+        if ended {
+            let error = ca::CaError::Ended { not_after: self.identity.ca.not_after() };
+            self.problem(&mut summary, "issuing CA", &error.to_string());
+        }
+        summary.ready = journal.is_some() && !ended;
+
+        let Self { config, home, identity, ledger, remarks, .. } = self;
+        let held = match Ledger::hold(&home.dir) {
+            Ok(held) => held,
+            // `admit` has it for a moment.
+            Err(LedgerError::Busy) => return Ok(Summary { more: true, busy: true, ..summary }),
+            Err(error) => return Err(TurnError::Ledger(error)),
+        };
+        let transaction = ledger.begin(&home.dir, held).map_err(TurnError::Ledger)?;
+        let mut pass =
+            Pass { config, home, identity, remarks, queue: &queue, transaction, drafts: Drafts::default(), now };
+        if let Some(journal) = &journal {
+            pass.removals(&removals, journal, &mut summary)?;
+        }
+        pass.endpoint(&mut summary)?;
+        if let Some(journal) = &journal {
+            for (id, bytes) in &requests {
+                pass.request(id, bytes, journal, &mut summary)?;
+            }
+        }
+        let Pass { transaction, drafts, .. } = pass;
+        match write(home, &queue, transaction, drafts, &summary, now) {
+            Err(error) if is_full(&error) => {
+                summary.ready = false;
+                self.problem(&mut summary, "disk", &chain(&error));
+                Ok(summary)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(summary),
+        }
+    }
+
+    /// The requests whose turn it is, as bytes.
+    fn read_requests(&mut self, queue: &Queue, summary: &mut Summary) -> Vec<(NodeId, Vec<u8>)> {
+        let scan = match queue.scan() {
+            Ok(scan) => scan,
+            Err(error) => {
+                self.problem(summary, "requests", &chain(&error));
+                return Vec::new();
+            }
+        };
+        for name in scan.strange.iter().take(ENTRIES_A_TURN) {
+            if self.remarks.is_new(name.as_str(), "strange") {
+                warn!(file = %name, "ignored in enrollment-requests: no program of ours writes such a file");
+            }
+        }
+        if !scan.complete {
+            self.problem(summary, "requests", "enrollment-requests holds over 131072 files; find out what writes them");
+        }
+        let turn = next_after(&scan.nodes, self.last.as_ref(), ENTRIES_A_TURN);
+        self.swept += turn.len();
+        summary.more = self.swept < scan.nodes.len();
+        if !summary.more {
+            self.swept = 0;
+        }
+        self.last = turn.last().cloned();
+        let mut requests = Vec::with_capacity(turn.len());
+        for id in turn {
+            match queue.request(&id) {
+                Ok(Some(bytes)) => requests.push((id, bytes)),
+                Ok(None) => {}
+                Err(error) => {
+                    let text = chain(&error);
+                    if self.remarks.is_new(id.as_str(), &text) {
+                        warn!(node = %id, "request ignored: {text}");
+                    }
+                }
+            }
+        }
+        requests
+    }
+
+    fn problem(&mut self, summary: &mut Summary, about: &str, text: &str) {
+        if self.remarks.is_new(about, text) {
+            warn!("{text}");
+        }
+        summary.problems.push(text.to_owned());
+    }
+}
+
+/// One pass under the ledger's lock.
+struct Pass<'a> {
+    config: &'a Config,
+    home: &'a Home,
+    identity: &'a Identity,
+    remarks: &'a mut Remarks,
+    queue: &'a Queue,
+    transaction: Transaction<'a>,
+    drafts: Drafts,
+    now: UnixTime,
+}
+
+impl Pass<'_> {
+    /// Bars nodes that the controller removed, once its journal no longer has them.
+    fn removals(&mut self, ids: &[NodeId], journal: &Journal, summary: &mut Summary) -> Result<(), TurnError> {
+        for id in ids.iter().filter(|id| journal.device(id).is_none()) {
+            let Some(record) = self.transaction.records().node(id) else { continue };
+            let (node, barred) = (record.names.clone(), record.removed_at.is_some());
+            if !barred {
+                match self.queue.is_removal(id) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        let text = chain(&error);
+                        if self.remarks.is_new(&format!("removal {id}"), &text) {
+                            warn!(node = %id, "removal ignored: {text}");
+                        }
+                        continue;
+                    }
+                }
+                info!(node = %id, hostname = %node.hostname, "removed: its key is barred");
+                self.transaction.add(self.now, Entry::Removed { node }).map_err(TurnError::Ledger)?;
+                summary.removed += 1;
+            }
+            self.drafts.gone.push(id.clone());
+        }
+        Ok(())
+    }
+
+    /// Signs the controller's endpoint certificate: the names in our own settings and no others. Rests on no journal, so
+    /// that a damaged one does not take the endpoint down as well.
+    fn endpoint(&mut self, summary: &mut Summary) -> Result<(), TurnError> {
+        let bytes = match self.queue.endpoint() {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                let text = chain(&error);
+                if self.remarks.is_new("endpoint", &text) {
+                    warn!("endpoint request ignored: {text}");
+                }
+                return Ok(());
+            }
+        };
+        let hash = request_hash(&bytes);
+        let before = self.queue.endpoint_answer().filter(|answer| answer.request_hash == hash);
+        let is_young = |at: UnixTime| at <= self.now && self.now.since(at) < ENDPOINT_RENEWED;
+        if before.as_ref().is_some_and(|answer| answer.success && is_young(answer.checked_at)) {
+            return Ok(());
+        }
+        let outcome = self.endpoint_leaf(&bytes);
+        if let Err(text) = &outcome {
+            if self.remarks.is_new("endpoint", text) {
+                warn!("endpoint certificate refused: {text}");
+            }
+            if before.is_some_and(|answer| !answer.success && answer.message == answers::message(text)) {
+                return Ok(());
+            }
+        }
+        if let Ok(leaf) = &outcome {
+            info!(serial = leaf.serial, until = %leaf.not_after, "endpoint certificate signed");
+            let entry = Entry::EndpointIssued { serial: leaf.serial.clone(), not_after: leaf.not_after };
+            self.transaction.add(self.now, entry).map_err(TurnError::Ledger)?;
+            summary.endpoint = true;
+        }
+        let answer = answers::endpoint_file(hash, outcome.as_ref().cloned().map_err(String::as_str), self.now);
+        self.drafts.answers.push((file("endpoint.json"), answer.to_bytes().map_err(TurnError::Json)?));
+        Ok(())
+    }
+
+    fn endpoint_leaf(&self, bytes: &[u8]) -> Result<ca::EndpointLeaf, String> {
+        let names =
+            self.config.endpoint_names.as_ref().ok_or(
+                "the worker signs no endpoint certificate; set endpoint-names in its worker.toml and restart it",
+            )?;
+        let request = EndpointRequest::from_bytes(bytes).map_err(|error| chain(&error))?;
+        let csr = csr::endpoint_check(request.csr_pem.as_str(), names).map_err(|error| {
+            format!("{}; names must be those of endpoint-names in worker.toml, in the same order", chain(&error))
+        })?;
+        self.identity.ca.sign_endpoint(&csr, self.now).map_err(|error| chain(&error))
+    }
+
+    /// Decides about one request and drafts what follows.
+    fn request(
+        &mut self,
+        id: &NodeId,
+        bytes: &[u8],
+        journal: &Journal,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let hash = request_hash(bytes);
+        // A success is never repeated; after a failure the controller writes other bytes once the request expired.
+        if self.drafts.gone.contains(id) || self.queue.answer(id).is_some_and(|answer| answer.request_hash == hash) {
+            return Ok(());
+        }
+        let request = match EnrollmentRequest::from_bytes(bytes) {
+            Ok(request) => request,
+            Err(error) => {
+                summary.refused += 1;
+                self.remark(id, &format!("request ignored: {}", chain(&error)));
+                return Ok(());
+            }
+        };
+        let receipt = match self.home.receipt(id) {
+            Ok(receipt) => receipt,
+            Err(error) => {
+                let text = chain(&error);
+                self.remark(id, &text);
+                summary.problems.push(text);
+                return Ok(());
+            }
+        };
+        let facts = Facts {
+            file_of: id,
+            journal,
+            records: self.transaction.records(),
+            receipt: receipt.as_ref(),
+            admission: self.config.admission,
+            reserved: &self.config.reserved,
+        };
+        match decide(&request, &facts, self.now) {
+            Decision::AwaitAdmission => {
+                summary.awaiting += 1;
+                let code = request.public_key_fingerprint.verification_code();
+                self.remark(
+                    id,
+                    &format!("{} waits for admission, code {code}: see `pending`, then `admit`", request.hostname),
+                );
+            }
+            Decision::Refuse(refusal) => {
+                summary.refused += 1;
+                let text = chain(&refusal);
+                self.remark(id, &format!("refused: {text}"));
+                self.draft(&answers::file(&request, hash, Err(&text), self.now))?;
+            }
+            Decision::Issue { csr, admit, live } => {
+                let (leaf, is_new) = match live {
+                    Some(leaf) => (*leaf, false),
+                    None => match ca::issue(
+                        &self.identity.ca,
+                        &self.identity.root,
+                        &csr,
+                        &decide::rules(&request),
+                        self.now,
+                    ) {
+                        Ok(leaf) => (leaf, true),
+                        Err(error) => {
+                            let text = chain(&error);
+                            self.remark(id, &text);
+                            summary.problems.push(text);
+                            return Ok(());
+                        }
+                    },
+                };
+                let node = decide::names(&request);
+                if let Some(by) = admit {
+                    self.transaction
+                        .add(self.now, Entry::Admitted { node: node.clone(), by })
+                        .map_err(TurnError::Ledger)?;
+                }
+                let known = self.transaction.records().node(id).and_then(|record| record.leaf.clone());
+                let serial = leaf.serial();
+                // Also where a crash came between a receipt and its ledger line.
+                if known.is_none_or(|(known, _)| known != serial) {
+                    let entry = Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after() };
+                    self.transaction.add(self.now, entry).map_err(TurnError::Ledger)?;
+                }
+                if is_new {
+                    summary.issued += 1;
+                    info!(node = %id, hostname = %request.hostname, serial, until = %leaf.not_after(), "issued");
+                } else {
+                    summary.reused += 1;
+                }
+                self.remarks.settle(id.as_str());
+                let former = receipt.clone();
+                let kept = answers::receipt(self.identity, receipt, &request, &leaf, csr.sha256(), self.now)
+                    .map_err(TurnError::Answer)?;
+                if former.as_ref() != Some(&kept) {
+                    self.drafts.receipts.push((id_file(id), receipt_bytes(&kept)?));
+                }
+                self.draft(&answers::file(&request, hash, Ok(kept.answer), self.now))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draft(&mut self, answer: &lucia_proto::enrollment::EnrollmentAnswerFile) -> Result<(), TurnError> {
+        let bytes = answer.to_bytes().map_err(TurnError::Json)?;
+        self.drafts.answers.push((id_file(&answer.node_id), bytes));
+        Ok(())
+    }
+
+    fn remark(&mut self, id: &NodeId, text: &str) {
+        if self.remarks.is_new(id.as_str(), text) {
+            warn!(node = %id, "{text}");
+        }
+    }
+}
+
+fn receipt_bytes(receipt: &Receipt) -> Result<Vec<u8>, TurnError> {
+    lucia_proto::json::to_string(receipt).map(String::into_bytes).map_err(TurnError::Json)
+}
+
+/// The durable steps, in the order the head of this module gives.
+fn write(
+    home: &Home,
+    queue: &Queue,
+    transaction: Transaction<'_>,
+    drafts: Drafts,
+    summary: &Summary,
+    now: UnixTime,
+) -> Result<(), TurnError> {
+    if !drafts.receipts.is_empty() {
+        home.receipts.replace_all(&drafts.receipts, 0o600).map_err(TurnError::Write)?;
+    }
+    transaction.commit().map_err(TurnError::Ledger)?;
+    for name in drafts.gone.iter().map(id_file) {
+        for dir in [&home.receipts, &queue.responses] {
+            if dir.exists(&name).unwrap_or(true) {
+                dir.remove(&name).map_err(TurnError::Write)?;
+            }
+        }
+    }
+    let status = WorkerStatus { schema_version: Version, ready: summary.ready, checked_at: now };
+    let mut answers = drafts.answers;
+    answers.push((file(STATUS_FILE), status.to_bytes().map_err(TurnError::Json)?));
+    queue.responses.replace_all(&answers, ANSWER_MODE).map_err(TurnError::Write)
+}
+
+/// A full disk is waited out; every other failed write ends the worker, since what the disk has is then open.
+fn is_full(error: &TurnError) -> bool {
+    matches!(
+        error,
+        TurnError::Write(WriteError::Full { .. }) | TurnError::Ledger(LedgerError::File(AppendError::Full { .. }))
+    )
+}
+
+/// Only one worker at a time takes turns on a directory; `admit` and the others need no lease.
+pub(crate) fn take_lease(home: &Home) -> Result<Lease, LeaseError> {
+    let name = FileName::hidden(".worker.lease").unwrap_or_else(|_| unreachable!("a constant name"));
+    Lease::take(&home.dir, &name, MARKER, &format!("pid {} lucia-enrollment-worker", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests;
