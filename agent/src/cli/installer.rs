@@ -1,0 +1,214 @@
+//! The installer's verbs: each opens key, settings and connection, and calls `install`.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_proto::key::NodeKey;
+use lucia_proto::time::Clock;
+use serde_json::json;
+
+use super::exit::Exit;
+use crate::client::clock::ServerClock;
+use crate::client::config::Trust;
+use crate::client::retry::{Backoff, Pace};
+use crate::client::tls::{self, TlsTransport};
+use crate::client::{CallError, Client, cure};
+use crate::host::boot::{self, BootId};
+use crate::host::clock::SystemClock;
+use crate::host::root::Root;
+use crate::host::state::State;
+use crate::host::status::{Doing, Status, StatusFile};
+use crate::host::{chain, random, secrets};
+use crate::identity::key;
+use crate::install::discover::{console_box, discover as discover_once};
+use crate::install::stage::{self, Staged};
+use crate::install::target::{Target, TargetError};
+use crate::install::wait::{WaitError, wait_install as wait};
+use crate::install::{Installation, device_state, guard as guard_rules};
+use crate::inventory;
+
+/// Longest program: what `target` writes.
+const PROGRAM_MAX: u64 = 64 * 1024 * 1024;
+
+/// What each of these verbs works with.
+struct Session {
+    root: Root,
+    state: State,
+    trust: Trust,
+    key: Arc<NodeKey>,
+    client: Client<TlsTransport>,
+    backoff: Backoff,
+}
+
+impl Session {
+    fn open(root: &Root, verb: &str, make_key: bool) -> Result<Self, Exit> {
+        secrets::protect().map_err(Exit::failed)?;
+        let trust = Trust::load(root).map_err(Exit::config)?;
+        let mut state = State::hold(root, verb).map_err(Exit::failed)?;
+        let key = if make_key { key::load_or_make(&mut state) } else { key::load(&state) };
+        let key = Arc::new(key.map_err(Exit::failed)?);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let tls = tls::settings(&trust.root).map_err(Exit::config)?;
+        let transport = TlsTransport::new(&trust.config, &tls, Arc::clone(&clock)).map_err(Exit::config)?;
+        let client = Client::new(transport, Arc::clone(&key), clock, Arc::new(ServerClock::new()));
+        let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
+        Ok(Self { root: root.clone(), state, trust, key, client, backoff: Backoff::new(seed) })
+    }
+
+    fn boot(&self) -> Result<BootId, Exit> {
+        boot::boot_id(&self.root).map_err(Exit::failed)
+    }
+
+    fn tell(&self, doing: Doing) {
+        let fingerprint = self.key.public().fingerprint();
+        let status = Status {
+            doing,
+            node_id: Some(fingerprint.node_id()),
+            verification_code: Some(fingerprint.verification_code()),
+            controller: Some(self.trust.config.controller()),
+            ..Status::default()
+        };
+        StatusFile::new(&self.root).write(&self.state, &status);
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))?;
+    Ok(runtime.block_on(future))
+}
+
+fn call_failed(error: &CallError) -> Exit {
+    Exit::said(1, format!("{}; {}", chain(error), cure::of(error)))
+}
+
+/// A closed pipe is how a reader says that it has enough.
+fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+}
+
+pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(), Exit> {
+    let mut session = Session::open(root, "discover", true)?;
+    let inventory = inventory::gather(root).map_err(Exit::failed)?;
+    let fingerprint = session.key.public().fingerprint();
+    let node_id = fingerprint.node_id();
+    if !json {
+        print(&console_box(&fingerprint, None));
+    }
+    let clock = SystemClock;
+    let end = clock.since_boot().saturating_add(timeout);
+    let found = block_on(async {
+        loop {
+            let error = match discover_once(&mut session.client, &inventory).await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            let pause = session.backoff.next(Pace::after(&error), error.retry_after());
+            if clock.since_boot().saturating_add(pause) >= end {
+                return Err(error);
+            }
+            eprintln!("{}; {}", chain(&error), cure::of(&error));
+            tokio::time::sleep(pause).await;
+        }
+    })?
+    .map_err(|error| call_failed(&error))?;
+    session.tell(Doing::AwaitingApproval);
+    if found.device_id != node_id || found.verification_code != fingerprint.verification_code() {
+        return Err(Exit::said(
+            1,
+            "the controller answered for another device than this one; nothing was approved. Look who answers at \
+             controller-url",
+        ));
+    }
+    if json {
+        print(&json!({
+            "deviceId": node_id,
+            "verificationCode": fingerprint.verification_code(),
+            "fingerprint": fingerprint,
+            "expiresAt": found.expires_at,
+        })
+        .to_string());
+    } else {
+        print(&format!("The controller knows this machine; it can be approved until {}.", found.expires_at));
+    }
+    Ok(())
+}
+
+pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -> Result<(), Exit> {
+    let mut session = Session::open(root, "wait-install", false)?;
+    let boot = session.boot()?;
+    session.tell(Doing::AwaitingApproval);
+    let code = session.key.public().fingerprint().verification_code();
+    eprintln!("waiting for the approval of {code}");
+    let Session { client, state, backoff, .. } = &mut session;
+    let granted = block_on(async {
+        let waiting = wait(client, state, &boot, backoff, |line| eprintln!("{line}"));
+        match timeout {
+            Some(limit) => tokio::time::timeout(limit, waiting).await.ok(),
+            None => Some(waiting.await),
+        }
+    })?;
+    let grant = granted
+        .ok_or_else(|| Exit::said(30, format!("not approved in time; approve {code} and run this again")))?
+        .map_err(|error| {
+            let code = match &error {
+                WaitError::Rejected => 31,
+                WaitError::Ended { .. } | WaitError::Refused { .. } => 32,
+                _ => 1,
+            };
+            Exit::with(code, &error)
+        })?;
+    session.tell(Doing::Granted);
+    if json {
+        print(&json!({
+            "taskId": grant.task_id,
+            "hostname": grant.hostname,
+            "diskId": grant.disk_id,
+            "expiresAt": grant.expires_at,
+        })
+        .to_string());
+    } else {
+        print(&format!("hostname {}\ndisk {}\nuntil {}", grant.hostname, grant.disk_id, grant.expires_at));
+    }
+    Ok(())
+}
+
+pub(super) fn guard(root: &Root) -> Result<(), Exit> {
+    let mut session = Session::open(root, "installation-guard", false)?;
+    let boot = session.boot()?;
+    let installation = Installation::read(&session.state).map_err(Exit::failed)?;
+    let inventory = inventory::gather(root).map_err(Exit::failed)?;
+    let device = block_on(device_state(&mut session.client))?.map_err(|error| call_failed(&error))?;
+    let now = session.client.server_now().ok_or_else(|| Exit::said(1, "the controller's time is not known"))?;
+    let grant = guard_rules::check(installation.as_ref(), &boot, &inventory, &device, now)
+        .map_err(|refusal| Exit::with(refusal.exit_code(), &refusal))?;
+    print(&format!("disk {} may be erased for {}", grant.disk_id, grant.hostname));
+    Ok(())
+}
+
+pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
+    let target = Target::open(target).map_err(|error| match &error {
+        TargetError::Root { .. } => Exit::usage(error),
+        _ => Exit::failed(error),
+    })?;
+    let mut session = Session::open(root, "stage-managed", false)?;
+    let boot = session.boot()?;
+    let grant = stage::granted(&session.state, &boot).map_err(Exit::failed)?;
+    let program = program(root)?;
+    let Session { client, trust, key, .. } = &mut session;
+    let staged = Staged { trust, key, boot: &boot, program: &program };
+    let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))?.map_err(Exit::failed)?;
+    session.tell(Doing::Staged);
+    print(&format!("{} is staged as node {}; reboot into it", facts.hostname, facts.node_id));
+    Ok(())
+}
+
+fn program(root: &Root) -> Result<Vec<u8>, Exit> {
+    let failed = |error: std::io::Error| Exit::said(1, format!("cannot read the agent's own program: {error}"));
+    let mut program = Vec::new();
+    let file = std::fs::File::open(root.running_binary()).map_err(failed)?;
+    file.take(PROGRAM_MAX).read_to_end(&mut program).map_err(failed)?;
+    Ok(program)
+}

@@ -1,0 +1,166 @@
+//! Verbs, help and exit codes. Each verb is put together here and does its work elsewhere.
+
+mod exit;
+mod installer;
+mod managed;
+mod show;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use self::exit::Exit;
+use crate::host::root::Root;
+
+const AFTER_HELP: &str = "\
+On a machine to be installed, in this order:
+  lucia-node-agent discover          shows this machine to the controller, and its code to you
+  lucia-node-agent wait-install      waits until you approved it, and takes the one grant
+  lucia-node-agent installation-guard && (erase the disk, install a system on /target)
+  lucia-node-agent stage-managed --root /target
+  reboot
+On a node:
+  lucia-node-agent why               in one sentence: what it waits for, and what cures it
+  lucia-node-agent status --json
+
+Exit codes:
+  0 done   1 failed   64 wrong usage   78 wrong settings (/etc/lucia/agent.toml)
+  managed-run:         10 not at its path   11 not the installed system   12 still the installer's boot
+                       13 /etc/hostname differs from the approved name
+  installation-guard:  20 no grant   21 grant over   22 another boot   23 disk missing or not erasable
+                       24 the controller does not agree
+  wait-install:        30 not approved in time   31 rejected   32 cannot be installed as it stands";
+
+/// The agent of Lucia Nodes: makes a key, proves it, and runs on every node.
+#[derive(Debug, Parser)]
+#[command(name = "lucia-node-agent", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Prints what this machine is made of
+    Inspect {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Makes the key if there is none, and shows this machine to the controller
+    Discover {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+        /// Seconds to go on trying while the discovery window is closed or the controller is away
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        timeout: u64,
+    },
+    /// Prints what the agent does and what was refused last
+    Status {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says in one sentence what the agent waits for and what cures it
+    Why,
+    /// Waits until this machine is approved, and takes the grant
+    WaitInstall {
+        /// Seconds to wait; without it as long as it takes
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Succeeds only if the approved disk may be erased now
+    InstallationGuard,
+    /// Puts agent, key and settings onto the installed system
+    StageManaged {
+        /// Where the installed system is mounted
+        #[arg(long, value_name = "DIR")]
+        root: PathBuf,
+    },
+    /// Runs as the node's daemon; started by its service only
+    ManagedRun,
+}
+
+/// The command line's grammar, for man pages and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Runs the verb of `arguments`.
+#[must_use]
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let parsed = Arguments::command().try_get_matches_from(arguments);
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help goes to standard output and is no error.
+            let _ = error.print();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+                _ => ExitCode::from(exit::USAGE),
+            };
+        }
+    };
+    log_to_stderr();
+    match run(arguments.verb, &Root::system()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => {
+            eprintln!("lucia-node-agent: {}", exit.message);
+            ExitCode::from(exit.code)
+        }
+    }
+}
+
+fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
+    match verb {
+        Verb::Inspect { json } => show::inspect(root, json),
+        Verb::Status { json } => show::status(root, json),
+        Verb::Why => show::why(root),
+        Verb::Discover { json, timeout } => installer::discover(root, json, Duration::from_secs(timeout)),
+        Verb::WaitInstall { timeout, json } => installer::wait_install(root, json, timeout.map(Duration::from_secs)),
+        Verb::InstallationGuard => installer::guard(root),
+        Verb::StageManaged { root: target } => installer::stage_managed(root, &target),
+        Verb::ManagedRun => managed::run(root),
+    }
+}
+
+/// Text for the journal: it adds time and priority itself.
+fn log_to_stderr() {
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::INFO)
+        .with_target(false)
+        .with_ansi(false)
+        .without_time()
+        .finish();
+    // A second subscriber in one process exists only in tests.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_holds_together() {
+        command().debug_assert();
+        let managed_run = command().find_subcommand("managed-run").unwrap().get_arguments().count();
+        assert_eq!(managed_run, 0, "managed-run takes no flags");
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_help() {
+        for code in [10, 11, 12, 13, 20, 21, 22, 23, 24, 30, 31, 32, 64, 78] {
+            assert!(AFTER_HELP.contains(&format!("{code} ")), "{code}");
+        }
+    }
+}

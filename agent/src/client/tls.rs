@@ -1,0 +1,240 @@
+//! The one real transport: HTTP/1.1 over TLS, to whoever proves to be the controller by the pinned root.
+//!
+//! No proxy, no redirect, no cookie, no resumption; one connection, kept. The machine's own trust store has no say.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
+use hyper_util::rt::TokioIo;
+use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
+use lucia_proto::chain;
+use lucia_proto::limits::ANSWER_MAX;
+use lucia_proto::report::PROOF_HEADER;
+use lucia_proto::time::Clock;
+use rustls::client::Resumption;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::config::Config;
+use super::retry::retry_after;
+use super::transport::{Request, Response, Transport, TransportError};
+
+/// To have a TCP connection and its TLS handshake, over all addresses.
+const CONNECT: Duration = Duration::from_secs(10);
+/// One try, from connecting to the last byte of the answer.
+const TRY: Duration = Duration::from_secs(15);
+
+/// The TLS settings cannot be made.
+#[derive(Debug, Error)]
+#[error("TLS cannot be set up with this root and name; check root-file and controller-name in /etc/lucia/agent.toml")]
+pub struct BadTls(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+/// One kept connection to the controller.
+pub struct TlsTransport {
+    host: String,
+    port: u16,
+    name: ServerName<'static>,
+    tls: TlsConnector,
+    clock: Arc<dyn Clock>,
+    /// Tried first next time: a name server that is gone does not stop a node.
+    last_good: Option<SocketAddr>,
+    kept: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// TLS settings that believe `root` alone. Shared by all loops.
+///
+/// # Errors
+/// When rustls refuses the root.
+pub fn settings(root: &chain::Root) -> Result<Arc<ClientConfig>, BadTls> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(root.der().to_vec())).map_err(|error| BadTls(error.into()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| BadTls(error.into()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+impl TlsTransport {
+    /// A transport that has not connected yet.
+    ///
+    /// # Errors
+    /// When the name is no TLS name, which no checked name is.
+    pub fn new(config: &Config, tls: &Arc<ClientConfig>, clock: Arc<dyn Clock>) -> Result<Self, BadTls> {
+        let name = ServerName::try_from(config.name.to_string()).map_err(|error| BadTls(error.into()))?;
+        Ok(Self {
+            host: config.host.clone(),
+            port: config.port,
+            name,
+            tls: TlsConnector::from(Arc::clone(tls)),
+            clock,
+            last_good: None,
+            kept: None,
+        })
+    }
+
+    /// What makes one transport after the other, so that only the first can fail.
+    ///
+    /// # Errors
+    /// As [`TlsTransport::new`].
+    pub fn maker(
+        config: &Config,
+        tls: &Arc<ClientConfig>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<impl Fn() -> Self + use<>, BadTls> {
+        let Self { host, port, name, tls, clock, .. } = Self::new(config, tls, Arc::clone(clock))?;
+        Ok(move || Self {
+            host: host.clone(),
+            port,
+            name: name.clone(),
+            tls: tls.clone(),
+            clock: Arc::clone(&clock),
+            last_good: None,
+            kept: None,
+        })
+    }
+
+    fn to(&self) -> String {
+        format!("{} port {}", self.host, self.port)
+    }
+
+    async fn connect(&mut self) -> Result<SendRequest<Full<Bytes>>, TransportError> {
+        let mut refused = None;
+        if let Some(address) = self.last_good {
+            match self.connect_to(address).await {
+                Ok(kept) => return Ok(kept),
+                Err(error) => refused = Some(error),
+            }
+        }
+        let failed = |source| TransportError::Connect { to: self.to(), source };
+        let addresses = match tokio::net::lookup_host((self.host.as_str(), self.port)).await {
+            Ok(addresses) => addresses,
+            Err(source) => return Err(refused.unwrap_or_else(|| failed(source))),
+        };
+        for address in addresses.filter(|address| Some(*address) != self.last_good) {
+            match self.connect_to(address).await {
+                Ok(kept) => {
+                    self.last_good = Some(address);
+                    return Ok(kept);
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| failed(io::Error::from(io::ErrorKind::AddrNotAvailable))))
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, TransportError> {
+        let to = || format!("{} ({address})", self.to());
+        let failed = |source| TransportError::Connect { to: to(), source };
+        let tcp = TcpStream::connect(address).await.map_err(failed)?;
+        tcp.set_nodelay(true).map_err(failed)?;
+        let tls = self.tls.connect(self.name.clone(), tcp).await.map_err(|source| self.tls_refused(to(), source))?;
+        let (sender, connection) =
+            handshake(TokioIo::new(tls)).await.map_err(|error| TransportError::Cut(error.into()))?;
+        // It ends with its sender, or with its peer; either is seen at the next send.
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!("connection: {}", crate::host::chain(&error));
+            }
+        });
+        Ok(sender)
+    }
+
+    fn tls_refused(&self, to: String, source: io::Error) -> TransportError {
+        let rustls_error = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match rustls_error {
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            )) => TransportError::Clock { now: self.clock.now(), source },
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                TransportError::Stranger { to, name: self.name.to_str().into_owned(), source }
+            }
+            _ => TransportError::Connect { to, source },
+        }
+    }
+
+    async fn exchange(&mut self, request: &Request) -> Result<Response, TransportError> {
+        // A connection that its peer has ended meanwhile is seen here, before anything is sent over it.
+        let mut kept = self.kept.take();
+        if let Some(sender) = &mut kept
+            && sender.ready().await.is_err()
+        {
+            kept = None;
+        }
+        let mut sender = match kept {
+            Some(sender) => sender,
+            None => tokio::time::timeout(CONNECT, self.connect())
+                .await
+                .map_err(|_| TransportError::Connect { to: self.to(), source: io::ErrorKind::TimedOut.into() })??,
+        };
+        let message = self.message(request)?;
+        let cut = |error: hyper::Error| TransportError::Cut(error.into());
+        let answer = sender.send_request(message).await.map_err(cut)?;
+        let (head, body) = answer.into_parts();
+        let body = match Limited::new(body, ANSWER_MAX).collect().await {
+            Ok(body) => body.to_bytes().to_vec(),
+            Err(error) if error.is::<LengthLimitError>() => return Err(TransportError::TooLarge),
+            Err(error) => return Err(TransportError::Cut(error)),
+        };
+        self.kept = Some(sender);
+        Ok(Response {
+            status: head.status.as_u16(),
+            json: text(&head.headers, CONTENT_TYPE.as_str()).is_some_and(is_json),
+            next_challenge: text(&head.headers, NEXT_CHALLENGE_HEADER).map(str::to_owned),
+            retry_after: text(&head.headers, RETRY_AFTER.as_str()).and_then(retry_after),
+            body,
+        })
+    }
+
+    fn message(&self, request: &Request) -> Result<hyper::Request<Full<Bytes>>, TransportError> {
+        let host = self.name.to_str();
+        let mut message = hyper::Request::builder()
+            .method(request.method)
+            .uri(&request.path)
+            .header(HOST, format!("{host}:{}", self.port))
+            .header(ACCEPT, "application/json");
+        if let Some(proof) = &request.proof {
+            message = message.header(PROOF_HEADER, proof);
+        }
+        if request.body.is_some() {
+            message = message.header(CONTENT_TYPE, "application/json");
+        }
+        let body = Full::new(Bytes::from(request.body.clone().unwrap_or_default()));
+        message.body(body).map_err(|error| TransportError::Cut(error.into()))
+    }
+}
+
+impl Transport for TlsTransport {
+    async fn send(&mut self, request: &Request) -> Result<Response, TransportError> {
+        match tokio::time::timeout(TRY, self.exchange(request)).await {
+            Ok(result) => result,
+            Err(_) => Err(TransportError::Timeout { limit: TRY }),
+        }
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,135 @@
+//! Which boot of which machine this is, and under which name.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use lucia_proto::checked_text;
+use thiserror::Error;
+
+use super::root::Root;
+
+/// Longest of these files: they hold one line.
+const MAX: u64 = 4096;
+
+checked_text! {
+    /// One boot: a new random UUID each time the kernel starts.
+    BootId, BadBootId, "a boot id: a lower-case UUID",
+    |text| text.len() == 36 && text.bytes().enumerate().all(|(at, b)| match at {
+        8 | 13 | 18 | 23 => b == b'-',
+        _ => matches!(b, b'0'..=b'9' | b'a'..=b'f'),
+    })
+}
+
+checked_text! {
+    /// One installation (machine-id(5)).
+    MachineId, BadMachineId, "a machine id: 32 lower-case hex digits, not all zero",
+    |text| text.len() == 32
+        && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        && text.bytes().any(|b| b != b'0')
+}
+
+impl MachineId {
+    /// A machine id of these random bytes, in the form of a UUID version 4 without hyphens, as systemd makes them.
+    #[must_use]
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        let value = u128::from_be_bytes(bytes);
+        let value = (value & !(0xf << 76) & !(0b11 << 62)) | (4 << 76) | (0b10 << 62);
+        Self(format!("{value:032x}"))
+    }
+}
+
+/// What the machine says about itself cannot be used.
+#[derive(Debug, Error)]
+pub enum BootError {
+    /// The file is missing or unreadable.
+    #[error("cannot read {path}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{path} holds {found:?}, where there should be {expected}")]
+    Form {
+        /// Which file.
+        path: PathBuf,
+        /// What is there, shortened.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+}
+
+/// The present boot's id.
+///
+/// # Errors
+/// The kernel does not say one.
+pub fn boot_id(root: &Root) -> Result<BootId, BootError> {
+    parse(&root.boot_id())
+}
+
+/// The machine id.
+///
+/// # Errors
+/// There is none, or it is empty or `uninitialized`.
+pub fn machine_id(root: &Root) -> Result<MachineId, BootError> {
+    parse(&root.machine_id())
+}
+
+/// What `/etc/hostname` says: its first line that is no comment, as it is.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hostname(root: &Root) -> Result<String, BootError> {
+    let text = read(&root.hostname())?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(line.unwrap_or_default().to_owned())
+}
+
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(path: &Path) -> Result<T, BootError> {
+    let text = read(path)?;
+    text.trim().parse().map_err(|expected: T::Err| BootError::Form {
+        path: path.to_owned(),
+        found: text.trim().chars().take(64).collect(),
+        expected: expected.to_string(),
+    })
+}
+
+fn read(path: &Path) -> Result<String, BootError> {
+    let failed = |source| BootError::Read { path: path.to_owned(), source };
+    let mut text = String::new();
+    File::open(path).map_err(failed)?.take(MAX).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_one_form() {
+        assert!("0f0f0f0f-0000-4000-8000-000000000000".parse::<BootId>().is_ok());
+        assert!("0F0f0f0f-0000-4000-8000-000000000000".parse::<BootId>().is_err());
+        for bad in ["", "uninitialized", "00000000000000000000000000000000", "0f0f"] {
+            assert!(bad.parse::<MachineId>().is_err(), "{bad:?}");
+        }
+        assert_eq!(MachineId::from_random([0xff; 16]).as_str(), "ffffffffffff4fffbfffffffffffffff");
+        assert!(MachineId::from_random([0; 16]).as_str().parse::<MachineId>().is_ok());
+    }
+
+    #[test]
+    fn a_hostname_file_may_hold_comments() {
+        let dir = std::env::temp_dir().join(format!("lucia-agent-boot-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("etc")).unwrap();
+        let root = Root::at(&dir);
+        std::fs::write(root.hostname(), "# set by Lucia\n\n n1 \n").unwrap();
+        assert_eq!(hostname(&root).unwrap(), "n1");
+        std::fs::write(root.machine_id(), "uninitialized\n").unwrap();
+        assert!(matches!(machine_id(&root), Err(BootError::Form { found, .. }) if found == "uninitialized"));
+        assert!(matches!(boot_id(&root), Err(BootError::Read { .. })));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

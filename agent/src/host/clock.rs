@@ -1,0 +1,23 @@
+//! The one real clock of the agent.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lucia_proto::time::{Clock, UnixTime};
+use nix::time::{ClockId, clock_gettime};
+
+/// The machine's own clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the agent's one clock")]
+    fn now(&self) -> UnixTime {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixTime::from_secs(since.as_secs())
+    }
+
+    fn since_boot(&self) -> Duration {
+        // CLOCK_BOOTTIME exists since Linux 2.6.39 and cannot fail for a valid clock.
+        clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
+    }
+}

@@ -1,0 +1,90 @@
+//! Every path the agent reads or writes, by name, below one directory: `/`, or a test's own.
+
+use std::path::{Path, PathBuf};
+
+/// Where the agent must lie on an installed system.
+pub const AGENT_BINARY: &str = "/usr/lib/lucia/agent/lucia-node-agent";
+
+/// The directory that stands for `/`.
+#[derive(Clone, Debug)]
+pub struct Root(PathBuf);
+
+impl Root {
+    /// The machine itself.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// A directory that a test filled.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// The path that `absolute` (or a path relative to `/`) is here.
+    #[must_use]
+    pub fn join(&self, absolute: &str) -> PathBuf {
+        self.0.join(absolute.trim_start_matches('/'))
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The agent's settings.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.join("etc/lucia/agent.toml")
+    }
+
+    /// What must outlive a reboot: key, CSR, certificate, installation.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.join("var/lib/lucia/agent")
+    }
+
+    /// What may vanish at a reboot: the status as it is now.
+    #[must_use]
+    pub fn runtime(&self) -> PathBuf {
+        self.join("run/lucia/agent")
+    }
+
+    /// The name the machine has given itself.
+    #[must_use]
+    pub fn hostname(&self) -> PathBuf {
+        self.join("etc/hostname")
+    }
+
+    /// The id that an installation has for good.
+    #[must_use]
+    pub fn machine_id(&self) -> PathBuf {
+        self.join("etc/machine-id")
+    }
+
+    /// The id that each boot has anew.
+    #[must_use]
+    pub fn boot_id(&self) -> PathBuf {
+        self.join("proc/sys/kernel/random/boot_id")
+    }
+
+    /// Where the agent must lie.
+    #[must_use]
+    pub fn agent_binary(&self) -> PathBuf {
+        self.join(AGENT_BINARY)
+    }
+
+    /// The same file as PID 1 sees it, bound in by the unit (`BindReadOnlyPaths=`).
+    #[must_use]
+    pub fn agent_binary_of_pid_1(&self) -> PathBuf {
+        self.join("run/lucia/boot/agent/lucia-node-agent")
+    }
+
+    /// The program that runs.
+    #[must_use]
+    pub fn running_binary(&self) -> PathBuf {
+        self.join("proc/self/exe")
+    }
+}

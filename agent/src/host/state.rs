@@ -1,0 +1,264 @@
+//! The agent's private directory: 0700, files 0600, no links followed, one writer.
+
+use lucia_durable::{DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError};
+use thiserror::Error;
+
+use super::root::Root;
+
+/// First line of the lease once a key was written: from then on a missing key is a lost key.
+const MARKER: &[u8] = b"Lucia.Agent.v1";
+/// Mode of every file here.
+const MODE: u32 = 0o600;
+/// Pending files a crash can have left; more are somebody else's.
+const LEFTOVERS: usize = 256;
+
+/// Every file of the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StateFile {
+    /// The private key.
+    Key,
+    /// The one CSR for this hostname.
+    Csr,
+    /// Leaf and issuing CA.
+    Certificate,
+    /// The worker's answer the certificate came with.
+    Answer,
+    /// The newest bundle.
+    Bundle,
+    /// What the installer left for the daemon.
+    Installed,
+    /// The grant, in the installer.
+    Installation,
+    /// What `status` and `why` say.
+    Status,
+}
+
+impl StateFile {
+    /// Every file.
+    pub const ALL: [Self; 8] = [
+        Self::Key,
+        Self::Csr,
+        Self::Certificate,
+        Self::Answer,
+        Self::Bundle,
+        Self::Installed,
+        Self::Installation,
+        Self::Status,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "node.key",
+            Self::Csr => "node.csr",
+            Self::Certificate => "certificate.pem",
+            Self::Answer => "answer.json",
+            Self::Bundle => "bundle.json",
+            Self::Installed => "installed.json",
+            Self::Installation => "installation.json",
+            Self::Status => "status.json",
+        }
+    }
+
+    /// Most bytes it can have.
+    const fn max(self) -> u64 {
+        match self {
+            Self::Key => 1024,
+            Self::Csr => 8192,
+            Self::Installed | Self::Installation | Self::Status => 16 * 1024,
+            Self::Certificate => 16 * 1024,
+            Self::Answer | Self::Bundle => 64 * 1024,
+        }
+    }
+
+    fn name(self) -> Result<FileName, StateError> {
+        FileName::new(self.as_str()).map_err(|_| StateError::Name)
+    }
+}
+
+/// The private directory cannot be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The directory itself.
+    #[error("the agent's private directory cannot be used")]
+    Dir(#[source] DirError),
+    /// Another process of the agent has it.
+    #[error("the agent's private directory is in use")]
+    Lease(#[source] LeaseError),
+    /// A file cannot be read.
+    #[error("a file of the agent cannot be read")]
+    Read(#[source] ReadError),
+    /// A file cannot be written.
+    #[error("a file of the agent cannot be written")]
+    Write(#[source] WriteError),
+    /// Nobody took the lease; a mistake in the program.
+    #[error("this verb does not write; a mistake in the program, report it")]
+    ReadOnly,
+    /// A constant of this file is no file name; a mistake in the program.
+    #[error("a file name of the agent is refused; a mistake in the program, report it")]
+    Name,
+}
+
+/// The directory, opened to read, or held to write.
+#[derive(Debug)]
+pub struct State {
+    dir: PrivateDir,
+    lease: Option<Lease>,
+}
+
+impl State {
+    /// Opens the directory to read from it; it must be there.
+    ///
+    /// # Errors
+    /// [`StateError::Dir`].
+    pub fn open(root: &Root) -> Result<Self, StateError> {
+        let dir = PrivateDir::open(&root.state(), DirRules::private()).map_err(StateError::Dir)?;
+        Ok(Self { dir, lease: None })
+    }
+
+    /// Makes the directory unless it is there, and takes it: no other process of the agent writes meanwhile. `who`
+    /// is shown to the next one.
+    ///
+    /// # Errors
+    /// [`StateError::Dir`] or [`StateError::Lease`].
+    pub fn hold(root: &Root, who: &str) -> Result<Self, StateError> {
+        if let Some(parent) = root.state().parent() {
+            // Refused below, with the path, when this did not help.
+            let _ = std::fs::create_dir_all(parent);
+        }
+        Self::take(PrivateDir::create(&root.state(), DirRules::private()).map_err(StateError::Dir)?, who)
+    }
+
+    /// Takes a directory that is open already.
+    ///
+    /// # Errors
+    /// [`StateError::Lease`] or [`StateError::Write`].
+    pub fn take(dir: PrivateDir, who: &str) -> Result<Self, StateError> {
+        let name = FileName::hidden(".lease").map_err(|_| StateError::Name)?;
+        let holder = format!("pid {} lucia-node-agent {who}", std::process::id());
+        let lease = Lease::take(&dir, &name, MARKER, &holder).map_err(StateError::Lease)?;
+        dir.remove_leftovers(LEFTOVERS).map_err(StateError::Write)?;
+        Ok(Self { dir, lease: Some(lease) })
+    }
+
+    /// Whether a key was written here at any time.
+    #[must_use]
+    pub fn had_key(&self) -> bool {
+        self.lease.as_ref().is_some_and(Lease::marker_present)
+    }
+
+    /// Notes that a key was written.
+    ///
+    /// # Errors
+    /// [`StateError::Lease`].
+    pub fn confirm_key(&mut self) -> Result<(), StateError> {
+        self.lease.as_mut().ok_or(StateError::ReadOnly)?.confirm(&self.dir).map_err(StateError::Lease)
+    }
+
+    /// Where the directory is, for messages.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    /// Whether anything has this name.
+    ///
+    /// # Errors
+    /// [`StateError::Dir`].
+    pub fn exists(&self, file: StateFile) -> Result<bool, StateError> {
+        self.dir.exists(&file.name()?).map_err(StateError::Dir)
+    }
+
+    /// The bytes of a file, if it is there.
+    ///
+    /// # Errors
+    /// [`StateError::Read`] when something else is there.
+    pub fn read(&self, file: StateFile) -> Result<Option<Vec<u8>>, StateError> {
+        let loaded = self.dir.read(&file.name()?, file.max(), FileRules::private()).map_err(StateError::Read)?;
+        Ok(match loaded {
+            Loaded::Missing => None,
+            Loaded::Found(bytes) => Some(bytes),
+        })
+    }
+
+    /// Replaces a file: after any crash it is the former or the new one.
+    ///
+    /// # Errors
+    /// [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn replace(&self, file: StateFile, bytes: &[u8]) -> Result<(), StateError> {
+        self.writable()?;
+        self.dir.replace(&file.name()?, bytes, MODE).map_err(StateError::Write)
+    }
+
+    /// Replaces several files in this order with one wait for the disk.
+    ///
+    /// # Errors
+    /// [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn replace_all(&self, files: &[(StateFile, &[u8])]) -> Result<(), StateError> {
+        self.writable()?;
+        let named = files.iter().map(|(file, bytes)| Ok((file.name()?, *bytes)));
+        let named = named.collect::<Result<Vec<_>, StateError>>()?;
+        self.dir.replace_all(&named, MODE).map_err(StateError::Write)
+    }
+
+    /// Writes a file that must not be there yet.
+    ///
+    /// # Errors
+    /// [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn create_new(&self, file: StateFile, bytes: &[u8]) -> Result<(), StateError> {
+        self.writable()?;
+        self.dir.create_new(&file.name()?, bytes, MODE).map_err(StateError::Write)
+    }
+
+    fn writable(&self) -> Result<(), StateError> {
+        if self.lease.is_some() { Ok(()) } else { Err(StateError::ReadOnly) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    // spec: AG-3
+    #[test]
+    fn one_process_writes_and_a_reader_cannot() {
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let state = State::hold(&root, "managed-run").unwrap();
+        state.replace(StateFile::Csr, b"x").unwrap();
+        let refused = State::hold(&root, "discover").unwrap_err();
+        let text = crate::host::chain(&refused);
+        assert!(text.contains("managed-run"), "{text}");
+        let reader = State::open(&root).unwrap();
+        assert_eq!(reader.read(StateFile::Csr).unwrap().unwrap(), b"x");
+        assert!(matches!(reader.replace(StateFile::Csr, b"y"), Err(StateError::ReadOnly)));
+    }
+
+    // spec: AG-3
+    #[test]
+    fn modes_links_and_sizes_are_held() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let state = State::hold(&root, "test").unwrap();
+        state.create_new(StateFile::Key, b"secret").unwrap();
+        let path = root.state().join("node.key");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(std::fs::metadata(root.state()).unwrap().permissions().mode() & 0o7777, 0o700);
+        assert!(state.create_new(StateFile::Key, b"other").is_err());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(state.read(StateFile::Key), Err(StateError::Read(_))));
+        std::os::unix::fs::symlink("/etc/passwd", root.state().join("node.csr")).unwrap();
+        assert!(matches!(state.read(StateFile::Csr), Err(StateError::Read(_))));
+        state.replace(StateFile::Installed, &[b' '; 16 * 1024 + 1]).unwrap();
+        assert!(matches!(state.read(StateFile::Installed), Err(StateError::Read(_))));
+    }
+
+    #[test]
+    fn no_two_files_share_a_name() {
+        let names: std::collections::BTreeSet<_> = StateFile::ALL.iter().map(|file| file.as_str()).collect();
+        assert_eq!(names.len(), StateFile::ALL.len());
+    }
+}

@@ -1,0 +1,219 @@
+//! What the agent waits for, in a file that `status` and `why` read.
+//!
+//! Two copies. The one under `/run` has everything as it is now. The one in the private directory outlives a
+//! reboot and is written only when something but a counter changed, so that a heartbeat never waits for a disk.
+
+use std::path::Path;
+
+use lucia_durable::{DirRules, FileName, FileRules, Loaded, PrivateDir};
+use lucia_proto::ids::NodeId;
+use lucia_proto::json;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::names::Hostname;
+use lucia_proto::time::UnixTime;
+use serde::{Deserialize, Serialize};
+
+use super::root::Root;
+use super::state::{State, StateFile};
+
+/// Longest status file.
+const MAX: usize = 16 * 1024;
+
+/// What the agent is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// Nothing has been said yet.
+    #[default]
+    Starting,
+    /// In the installer: discovered, waits for a person.
+    AwaitingApproval,
+    /// In the installer: the grant is there.
+    Granted,
+    /// In the installer: the system is on the disk.
+    Staged,
+    /// Asks for its first certificate.
+    AwaitingCertificate,
+    /// Has a certificate and heartbeats.
+    Heartbeating,
+    /// Its certificate is over: renews, and nothing else.
+    Lapsed,
+}
+
+/// The last refusal that is not cured yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Refusal {
+    /// When, by the agent's own clock.
+    pub at: UnixTime,
+    /// What was asked: `enroll`, `heartbeat`, ...
+    pub call: String,
+    /// What was answered, in one line.
+    pub what: String,
+    /// What cures it, in one line.
+    pub cure: String,
+}
+
+/// All that `status` shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Status {
+    /// What the agent is doing.
+    pub doing: Doing,
+    /// This node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// What people compare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification_code: Option<VerificationCode>,
+    /// The approved name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
+    /// Where the controller is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
+    /// Last second of the certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_until: Option<UnixTime>,
+    /// When the last heartbeat was accepted, by the controller's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat: Option<UnixTime>,
+    /// Heartbeats accepted since the agent started.
+    #[serde(default)]
+    pub heartbeats: u64,
+    /// The controller's clock less this machine's, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_offset_seconds: Option<i64>,
+    /// What was refused last, until it succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+}
+
+impl Status {
+    /// The status without what changes at each heartbeat.
+    fn lasting(&self) -> Self {
+        let mut lasting = self.clone();
+        lasting.last_heartbeat = None;
+        lasting.heartbeats = 0;
+        // A minute's difference is worth a line, a second's is noise.
+        lasting.clock_offset_seconds = self.clock_offset_seconds.map(|secs| secs / 60 * 60);
+        if let Some(refusal) = &mut lasting.refusal {
+            refusal.at = UnixTime::EPOCH;
+        }
+        lasting
+    }
+
+    /// One line about what the agent waits for.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self.doing {
+            Doing::Starting => "starting".to_owned(),
+            Doing::AwaitingApproval => "waiting for an operator to approve this machine".to_owned(),
+            Doing::Granted => "may install; the installer goes on".to_owned(),
+            Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
+            Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
+            Doing::Heartbeating => format!("{} heartbeats accepted", self.heartbeats),
+            Doing::Lapsed => "certificate is over; waiting for a new one".to_owned(),
+        }
+    }
+}
+
+/// Writes the status where it belongs, and only what changed.
+#[derive(Debug)]
+pub struct StatusFile {
+    runtime: Option<PrivateDir>,
+    written: Status,
+}
+
+impl StatusFile {
+    /// The status files of this machine. Without a directory under `/run` only the lasting copy is written.
+    #[must_use]
+    pub fn new(root: &Root) -> Self {
+        if let Some(parent) = root.runtime().parent() {
+            // Without it there is no hot copy, and the log says so.
+            let _ = std::fs::create_dir_all(parent);
+        }
+        let runtime = PrivateDir::create(&root.runtime(), DirRules::private());
+        let runtime = runtime.inspect_err(|error| tracing::warn!("{}", super::chain(error))).ok();
+        Self { runtime, written: Status::default() }
+    }
+
+    /// Writes `status`. A failure is logged: the daemon goes on without telling.
+    pub fn write(&mut self, state: &State, status: &Status) {
+        if *status == self.written {
+            return;
+        }
+        let Ok(text) = json::to_string(status) else { return };
+        if let Some(dir) = &self.runtime
+            && let Ok(name) = FileName::new(StateFile::Status.as_str())
+            && let Err(error) = dir.replace(&name, text.as_bytes(), 0o600)
+        {
+            tracing::warn!("{}", super::chain(&error));
+        }
+        if status.lasting() != self.written.lasting()
+            && let Err(error) = state.replace(StateFile::Status, text.as_bytes())
+        {
+            tracing::warn!("{}", super::chain(&error));
+        }
+        self.written = status.clone();
+    }
+}
+
+/// The status as it is now, or as it was before the last reboot; nothing when the agent never ran.
+///
+/// # Errors
+/// One line when it is there but cannot be read.
+pub fn read(root: &Root) -> Result<Option<Status>, String> {
+    let hot = |path: &Path| -> Option<Vec<u8>> {
+        let dir = PrivateDir::open(path, DirRules::private()).ok()?;
+        let name = FileName::new(StateFile::Status.as_str()).ok()?;
+        match dir.read(&name, MAX.try_into().unwrap_or(u64::MAX), FileRules::private()) {
+            Ok(Loaded::Found(bytes)) => Some(bytes),
+            _ => None,
+        }
+    };
+    let bytes = match hot(&root.runtime()) {
+        Some(bytes) => Some(bytes),
+        None if !root.state().exists() => None,
+        None => State::open(root).and_then(|state| state.read(StateFile::Status)).map_err(|e| super::chain(&e))?,
+    };
+    let Some(bytes) = bytes else { return Ok(None) };
+    let status = json::from_slice(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
+    status.map(Some).map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    // spec: AG-4
+    #[test]
+    fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let state = State::hold(&root, "test").unwrap();
+        assert_eq!(read(&root), Ok(None));
+        let mut file = StatusFile::new(&root);
+        let mut status = Status { doing: Doing::Heartbeating, heartbeats: 1, ..Status::default() };
+        file.write(&state, &status);
+        let lasting = || state.read(StateFile::Status).unwrap().unwrap();
+        let first = lasting();
+        status.heartbeats = 2;
+        status.last_heartbeat = Some(UnixTime::from_secs(5));
+        file.write(&state, &status);
+        assert_eq!(lasting(), first);
+        assert_eq!(read(&root), Ok(Some(status.clone())));
+        let refusal = Refusal {
+            at: UnixTime::from_secs(9),
+            call: "heartbeat".into(),
+            what: "HTTP 502".into(),
+            cure: "nothing".into(),
+        };
+        status.refusal = Some(refusal);
+        file.write(&state, &status);
+        assert_ne!(lasting(), first);
+        std::fs::remove_dir_all(root.runtime()).unwrap();
+        assert_eq!(read(&root), Ok(Some(status)));
+    }
+}

@@ -1,0 +1,153 @@
+//! The one key: made once, kept for good, never replaced by the program.
+
+use std::path::PathBuf;
+
+use lucia_proto::key::NodeKey;
+use thiserror::Error;
+
+use crate::host::random::{self, NoRandomness};
+use crate::host::state::{State, StateError, StateFile};
+
+/// There is no key to work with.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    /// There was one.
+    #[error(
+        "the node's key {path} is gone, and with it the node's identity; restore the file from a backup, or install \
+         this machine anew (remove the node, discover and approve it). The agent never makes a second key by itself"
+    )]
+    Lost {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// There is one that cannot be used.
+    #[error(
+        "the node's key {path} is damaged; restore the file from a backup, or install this machine anew (remove the \
+         node, discover and approve it). The agent never makes a second key by itself"
+    )]
+    Damaged {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong, never what it holds.
+        #[source]
+        source: lucia_proto::key::KeyError,
+    },
+    /// The private directory fails.
+    #[error("the node's key cannot be read or written")]
+    State(#[source] StateError),
+    /// The kernel fails.
+    #[error("no key can be made")]
+    Random(#[source] NoRandomness),
+}
+
+/// The key that must be there.
+///
+/// # Errors
+/// [`KeyError::Lost`], [`KeyError::Damaged`], [`KeyError::State`].
+pub fn load(state: &State) -> Result<NodeKey, KeyError> {
+    find(state)?.ok_or_else(|| KeyError::Lost { path: path(state) })
+}
+
+/// The key, made if this directory never had one.
+///
+/// # Errors
+/// As [`load`]: a directory that has anything else of a node but no key has lost it.
+pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
+    if let Some(key) = find(state)? {
+        state.confirm_key().map_err(KeyError::State)?;
+        return Ok(key);
+    }
+    let mut known = state.had_key();
+    for file in StateFile::ALL {
+        let of_a_node = !matches!(file, StateFile::Key | StateFile::Status);
+        known = known || (of_a_node && state.exists(file).map_err(KeyError::State)?);
+    }
+    if known {
+        return Err(KeyError::Lost { path: path(state) });
+    }
+    let key = loop {
+        if let Some(key) = NodeKey::from_random(&random::bytes().map_err(KeyError::Random)?) {
+            break key;
+        }
+    };
+    store(state, &key)?;
+    Ok(key)
+}
+
+/// Writes a key where none is, and notes that there is one.
+///
+/// # Errors
+/// [`KeyError::State`] when one is there, and else.
+pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
+    let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
+    state.create_new(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
+    state.confirm_key().map_err(KeyError::State)
+}
+
+/// The key, if there is a file of that name.
+///
+/// # Errors
+/// [`KeyError::Damaged`], [`KeyError::State`].
+pub fn find(state: &State) -> Result<Option<NodeKey>, KeyError> {
+    let Some(bytes) = state.read(StateFile::Key).map_err(KeyError::State)?.map(zeroize::Zeroizing::new) else {
+        return Ok(None);
+    };
+    let damaged = |source| KeyError::Damaged { path: path(state), source };
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::key::KeyError::NotPrivateKey))?;
+    NodeKey::from_pem(text).map(Some).map_err(damaged)
+}
+
+fn path(state: &State) -> PathBuf {
+    state.path().join(StateFile::Key.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    fn fingerprint(key: &NodeKey) -> String {
+        key.public().fingerprint().to_string()
+    }
+
+    // spec: AG-8
+    #[test]
+    fn a_key_is_made_once() {
+        let scratch = Scratch::new();
+        let mut state = State::hold(&scratch.root(), "test").unwrap();
+        let first = load_or_make(&mut state).unwrap();
+        assert_eq!(fingerprint(&load_or_make(&mut state).unwrap()), fingerprint(&first));
+        assert_eq!(fingerprint(&load(&state).unwrap()), fingerprint(&first));
+        assert!(!format!("{first:?}").contains("PRIVATE"));
+        let other = Scratch::new();
+        let mut state = State::hold(&other.root(), "test").unwrap();
+        assert_ne!(fingerprint(&load_or_make(&mut state).unwrap()), fingerprint(&first));
+    }
+
+    // spec: AG-8
+    #[test]
+    fn a_lost_or_damaged_key_is_never_replaced() {
+        let scratch = Scratch::new();
+        let mut state = State::hold(&scratch.root(), "test").unwrap();
+        load_or_make(&mut state).unwrap();
+        let path = scratch.root().state().join("node.key");
+        let pem = std::fs::read(&path).unwrap();
+        for cut in [0, 1, pem.len() / 2, pem.len() - 2] {
+            std::fs::write(&path, &pem[..cut]).unwrap();
+            let error = load_or_make(&mut state).unwrap_err();
+            assert!(matches!(error, KeyError::Damaged { .. }), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), &pem[..cut]);
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(load_or_make(&mut state), Err(KeyError::Lost { .. })));
+        assert!(matches!(load(&state), Err(KeyError::Lost { .. })));
+        drop(state);
+        // Even without the lease's mark, the remains of a node say that there was a key.
+        std::fs::remove_file(scratch.root().state().join(".lease")).unwrap();
+        let mut state = State::hold(&scratch.root(), "test").unwrap();
+        state.replace(StateFile::Installed, b"{}").unwrap();
+        assert!(matches!(load_or_make(&mut state), Err(KeyError::Lost { .. })));
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,209 @@
+//! Who this machine is: its key, the name it was approved under, its certificate and how it gets the next one.
+//!
+//! What is on disk heals by itself as long as the key is there: the CSR is made again byte for byte, a certificate
+//! that a crash cut is taken from the answer beside it, or asked for again. A lost or broken key is never replaced.
+
+pub mod accept;
+pub mod enroll;
+pub mod installed;
+pub mod key;
+pub mod renew;
+
+use std::sync::Arc;
+
+use lucia_proto::answer::SignedAnswer;
+use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::certificate::{CheckedLeaf, Leaf, LeafRules};
+use lucia_proto::chain::{self, Root};
+use lucia_proto::csr::{self, CheckedCsr};
+use lucia_proto::ids::{NodeId, TaskId};
+use lucia_proto::json;
+use lucia_proto::key::{Fingerprint, NodeKey};
+use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX, LAPSED_CHAIN_OFFSET};
+use lucia_proto::names::Hostname;
+use lucia_proto::time::UnixTime;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::host::state::{State, StateError, StateFile};
+
+/// The identity cannot be opened.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// The private directory fails.
+    #[error("the identity cannot be kept")]
+    State(#[source] StateError),
+    /// The CSR made here is refused here: a mistake in the agent.
+    #[error("the certificate request made for {hostname} is refused; a mistake in the agent, report it")]
+    Csr {
+        /// For which name.
+        hostname: Hostname,
+        /// The part.
+        #[source]
+        source: csr::CsrError,
+    },
+}
+
+/// A certificate in force, or lapsed.
+#[derive(Debug)]
+pub struct Certificate {
+    /// Leaf and issuing CA: what a node's call carries.
+    pub pem: String,
+    /// First second.
+    pub not_before: UnixTime,
+    /// Last second.
+    pub not_after: UnixTime,
+}
+
+impl Certificate {
+    fn new(leaf: &CheckedLeaf) -> Self {
+        Self { pem: leaf.pem(), not_before: leaf.not_before(), not_after: leaf.not_after() }
+    }
+}
+
+/// The node that this machine is.
+#[derive(Debug)]
+pub struct Identity {
+    node_id: NodeId,
+    fingerprint: Fingerprint,
+    task_id: TaskId,
+    hostname: Hostname,
+    root: Root,
+    csr_pem: String,
+    csr: CheckedCsr,
+    bundle: Option<VerifiedBundle>,
+    certificate: Option<Arc<Certificate>>,
+}
+
+impl Identity {
+    /// Reads what is there, makes the CSR unless it is there, and heals what a crash cut. What cannot be read is told
+    /// in the log and asked for again; nothing is deleted.
+    ///
+    /// # Errors
+    /// When the private directory fails.
+    pub fn open(
+        state: &State,
+        key: &NodeKey,
+        hostname: &Hostname,
+        task_id: &TaskId,
+        root: Root,
+    ) -> Result<Self, IdentityError> {
+        let fingerprint = key.public().fingerprint();
+        let node_id = fingerprint.node_id();
+        let csr_pem = csr::build(&node_id, hostname, key);
+        let csr = csr::check(&csr_pem, &node_id, hostname, &fingerprint)
+            .map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })?;
+        // Persisted before it is ever sent. The signature is deterministic, so a broken file becomes the same again.
+        if read(state, StateFile::Csr).as_deref() != Some(csr_pem.as_bytes()) {
+            state.replace(StateFile::Csr, csr_pem.as_bytes()).map_err(IdentityError::State)?;
+        }
+        let mut identity = Self {
+            node_id,
+            fingerprint,
+            task_id: task_id.clone(),
+            hostname: hostname.clone(),
+            root,
+            csr_pem,
+            csr,
+            bundle: None,
+            certificate: None,
+        };
+        identity.load(state).map_err(IdentityError::State)?;
+        Ok(identity)
+    }
+
+    /// This node.
+    #[must_use]
+    pub const fn node_id(&self) -> &NodeId {
+        &self.node_id
+    }
+
+    /// Its approved name.
+    #[must_use]
+    pub const fn hostname(&self) -> &Hostname {
+        &self.hostname
+    }
+
+    /// Its installation.
+    #[must_use]
+    pub const fn task_id(&self) -> &TaskId {
+        &self.task_id
+    }
+
+    /// Its one CSR.
+    #[must_use]
+    pub fn csr_pem(&self) -> &str {
+        &self.csr_pem
+    }
+
+    /// Its certificate, lapsed or not.
+    #[must_use]
+    pub const fn certificate(&self) -> Option<&Arc<Certificate>> {
+        self.certificate.as_ref()
+    }
+
+    /// The newest bundle it holds.
+    #[must_use]
+    pub const fn bundle(&self) -> Option<&VerifiedBundle> {
+        self.bundle.as_ref()
+    }
+
+    fn load(&mut self, state: &State) -> Result<(), StateError> {
+        let answer = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
+        let answer = answer.and_then(|signed| accept::payload(&signed));
+        let held = read(state, StateFile::Bundle).and_then(|bytes| parse::<SignedBundle>(&bytes, StateFile::Bundle));
+        let bundles = [held, answer.as_ref().map(|answer| answer.bundle.clone())];
+        self.bundle = bundles
+            .into_iter()
+            .flatten()
+            .filter_map(|signed| {
+                let told = |error: &BundleError| {
+                    tracing::warn!("a bundle on disk is passed over: {}", crate::host::chain(error));
+                };
+                signed.verify(&self.root).inspect_err(told).ok()
+            })
+            .max_by_key(|bundle| bundle.bundle().version);
+
+        let on_disk = read(state, StateFile::Certificate);
+        let text = on_disk.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_owned);
+        let texts = [text, answer.map(|answer| answer.certificate_pem)];
+        let newest = texts.into_iter().flatten().filter_map(|pem| self.check(&pem)).max_by_key(CheckedLeaf::not_after);
+        let Some(leaf) = newest else { return Ok(()) };
+        let certificate = Certificate::new(&leaf);
+        if on_disk.as_deref() != Some(certificate.pem.as_bytes()) {
+            tracing::info!("certificate.pem was missing or cut; it is written again from answer.json");
+            state.replace(StateFile::Certificate, certificate.pem.as_bytes())?;
+        }
+        self.certificate = Some(Arc::new(certificate));
+        Ok(())
+    }
+
+    /// A chain from the disk, if it is this node's and chained to the root when it was issued. Whether it is over
+    /// is not asked here: the machine's clock may be wrong.
+    fn check(&self, pem: &str) -> Option<CheckedLeaf> {
+        let told = |error: &dyn std::error::Error| {
+            tracing::warn!("a certificate on disk is passed over: {}", crate::host::chain(error));
+        };
+        let rules =
+            LeafRules { node_id: &self.node_id, hostname: &self.hostname, fingerprint: &self.fingerprint };
+        let leaf = Leaf::parse(pem).and_then(|leaf| leaf.check(&rules)).inspect_err(|error| told(error)).ok()?;
+        let issued = leaf.not_before().plus(LAPSED_CHAIN_OFFSET);
+        let roots = std::slice::from_ref(&self.root);
+        chain::verify_lapsed(&leaf, roots, issued).inspect_err(|error| told(error)).ok()?;
+        Some(leaf)
+    }
+}
+
+/// A file's bytes; what cannot be read counts as absent here, since all but the key can be had again.
+fn read(state: &State, file: StateFile) -> Option<Vec<u8>> {
+    let told = |error: &StateError| tracing::warn!("{} is passed over: {}", file.as_str(), crate::host::chain(error));
+    state.read(file).inspect_err(told).ok().flatten()
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8], file: StateFile) -> Option<T> {
+    let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", file.as_str());
+    json::from_slice(bytes, ANSWER_MAX, JSON_DEPTH_MAX).inspect_err(told).ok()
+}
+
+#[cfg(test)]
+mod tests;

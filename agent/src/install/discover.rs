@@ -1,0 +1,62 @@
+//! First contact: shows the machine to the controller, and its code to whoever stands before it.
+
+use std::fmt::Write as _;
+
+use lucia_proto::api::{Discovered, Endpoint};
+use lucia_proto::inventory::HardwareInventory;
+use lucia_proto::key::Fingerprint;
+use lucia_proto::report::{Discover, Purpose};
+
+use crate::client::transport::Transport;
+use crate::client::{CallError, Client};
+
+/// Sends key and inventory. Saying the same twice gets the same answer.
+///
+/// # Errors
+/// Any [`CallError`]; `admission_closed` while no discovery window is open.
+pub async fn discover<T: Transport>(
+    client: &mut Client<T>,
+    inventory: &HardwareInventory,
+) -> Result<Discovered, CallError> {
+    let node_id = client.node_id().clone();
+    let report = Discover { node_id, purpose: Purpose::Discover, inventory: inventory.clone() };
+    client.call(Endpoint::Discover, &report, None).await?.json()
+}
+
+/// What the console shows: code and fingerprint made from the key itself, never from what the controller answered.
+#[must_use]
+pub fn console_box(fingerprint: &Fingerprint, until: Option<&str>) -> String {
+    let mut lines = vec![
+        format!("Verification code:  {}", fingerprint.verification_code()),
+        format!("Fingerprint:        {fingerprint}"),
+        String::new(),
+        "Compare both with `luciactl onboarding` on the controller before you approve.".to_owned(),
+        "If a single digit differs, it is not this machine: reject it.".to_owned(),
+    ];
+    lines.extend(until.map(|until| format!("It can be approved until {until}.")));
+    let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or_default();
+    let rule = "-".repeat(width + 2);
+    let mut text = format!("+{rule}+\n");
+    for line in lines {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| {line:width$} |");
+    }
+    text.push_str(&format!("+{rule}+\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: AG-9
+    #[test]
+    fn the_box_has_code_fingerprint_and_advice_in_straight_lines() {
+        let fingerprint: Fingerprint = "ab".repeat(32).parse().unwrap();
+        let text = console_box(&fingerprint, Some("2026-11-29T20:00:00Z"));
+        assert!(text.contains("abab-abab-abab") && text.contains(&"ab".repeat(32)));
+        assert!(text.contains("luciactl onboarding"));
+        let widths: std::collections::BTreeSet<_> = text.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(widths.len(), 1, "{text}");
+    }
+}

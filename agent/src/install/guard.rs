@@ -1,0 +1,96 @@
+//! `installation-guard`: the last look before a disk is erased. Every condition must hold, or nothing is erased.
+
+use lucia_proto::api::{DeviceState, Grant};
+use lucia_proto::inventory::HardwareInventory;
+use lucia_proto::names::DiskId;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::time::UnixTime;
+use thiserror::Error;
+
+use super::Installation;
+use crate::host::boot::BootId;
+
+/// Why the disk may not be erased.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// `wait-install` has not got a grant.
+    #[error("there is no grant; run `lucia-node-agent wait-install` first")]
+    NoGrant,
+    /// The grant is over.
+    #[error("the grant was good until {until}; discover this machine and approve it again")]
+    Expired {
+        /// Its last second, by the controller's clock.
+        until: UnixTime,
+    },
+    /// The grant was given in another boot.
+    #[error("the grant was given in another boot of the installer; discover this machine and approve it again")]
+    OtherBoot,
+    /// The disk is not there.
+    #[error("disk {disk} is not there, is removable or read-only; nothing may be erased. Discover and approve again")]
+    Disk {
+        /// The approved disk.
+        disk: DiskId,
+    },
+    /// The controller has changed its mind, or never said so.
+    #[error("the controller says {phase:?} (inventory {inventory}) where an approved installation of inventory {granted} is needed")]
+    Controller {
+        /// What it says.
+        phase: DevicePhase,
+        /// The inventory it knows.
+        inventory: u32,
+        /// The inventory of the grant.
+        granted: u32,
+    },
+}
+
+impl Refusal {
+    /// The exit code of the verb.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoGrant => 20,
+            Self::Expired { .. } => 21,
+            Self::OtherBoot => 22,
+            Self::Disk { .. } => 23,
+            Self::Controller { .. } => 24,
+        }
+    }
+}
+
+/// Checks everything, the local facts first. `now` is the controller's time.
+///
+/// # Errors
+/// The first condition that does not hold.
+pub fn check<'a>(
+    installation: Option<&'a Installation>,
+    boot: &BootId,
+    inventory: &HardwareInventory,
+    device: &DeviceState,
+    now: UnixTime,
+) -> Result<&'a Grant, Refusal> {
+    let grant = installation.and_then(|kept| kept.grant.as_ref()).ok_or(Refusal::NoGrant)?;
+    if installation.is_none_or(|kept| kept.boot_id != *boot) {
+        return Err(Refusal::OtherBoot);
+    }
+    // A grant that was used in time goes on until its installation must be through.
+    let until = match device.phase {
+        DevicePhase::Installing => grant.progress_expires_at,
+        _ => grant.expires_at,
+    };
+    if now > until {
+        return Err(Refusal::Expired { until });
+    }
+    let fixed = |disk: &lucia_proto::inventory::Disk| !disk.is_removable && !disk.is_read_only;
+    if !inventory.disk(&grant.disk_id).is_some_and(fixed) {
+        return Err(Refusal::Disk { disk: grant.disk_id.clone() });
+    }
+    let agreed = matches!(device.phase, DevicePhase::Approved | DevicePhase::Installing)
+        && device.device_id == grant.device_id
+        && device.inventory_revision == grant.inventory_revision
+        && device.task_id.as_ref() == Some(&grant.task_id);
+    if !agreed {
+        let (phase, inventory) = (device.phase, device.inventory_revision);
+        return Err(Refusal::Controller { phase, inventory, granted: grant.inventory_revision });
+    }
+    Ok(grant)
+}

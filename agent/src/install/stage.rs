@@ -1,0 +1,195 @@
+//! `stage-managed`: puts the agent, its settings, its key and its orders onto the system that was just installed.
+//!
+//! Everything can be done again: a second run, after a crash or not, ends in the same files. `installed.json` comes
+//! last, so that a half staged system has an agent that refuses to start rather than one that starts without a key.
+
+use lucia_proto::api::{Endpoint, Grant};
+use lucia_proto::key::NodeKey;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::report::{Progress, Purpose};
+use thiserror::Error;
+
+use super::target::{Target, TargetError};
+use super::{Installation, InstallationError, device_state};
+use crate::client::config::{DEFAULT_ROOT_FILE, Trust};
+use crate::client::transport::Transport;
+use crate::client::{CallError, Client};
+use crate::host::boot::{BootId, MachineId};
+use crate::host::random::{self, NoRandomness};
+use crate::host::state::{State, StateError};
+use crate::identity::installed::{InstalledError, InstalledFacts};
+use crate::identity::key::{self, KeyError};
+
+/// The unit, as it is shipped.
+pub const UNIT: &str = include_str!("../../../systemd/lucia-node-agent.service");
+/// The agent's directories, as they are shipped.
+pub const TMPFILES: &str = include_str!("../../../systemd/lucia-agent.tmpfiles");
+/// Longest text of a progress report.
+const MESSAGE_MAX: usize = 400;
+
+/// The system was not staged.
+#[derive(Debug, Error)]
+pub enum StageError {
+    /// There is no grant.
+    #[error("there is no grant; run `lucia-node-agent wait-install` first")]
+    NoGrant,
+    /// The grant was given in another boot.
+    #[error("the grant was given in another boot of the installer; discover this machine and approve it again")]
+    OtherBoot,
+    /// `installation.json` fails.
+    #[error("the grant cannot be read")]
+    Installation(#[source] InstallationError),
+    /// The target fails.
+    #[error("the target cannot be staged")]
+    Target(#[source] TargetError),
+    /// The target's private directory fails.
+    #[error("the target's private directory cannot be written")]
+    State(#[source] StateError),
+    /// The key in the target.
+    #[error("the key cannot be put into the target")]
+    Key(#[source] KeyError),
+    /// Another node's key is there.
+    #[error("the target has another node's key; take the disk that was approved, or empty it first")]
+    OtherKey,
+    /// `installed.json` in the target.
+    #[error("the target's installed.json cannot be written")]
+    Installed(#[source] InstalledError),
+    /// The machine id in the target.
+    #[error("the target's /etc/machine-id is none and not empty; empty the file")]
+    MachineId,
+    /// The kernel fails.
+    #[error("no machine id can be made")]
+    Random(#[source] NoRandomness),
+    /// The controller does not go along.
+    #[error("the controller did not take the progress report")]
+    Call(#[source] CallError),
+    /// The controller has other ideas.
+    #[error("the controller says that this machine is {phase:?}; discover it and approve it again")]
+    Phase {
+        /// What it says.
+        phase: DevicePhase,
+    },
+}
+
+impl From<TargetError> for StageError {
+    fn from(error: TargetError) -> Self {
+        Self::Target(error)
+    }
+}
+
+/// What goes into the target beside the grant.
+#[derive(Clone, Copy, Debug)]
+pub struct Staged<'a> {
+    /// Settings and root.
+    pub trust: &'a Trust,
+    /// This machine's key.
+    pub key: &'a NodeKey,
+    /// The installer's boot.
+    pub boot: &'a BootId,
+    /// The agent's own program.
+    pub program: &'a [u8],
+}
+
+/// The grant that this boot of the installer was given.
+///
+/// # Errors
+/// [`StageError::NoGrant`], [`StageError::OtherBoot`], [`StageError::Installation`].
+pub fn granted(state: &State, boot: &BootId) -> Result<Grant, StageError> {
+    let kept = Installation::read(state).map_err(StageError::Installation)?.ok_or(StageError::NoGrant)?;
+    if kept.boot_id != *boot {
+        return Err(StageError::OtherBoot);
+    }
+    kept.grant.ok_or(StageError::NoGrant)
+}
+
+/// Tells the controller, stages, tells it again; a failure while writing is reported as `Failed`.
+///
+/// # Errors
+/// Any [`StageError`].
+pub async fn stage_and_report<T: Transport>(
+    client: &mut Client<T>,
+    target: &Target,
+    grant: &Grant,
+    staged: Staged<'_>,
+) -> Result<InstalledFacts, StageError> {
+    let phase = device_state(client).await.map_err(StageError::Call)?.phase;
+    match phase {
+        DevicePhase::Approved | DevicePhase::Installing => {
+            report(client, DevicePhase::Installing, "staging the agent").await?;
+        }
+        // A former run came to its end, and its answer was lost.
+        DevicePhase::AwaitingEnrollment => {}
+        phase => return Err(StageError::Phase { phase }),
+    }
+    match stage(target, grant, staged) {
+        Ok(facts) => {
+            report(client, DevicePhase::AwaitingEnrollment, "staged; rebooting into the installed system").await?;
+            Ok(facts)
+        }
+        Err(error) => {
+            let message: String = crate::host::chain(&error).chars().take(MESSAGE_MAX).collect();
+            // The error itself matters more than whether the controller heard of it.
+            if let Err(unheard) = report(client, DevicePhase::Failed, &message).await {
+                tracing::warn!("{}", crate::host::chain(&unheard));
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, message: &str) -> Result<(), StageError> {
+    let node_id = client.node_id().clone();
+    let message = lucia_proto::text::shown(message);
+    let progress = Progress { node_id, purpose: Purpose::Progress, phase, message };
+    client.call(Endpoint::Progress, &progress, None).await.map_err(StageError::Call)?;
+    Ok(())
+}
+
+/// Writes everything, durably.
+///
+/// # Errors
+/// [`StageError`] of the first file that could not be written; a second run goes on from there.
+pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<InstalledFacts, StageError> {
+    target.put("usr/lib/lucia/agent", "lucia-node-agent", staged.program, 0o755)?;
+    target.put("usr/lib/systemd/system", "lucia-node-agent.service", UNIT.as_bytes(), 0o644)?;
+    target.put("usr/lib/tmpfiles.d", "lucia-agent.conf", TMPFILES.as_bytes(), 0o644)?;
+    let mut config = staged.trust.config.clone();
+    config.root_file = DEFAULT_ROOT_FILE.into();
+    target.put("etc/lucia", "root.pem", staged.trust.root.pem().as_bytes(), 0o644)?;
+    target.put("etc/lucia", "agent.toml", config.to_text().as_bytes(), 0o644)?;
+    target.put("etc", "hostname", format!("{}\n", grant.hostname).as_bytes(), 0o644)?;
+    let machine_id = machine_id(target)?;
+
+    let mut state = State::take(target.private_dir("var/lib/lucia/agent")?, "stage-managed").map_err(StageError::State)?;
+    match key::find(&state).map_err(StageError::Key)? {
+        None => key::store(&mut state, staged.key).map_err(StageError::Key)?,
+        Some(found) if found.public() == staged.key.public() => state.confirm_key().map_err(StageError::State)?,
+        Some(_) => return Err(StageError::OtherKey),
+    }
+    target.link(
+        "etc/systemd/system/multi-user.target.wants",
+        "lucia-node-agent.service",
+        "/usr/lib/systemd/system/lucia-node-agent.service",
+    )?;
+    let facts = InstalledFacts {
+        node_id: staged.key.public().fingerprint().node_id(),
+        task_id: grant.task_id.clone(),
+        hostname: grant.hostname.clone(),
+        install_boot_id: staged.boot.clone(),
+        machine_id,
+    };
+    facts.write(&state).map_err(StageError::Installed)?;
+    Ok(facts)
+}
+
+/// The target's machine id, made if it has none yet: installers leave the file empty or `uninitialized`.
+fn machine_id(target: &Target) -> Result<MachineId, StageError> {
+    let found = target.read("etc", "machine-id")?.unwrap_or_default();
+    let text = std::str::from_utf8(&found).map_err(|_| StageError::MachineId)?.trim();
+    if !matches!(text, "" | "uninitialized") {
+        return text.parse().map_err(|_| StageError::MachineId);
+    }
+    let id = MachineId::from_random(*random::bytes().map_err(StageError::Random)?);
+    target.put("etc", "machine-id", format!("{id}\n").as_bytes(), 0o444)?;
+    Ok(id)
+}

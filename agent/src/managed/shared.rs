@@ -1,0 +1,131 @@
+//! What the loops share: the certificate in force, the status, and who made progress when.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lucia_proto::time::Clock;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::client::clock::ServerClock;
+use crate::client::{CallError, cure};
+use crate::host::notify::Notify;
+use crate::host::state::State;
+use crate::host::status::{Doing, Refusal, Status, StatusFile};
+use crate::identity::Certificate;
+use crate::managed::usage::Readings;
+
+/// A loop that is at work this long, or asleep this much longer than it said, makes no progress.
+pub const SLACK: Duration = Duration::from_secs(150);
+
+/// Shared by all loops of one daemon.
+pub struct Shared {
+    /// The private directory, held for as long as the daemon runs.
+    pub state: State,
+    /// The machine's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// The controller's clock.
+    pub server: Arc<ServerClock>,
+    /// The certificate in force or lapsed, as the certificate loop last had it.
+    pub certificate: watch::Sender<Option<Arc<Certificate>>>,
+    /// What the usage loop last read.
+    pub readings: watch::Sender<Option<Readings>>,
+    notify: Notify,
+    status: Mutex<(StatusFile, Status)>,
+    due: Mutex<BTreeMap<&'static str, Instant>>,
+}
+
+impl Shared {
+    /// The shared part of a daemon that starts with `status`.
+    #[must_use]
+    pub fn new(
+        state: State,
+        file: StatusFile,
+        status: Status,
+        clock: Arc<dyn Clock>,
+        notify: Notify,
+    ) -> Self {
+        Self {
+            state,
+            clock,
+            server: Arc::new(ServerClock::new()),
+            certificate: watch::Sender::new(None),
+            readings: watch::Sender::new(None),
+            notify,
+            status: Mutex::new((file, status)),
+            due: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// systemd's ear.
+    #[must_use]
+    pub const fn notify(&self) -> &Notify {
+        &self.notify
+    }
+
+    /// The status as it is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        lock(&self.status).1.clone()
+    }
+
+    /// Changes the status and writes it where it belongs.
+    pub fn update(&self, change: impl FnOnce(&mut Status)) {
+        let mut status = lock(&self.status);
+        let (file, status) = &mut *status;
+        let before = status.line();
+        change(status);
+        status.clock_offset_seconds = self.server.offset_seconds(self.clock.as_ref());
+        let line = status.line();
+        if line != before {
+            self.notify.status(&line);
+        }
+        file.write(&self.state, status);
+    }
+
+    /// Notes that a call was refused or not answered, and logs it when that is new.
+    pub fn refused(&self, call: &'static str, what: String, cure: &str) {
+        self.update(|status| {
+            if status.refusal.as_ref().is_none_or(|last| last.what != what || last.call != call) {
+                tracing::warn!("{call}: {what}; {cure}");
+            }
+            status.refusal = Some(Refusal { at: self.clock.now(), call: call.to_owned(), what, cure: cure.to_owned() });
+        });
+    }
+
+    /// Notes a failed call.
+    pub fn failed(&self, call: &'static str, error: &CallError) {
+        self.refused(call, crate::host::chain(error), cure::of(error));
+    }
+
+    /// Notes that a call succeeded: what was refused of it is over.
+    pub fn succeeded(&self, call: &'static str, doing: Option<Doing>) {
+        self.update(|status| {
+            if status.refusal.as_ref().is_some_and(|last| last.call == call) {
+                tracing::info!("{call}: works again");
+                status.refusal = None;
+            }
+            if let Some(doing) = doing {
+                status.doing = doing;
+            }
+        });
+    }
+
+    /// Loop `name` will be heard of again within `span` and [`SLACK`].
+    pub fn expect_within(&self, name: &'static str, span: Duration) {
+        lock(&self.due).insert(name, Instant::now() + span + SLACK);
+    }
+
+    /// The first loop that is overdue.
+    #[must_use]
+    pub fn overdue(&self) -> Option<&'static str> {
+        let now = Instant::now();
+        lock(&self.due).iter().find(|(_, due)| **due < now).map(|(name, _)| *name)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is guarded here is ever half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
