@@ -5,38 +5,66 @@
 //! is allowed; `next_challenge`, `boot_challenge`, `device_state`, `installation`, `onboarding`, `nodes`, `node`,
 //! `events` and, in the steady state, `heartbeat` do not.
 
+mod challenges;
+mod device_calls;
+mod journal;
+mod node_calls;
+mod nodes;
+mod operator;
+mod refusal;
+mod start;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod view;
+
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::challenge::{Challenge, NextChallenge, Scope};
 use lucia_proto::code::Code;
+use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::heartbeat::HeartbeatReply;
 use lucia_proto::host_api::{ApproveForm, EventsView, Minutes, NodeView, NodesView, OnboardingView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
-use lucia_proto::time::Clock;
-use thiserror::Error;
+use lucia_proto::time::{Clock, UnixTime};
 use tokio::sync::watch;
 
-use crate::config::Config;
+use crate::bridge::queue::Queue;
+use crate::config::{Config, Limits};
+use crate::store::records::Records;
+use challenges::Challenges;
+use journal::Keeper;
+use nodes::Nodes;
+
+pub use refusal::Refusal;
+pub(crate) use refusal::chain;
+pub use start::OpenError;
 
 /// The deciding half of the controller. Share it through an [`Arc`].
+///
+/// Locks are taken in this order, each for as short as it can be: `window`, `queue`, `records`, the state of one node;
+/// the journal's writer is taken inside any of the first two, never the other way round.
 pub struct Controller {
-    events: watch::Sender<u64>,
-}
-
-/// Why a call is not answered.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{log}")]
-pub struct Refusal {
-    /// The contract.
-    pub code: Code,
-    /// For the peer.
-    pub message: String,
-    /// For the log; never leaves this machine.
-    pub log: String,
+    clock: Arc<dyn Clock>,
+    names: EndpointNames,
+    limits: Limits,
+    challenges: Challenges,
+    nodes: Nodes,
+    keeper: Keeper,
+    queue: Mutex<Queue>,
+    records: Mutex<Records>,
+    /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
+    window: Mutex<Option<Duration>>,
+    /// The node whose record was written last.
+    last_written: Mutex<Option<NodeId>>,
+    heartbeats: AtomicU64,
+    refusals: Vec<(Code, AtomicU64)>,
 }
 
 /// What became of a request for a certificate.
@@ -51,7 +79,7 @@ pub enum Enrolled {
 /// Numbers since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Signature verifications with a node's or device's key, and chain buildings.
+    /// Signatures verified and chains built.
     pub public_key_operations: u64,
     /// Heartbeats accepted.
     pub heartbeats: u64,
@@ -61,10 +89,6 @@ pub struct Counters {
     pub used_challenges: u64,
 }
 
-/// Why the controller does not start.
-#[derive(Debug, Error)]
-pub enum OpenError {}
-
 impl Controller {
     /// Takes the lease of the state directory and reads everything in it. The discovery window is closed then.
     ///
@@ -72,178 +96,178 @@ impl Controller {
     ///
     /// # Errors
     /// Another controller holds the lease; state that is corrupt, torn, foreign or open to others; no root.
-    pub fn open(_config: &Config, _clock: Arc<dyn Clock>, _secret: [u8; 32]) -> Result<Self, OpenError> {
-        Ok(Self { events: watch::Sender::new(0) })
+    pub fn open(config: &Config, clock: Arc<dyn Clock>, secret: [u8; 32]) -> Result<Self, OpenError> {
+        start::open(config, clock, &secret)
     }
 
     /// A challenge for `scope`, to travel in each answer and each refusal with `challenge_refused`; also the answer to
     /// `GET .../challenge` of a device or node, whatever its id.
-    pub fn next_challenge(&self, _scope: &Scope, _from: IpAddr) -> NextChallenge {
-        todo!()
+    pub fn next_challenge(&self, scope: &Scope, from: IpAddr) -> NextChallenge {
+        self.challenges.issue(scope, from)
     }
 
     /// A challenge for first contact.
     ///
     /// # Errors
     /// `admission_closed`.
-    pub fn boot_challenge(&self, _from: IpAddr) -> Result<Challenge, Refusal> {
-        todo!()
+    pub fn boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
+        self.counted(self.try_boot_challenge(from))
     }
 
     /// First contact. The same key and inventory get the same answer.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn discover(&self, _call: DiscoverCall, _from: IpAddr) -> Result<Discovered, Refusal> {
-        todo!()
+    pub fn discover(&self, call: DiscoverCall, from: IpAddr) -> Result<Discovered, Refusal> {
+        self.counted(self.try_discover(call, from))
     }
 
     /// What became of a device.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub fn device_state(&self, _id: &NodeId, _proof: &HeaderProof, _from: IpAddr) -> Result<DeviceState, Refusal> {
-        todo!()
+    pub fn device_state(&self, id: &NodeId, proof: &HeaderProof, from: IpAddr) -> Result<DeviceState, Refusal> {
+        self.counted(self.try_device_state(id, proof, from))
     }
 
     /// What a device may install.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub fn installation(&self, _id: &NodeId, _proof: &HeaderProof, _from: IpAddr) -> Result<Installation, Refusal> {
-        todo!()
+    pub fn installation(&self, id: &NodeId, proof: &HeaderProof, from: IpAddr) -> Result<Installation, Refusal> {
+        self.counted(self.try_installation(id, proof, from))
     }
 
     /// The one-time permission to install.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn grant(&self, _id: &NodeId, _call: DeviceCall, _from: IpAddr) -> Result<Grant, Refusal> {
-        todo!()
+    pub fn grant(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
+        self.counted(self.try_grant(id, &call, from))
     }
 
     /// How far the installer is.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn progress(&self, _id: &NodeId, _call: DeviceCall, _from: IpAddr) -> Result<Accepted, Refusal> {
-        todo!()
+    pub fn progress(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
+        self.counted(self.try_progress(id, &call, from))
     }
 
     /// The first certificate.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub fn enroll(&self, _id: &NodeId, _call: DeviceCall, _from: IpAddr) -> Result<Enrolled, Refusal> {
-        todo!()
+    pub fn enroll(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+        self.counted(self.try_enroll(id, &call, from))
     }
 
     /// A node is alive.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn heartbeat(&self, _id: &NodeId, _call: NodeCall, _from: IpAddr) -> Result<HeartbeatReply, Refusal> {
-        todo!()
+    pub fn heartbeat(&self, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
+        self.counted(self.try_heartbeat(id, &call, from))
     }
 
     /// The next certificate; the only call a lapsed leaf may make.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub fn renew(&self, _id: &NodeId, _call: NodeCall, _from: IpAddr) -> Result<Enrolled, Refusal> {
-        todo!()
+    pub fn renew(&self, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+        self.counted(self.try_renew(id, &call, from))
     }
 
     /// Opens the discovery window, or sets its end anew.
     ///
     /// # Errors
     /// `persistence_failed`.
-    pub fn open_window(&self, _minutes: Minutes, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_open_window(minutes, actor))
     }
 
     /// Closes the discovery window; one that is closed stays so.
     ///
     /// # Errors
     /// `persistence_failed`.
-    pub fn close_window(&self, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn close_window(&self, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_close_window(actor))
     }
 
     /// Approves an installation.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn approve(&self, _id: &NodeId, _form: &ApproveForm, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_approve(id, form, actor))
     }
 
     /// Rejects a discovered device.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn reject(&self, _id: &NodeId, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_reject(id, actor))
     }
 
     /// Takes a device off the list that is discovered, rejected or failed.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn dismiss(&self, _id: &NodeId, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_dismiss(id, actor))
     }
 
     /// Puts a rejected device back on the list.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn restore(&self, _id: &NodeId, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_restore(id, actor))
     }
 
     /// Removes a node, or a device in any phase, for good.
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub fn remove(&self, _id: &NodeId, _actor: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_remove(id, actor))
     }
 
     /// Window, worker and the devices that are no nodes yet.
     pub fn onboarding(&self) -> OnboardingView {
-        todo!()
+        self.view_onboarding()
     }
 
     /// Every node.
     pub fn nodes(&self) -> NodesView {
-        todo!()
+        self.view_nodes()
     }
 
     /// One node with its last hour.
     ///
     /// # Errors
     /// `unknown_node`.
-    pub fn node(&self, _id: &NodeId) -> Result<NodeView, Refusal> {
-        todo!()
+    pub fn node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
+        self.counted(self.view_node(id))
     }
 
     /// At most `limit` events with a sequence over `after`.
-    pub fn events(&self, _after: u64, _limit: usize) -> EventsView {
-        todo!()
+    pub fn events(&self, after: u64, limit: usize) -> EventsView {
+        self.view_events(after, limit)
     }
 
     /// Changes with each event; its value is the newest sequence number.
     pub fn events_changed(&self) -> watch::Receiver<u64> {
-        self.events.subscribe()
+        self.keeper.events_changed()
     }
 
     /// Asks the worker for the endpoint's certificate: idempotent for the same CSR.
     ///
     /// # Errors
     /// `persistence_failed`.
-    pub fn endpoint_request(&self, _csr_pem: &str) -> Result<(), Refusal> {
-        todo!()
+    pub fn endpoint_request(&self, csr_pem: &str) -> Result<(), Refusal> {
+        lock(&self.queue).endpoint_request(csr_pem)
     }
 
     /// The worker's answer to the last [`Controller::endpoint_request`]: chain in PEM, or nothing yet.
@@ -251,17 +275,48 @@ impl Controller {
     /// # Errors
     /// `node_worker_unavailable`, `node_enrollment_failed` with the worker's reason.
     pub fn endpoint_answer(&self) -> Result<Option<String>, Refusal> {
-        todo!()
+        lock(&self.queue).endpoint_answer(self.clock.now())
     }
 
     /// What time brings about: call it every few seconds. Writes what heartbeats left to write, ends what expired,
     /// collects the worker's answers, forgets used challenges.
     pub fn tick(&self) {
-        todo!()
+        self.do_tick();
+    }
+
+    /// Writes what ticks have left to write: for the end of the program, when no call comes any more.
+    pub fn flush(&self) {
+        self.do_flush();
     }
 
     /// Numbers since the start.
     pub fn counters(&self) -> Counters {
-        todo!()
+        let used = self.refusals.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)));
+        Counters {
+            public_key_operations: self.nodes.operations(),
+            heartbeats: self.heartbeats.load(Ordering::Relaxed),
+            refusals: used.filter(|(_, count)| *count > 0).collect(),
+            used_challenges: u64::try_from(self.challenges.remembered()).unwrap_or(u64::MAX),
+        }
     }
+
+    /// Until when the window is open; nothing when it is closed.
+    fn window_until(&self) -> Option<UnixTime> {
+        lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
+        self.keeper.read().window_expires_at.filter(|until| self.clock.now() < *until)
+    }
+
+    fn counted<T>(&self, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        if let Err(refusal) = &answer
+            && let Some((_, count)) = self.refusals.iter().find(|(code, _)| *code == refusal.code)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+/// A lock whose holder panicked is taken all the same: what it guards is replaced as a whole or not at all.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,1 +1,14 @@
-//! What survives a restart.
+//! What survives a restart: the journal under its lease, and a record a node; and the hour of samples that does not.
+//!
+//! Every byte goes through `lucia_durable`. Nothing here decides what a file should say.
+
+pub mod doctor;
+
+pub(crate) mod journal_file;
+pub(crate) mod layout;
+pub(crate) mod records;
+pub(crate) mod samples;
+
+pub use journal_file::JournalFileError;
+pub use layout::LayoutError;
+pub use records::RecordError;

@@ -1,0 +1,189 @@
+//! Challenges that are not stored (design.md I1): an id that only we can have made, a nonce recomputed from it, and a
+//! set of the ids that were used in the last two minutes.
+//!
+//! A flood of requests for challenges, or of proofs over made-up ones, leaves nothing in memory and meets no public-key
+//! work. Age is measured by `CLOCK_BOOTTIME`, so no step of the wall clock makes a challenge older or younger.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lucia_proto::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
+use lucia_proto::code::Code;
+use lucia_proto::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND};
+use lucia_proto::time::Clock;
+use ring::hmac;
+
+use super::lock;
+use super::refusal::Refusal;
+use crate::config::SourceBinding;
+
+/// Bits of an id's tag: a made-up id passes once in 2^48.
+const TAG_BITS: u32 = 48;
+/// Bits of the counter that tells ids of one millisecond apart.
+const COUNTER_MASK: u64 = (1 << 26) - 1;
+/// Accepted discoveries in one second, of all machines together: a room full of machines, and a bound on the used set.
+const DISCOVERIES_PER_SECOND: u32 = 50;
+const ID_LABEL: &[u8] = b"lucia-challenge-id-v1";
+const NONCE_LABEL: &[u8] = b"lucia-nonce-v1";
+
+/// Issues and checks challenges.
+pub(crate) struct Challenges {
+    key: hmac::Key,
+    clock: Arc<dyn Clock>,
+    binding: SourceBinding,
+    /// Wall time less time since boot, in milliseconds, as it was at the start.
+    origin: i128,
+    counter: AtomicU64,
+    used: Mutex<Used>,
+}
+
+#[derive(Default)]
+struct Used {
+    /// Time and rest of each id, so that the oldest come first.
+    ids: BTreeSet<(u64, u128)>,
+    /// Accepted proofs of each scope in the second it was last heard in.
+    rates: BTreeMap<String, (u64, u32)>,
+}
+
+impl Challenges {
+    pub(crate) fn new(secret: &[u8; 32], binding: SourceBinding, clock: Arc<dyn Clock>) -> Self {
+        let origin = i128::from(clock.now().secs()) * 1000 - millis(clock.since_boot());
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            clock,
+            binding,
+            origin,
+            counter: AtomicU64::new(0),
+            used: Mutex::default(),
+        }
+    }
+
+    /// A challenge for this scope and caller.
+    pub(crate) fn issue(&self, scope: &Scope, from: IpAddr) -> NextChallenge {
+        let at = self.server_millis();
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed) & COUNTER_MASK;
+        let address = self.address(from);
+        let rest = (u128::from(counter) << TAG_BITS) | u128::from(self.tag(at, counter, scope, &address));
+        let challenge_id = ChallengeId::from_parts(at, rest);
+        let nonce = self.nonce(&challenge_id, scope, &address);
+        // The wall clock, so that a machine that was started with a wrong one tells the right one once it has it.
+        let server_time = self.clock.now();
+        NextChallenge { challenge_id, nonce, expires_at: server_time.plus(CHALLENGE_LIFETIME), server_time }
+    }
+
+    /// The nonce of a challenge that we made for this scope and caller less than two minutes ago and that was not used.
+    pub(crate) fn open(&self, id: &ChallengeId, scope: &Scope, from: IpAddr) -> Result<Nonce, Refusal> {
+        let (at, rest) = id.parts();
+        let address = self.address(from);
+        let counter = u64::try_from(rest >> TAG_BITS).unwrap_or(u64::MAX);
+        let tag = u64::try_from(rest & ((1 << TAG_BITS) - 1)).unwrap_or(u64::MAX);
+        // One comparison of two whole numbers: it takes as long whichever bit differs.
+        if self.tag(at, counter, scope, &address) ^ tag != 0 {
+            return Err(Refusal::challenge(
+                "the challenge is not ours, of another scope or address, or from before the restart",
+            ));
+        }
+        if self.is_over(at) {
+            return Err(Refusal::challenge("the challenge is older than two minutes"));
+        }
+        if lock(&self.used).ids.contains(&(at, rest)) {
+            return Err(Refusal::challenge("the challenge was used"));
+        }
+        Ok(self.nonce(id, scope, &address))
+    }
+
+    /// Uses a challenge whose proof is good. Of two at the same time one wins.
+    pub(crate) fn accept(&self, id: &ChallengeId, scope: &Scope) -> Result<(), Refusal> {
+        let (at, rest) = id.parts();
+        let second = self.server_millis() / 1000;
+        let mut used = lock(&self.used);
+        // Again, and under the lock: what is forgotten because of its age must not be taken for new.
+        if self.is_over(at) {
+            return Err(Refusal::challenge("the challenge is older than two minutes"));
+        }
+        if used.ids.contains(&(at, rest)) {
+            return Err(Refusal::challenge("the challenge was used"));
+        }
+        let most = if *scope == Scope::Boot { DISCOVERIES_PER_SECOND } else { PROOFS_PER_SECOND };
+        let rate = match used.rates.get_mut(scope.as_str()) {
+            Some(rate) => rate,
+            None => used.rates.entry(scope.as_str().to_owned()).or_default(),
+        };
+        if rate.0 != second {
+            *rate = (second, 0);
+        }
+        if rate.1 >= most {
+            return Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")));
+        }
+        rate.1 += 1;
+        used.ids.insert((at, rest));
+        Ok(())
+    }
+
+    /// Forgets used ids that their age refuses anyway.
+    pub(crate) fn forget(&self) {
+        let now = self.server_millis();
+        let oldest = now.saturating_sub(lifetime_millis());
+        let mut used = lock(&self.used);
+        used.ids = used.ids.split_off(&(oldest, 0));
+        used.rates.retain(|_, (second, _)| *second + 1 >= now / 1000);
+    }
+
+    /// Used ids remembered now.
+    pub(crate) fn remembered(&self) -> usize {
+        lock(&self.used).ids.len()
+    }
+
+    /// Wall time at the start plus time since: never jumps while we run.
+    fn server_millis(&self) -> u64 {
+        u64::try_from(self.origin + millis(self.clock.since_boot())).unwrap_or(0)
+    }
+
+    fn is_over(&self, at: u64) -> bool {
+        let now = self.server_millis();
+        at > now || now - at > lifetime_millis()
+    }
+
+    fn address(&self, from: IpAddr) -> String {
+        match self.binding {
+            SourceBinding::Strict => from.to_canonical().to_string(),
+            SourceBinding::Log | SourceBinding::Off => String::new(),
+        }
+    }
+
+    fn tag(&self, at: u64, counter: u64, scope: &Scope, address: &str) -> u64 {
+        let (at, counter) = (at.to_be_bytes(), counter.to_be_bytes());
+        let parts: [&[u8]; 6] = [ID_LABEL, &at, &counter, scope.as_str().as_bytes(), b"\0", address.as_bytes()];
+        let tag = self.mac(&parts);
+        tag.as_ref().iter().take(6).fold(0, |value, byte| (value << 8) | u64::from(*byte))
+    }
+
+    fn nonce(&self, id: &ChallengeId, scope: &Scope, address: &str) -> Nonce {
+        let parts: [&[u8]; 7] =
+            [NONCE_LABEL, b"\0", id.as_str().as_bytes(), b"\0", scope.as_str().as_bytes(), b"\0", address.as_bytes()];
+        let tag = self.mac(&parts);
+        let mut bytes = [0; 32];
+        bytes.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
+        Nonce::from_bytes(&bytes)
+    }
+
+    fn mac(&self, parts: &[&[u8]]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.key);
+        parts.iter().for_each(|part| context.update(part));
+        context.sign()
+    }
+}
+
+fn millis(span: Duration) -> i128 {
+    i128::try_from(span.as_millis()).unwrap_or(i128::MAX)
+}
+
+fn lifetime_millis() -> u64 {
+    u64::try_from(CHALLENGE_LIFETIME.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The calls under `/api/boot`: from a machine nobody knows to one that has its certificate.
+
+use std::net::IpAddr;
+
+use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
+use lucia_proto::challenge::{Challenge, Scope};
+use lucia_proto::code::Code;
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::NodePublicKey;
+use lucia_proto::limits::{CHAIN_PEM_MAX, PUBLIC_KEY_PEM_MAX};
+use lucia_proto::report::{
+    DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, Progress, Proof, Purpose, Question,
+    Report, Verified,
+};
+
+use super::journal::{self, Discovery};
+use super::nodes::refused_proof;
+use super::refusal::Refusal;
+use super::{Controller, Enrolled};
+
+impl Controller {
+    pub(super) fn try_boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
+        self.window_is_open()?;
+        Ok(self.challenges.issue(&Scope::Boot, from).challenge())
+    }
+
+    pub(super) fn try_discover(&self, call: DiscoverCall, from: IpAddr) -> Result<Discovered, Refusal> {
+        self.window_is_open()?;
+        if call.public_key_pem.len() > PUBLIC_KEY_PEM_MAX {
+            return Err(Refusal::new(Code::BadKey, format!("publicKeyPem: over {PUBLIC_KEY_PEM_MAX} characters.")));
+        }
+        let proof = Proof { challenge_id: call.challenge_id, report_json: call.report_json, signature: call.signature };
+        check_form::<Discover>(&proof)?;
+        let nonce = self.challenges.open(&proof.challenge_id, &Scope::Boot, from)?;
+        let key = NodePublicKey::from_pem(&call.public_key_pem)
+            .map_err(|error| Refusal::new(Code::BadKey, format!("publicKeyPem: {error}.")))?;
+        let id = key.fingerprint().node_id();
+        self.nodes.count_operation();
+        let verified: Verified<Discover> =
+            proof.verify(&nonce, &key, &id, Purpose::Discover).map_err(|error| refused_proof(&id, &error))?;
+        self.challenges.accept(&proof.challenge_id, &Scope::Boot)?;
+        let now = self.clock.now();
+        let inventory = verified.into_report().inventory;
+        let devices_max = self.limits.devices;
+        let answer = self.keeper.change(|journal| {
+            journal::discover(journal, Discovery { key: &key, inventory, address: from, devices_max }, now)
+        })?;
+        self.nodes.add(key, None, false);
+        self.follow_journal();
+        Ok(answer)
+    }
+
+    pub(super) fn try_device_state(
+        &self,
+        id: &NodeId,
+        header: &HeaderProof,
+        from: IpAddr,
+    ) -> Result<DeviceState, Refusal> {
+        self.device_call::<Question>(id, Purpose::DeviceState, header_proof(header)?, from)?;
+        let journal = self.keeper.read();
+        let device = journal.device(id).ok_or_else(|| Refusal::identity(format!("device {id} was removed")))?;
+        Ok(DeviceState {
+            device_id: id.clone(),
+            phase: device.phase,
+            verification_code: device.verification_code.clone(),
+            inventory_revision: device.inventory_revision,
+            expires_at: device.expires_at,
+            hostname: device.hostname.clone(),
+            task_id: device.task_id.clone(),
+            message: device.message.as_ref().map(ToString::to_string),
+        })
+    }
+
+    pub(super) fn try_installation(
+        &self,
+        id: &NodeId,
+        header: &HeaderProof,
+        from: IpAddr,
+    ) -> Result<Installation, Refusal> {
+        self.device_call::<Question>(id, Purpose::Installation, header_proof(header)?, from)?;
+        journal::installation(&self.keeper.read(), id, self.clock.now())
+    }
+
+    pub(super) fn try_grant(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
+        let request = self.device_call::<GrantRequest>(id, Purpose::Grant, &call.proof, from)?;
+        let now = self.clock.now();
+        self.keeper.change(|journal| journal::grant(journal, &request, now))
+    }
+
+    pub(super) fn try_progress(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
+        let report = self.device_call::<Progress>(id, Purpose::Progress, &call.proof, from)?;
+        let now = self.clock.now();
+        self.keeper.change(|journal| journal::progress(journal, &report, now))?;
+        Ok(Accepted { accepted: true })
+    }
+
+    pub(super) fn try_enroll(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+        let request = self.device_call::<EnrollRequest>(id, Purpose::Enroll, &call.proof, from)?;
+        self.enrolment(id, &request)
+    }
+
+    /// Proof of a device: its key, this purpose, a challenge used up by it.
+    fn device_call<T: Report>(
+        &self,
+        id: &NodeId,
+        purpose: Purpose,
+        proof: &Proof,
+        from: IpAddr,
+    ) -> Result<Verified<T>, Refusal> {
+        check_form::<T>(proof)?;
+        let scope = Scope::Node(id.clone());
+        let nonce = self.challenges.open(&proof.challenge_id, &scope, from)?;
+        let (_, verified) = self.nodes.prove(id, purpose, proof, &nonce)?;
+        self.challenges.accept(&proof.challenge_id, &scope)?;
+        Ok(verified)
+    }
+
+    fn window_is_open(&self) -> Result<(), Refusal> {
+        if self.window_until().is_some() {
+            return Ok(());
+        }
+        Err(Refusal::new(Code::AdmissionClosed, "The discovery window is closed; an operator has to open it."))
+    }
+}
+
+/// A proof in a header. A certificate beside it is not asked for here and not looked at.
+fn header_proof(header: &HeaderProof) -> Result<&Proof, Refusal> {
+    if header.certificate_pem.as_ref().is_some_and(|pem| pem.len() > CHAIN_PEM_MAX) {
+        return Err(Refusal::new(Code::InvalidBody, format!("certificatePem: over {CHAIN_PEM_MAX} characters.")));
+    }
+    Ok(&header.proof)
+}
+
+/// Lengths and alphabets, before any challenge or key is looked at.
+pub(super) fn check_form<T: Report>(proof: &Proof) -> Result<(), Refusal> {
+    proof.check_form::<T>().map(drop).map_err(|error| Refusal::new(Code::InvalidBody, format!("proof: {error}.")))
+}

@@ -1,0 +1,194 @@
+//! Who was seen, and what an operator says about it without approving anything.
+
+use std::net::IpAddr;
+
+use lucia_proto::api::Discovered;
+use lucia_proto::bounded::PemText;
+use lucia_proto::code::Code;
+use lucia_proto::ids::NodeId;
+use lucia_proto::inventory::HardwareInventory;
+use lucia_proto::journal::{DeviceRow, EventKind, Journal};
+use lucia_proto::key::NodePublicKey;
+use lucia_proto::limits::DISCOVERY_SESSION;
+use lucia_proto::phase::{DeviceEvent, DevicePhase};
+use lucia_proto::time::UnixTime;
+
+use super::{DEVICE, Refusal, not_found, note, step};
+
+/// What a machine said and proved in its first call.
+pub(in crate::state) struct Discovery<'a> {
+    /// The key that signed.
+    pub(in crate::state) key: &'a NodePublicKey,
+    /// What it says it is.
+    pub(in crate::state) inventory: HardwareInventory,
+    /// Where it called from.
+    pub(in crate::state) address: IpAddr,
+    /// Most devices there may be.
+    pub(in crate::state) devices_max: usize,
+}
+
+/// A machine introduces itself. The same key and inventory get the same answer (design.md I10), until the device failed
+/// or its session is over: then a new session begins.
+pub(in crate::state) fn discover(
+    journal: &mut Journal,
+    discovery: Discovery<'_>,
+    now: UnixTime,
+) -> Result<Discovered, Refusal> {
+    let id = discovery.key.fingerprint().node_id();
+    match journal.device(&id) {
+        None => appear(journal, &id, discovery, now)?,
+        Some(device) if device.fingerprint != discovery.key.fingerprint() => {
+            return Err(Refusal::identity(format!("another key has the device id {id}")));
+        }
+        Some(device) if device.phase == DevicePhase::Managed => {
+            return Err(Refusal::new(
+                Code::ManagedDevice,
+                "This machine's key is a managed node; remove the node before the machine is installed anew.",
+            ));
+        }
+        Some(_) => reappear(journal, &id, discovery, now)?,
+    }
+    let device = journal.device(&id).ok_or_else(|| super::gone(&id))?;
+    Ok(Discovered { device_id: id, verification_code: device.verification_code.clone(), expires_at: device.expires_at })
+}
+
+fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: UnixTime) -> Result<(), Refusal> {
+    let fingerprint = discovery.key.fingerprint();
+    let verification_code = fingerprint.verification_code();
+    if journal.devices.iter().any(|other| other.verification_code == verification_code) {
+        return Err(Refusal::new(
+            Code::VerificationCodeCollision,
+            format!("Another device has the verification code {verification_code}; remove it, or make a new key here."),
+        ));
+    }
+    make_room(journal, discovery.devices_max, now)?;
+    let public_key_pem = PemText::try_from(discovery.key.to_pem())
+        .map_err(|error| Refusal::new(Code::BadKey, format!("The public key is not {error}.")))?;
+    journal.devices.push(DeviceRow {
+        device_id: id.clone(),
+        fingerprint,
+        public_key_pem,
+        phase: DevicePhase::Discovered,
+        hostname: None,
+        inventory_hash: discovery.inventory.inventory_hash(),
+        inventory: discovery.inventory,
+        inventory_revision: 1,
+        verification_code,
+        discovered_at: now,
+        expires_at: now.plus(DISCOVERY_SESSION),
+        address: discovery.address.to_canonical(),
+        message: None,
+        task_id: None,
+    });
+    note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)
+}
+
+/// Lets the oldest device go that nobody decided on in its time, when there is no other room.
+fn make_room(journal: &mut Journal, max: usize, now: UnixTime) -> Result<(), Refusal> {
+    if journal.devices.len() < max {
+        return Ok(());
+    }
+    let lapsed = journal
+        .devices
+        .iter()
+        .filter(|device| device.phase == DevicePhase::Discovered && device.expires_at <= now)
+        .min_by_key(|device| device.expires_at)
+        .map(|device| device.device_id.clone());
+    let Some(id) = lapsed else {
+        return Err(Refusal::new(
+            Code::RegistryFull,
+            format!("The registry holds {max} devices; dismiss or remove some, or raise limits.devices."),
+        ));
+    };
+    forget(journal, &id);
+    note(journal, now, EventKind::DiscoveryExpired, super::CONTROLLER, Some(&id), None)
+}
+
+fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: UnixTime) -> Result<(), Refusal> {
+    let hash = discovery.inventory.inventory_hash();
+    let Some(device) = journal.device(id) else { return Err(super::gone(id)) };
+    let changed = device.inventory_hash != hash;
+    let task = device.task_id.clone();
+    let granted = task.as_ref().and_then(|task| journal.task(task)).is_some_and(|task| task.grant.is_some());
+    let over = device.phase == DevicePhase::Failed || device.expires_at <= now;
+    if device.phase == DevicePhase::Failed {
+        // What failed is over: a new attempt starts from nothing.
+        if let Some(device) = journal.device_mut(id) {
+            device.task_id = None;
+            device.hostname = None;
+            device.message = None;
+        }
+    }
+    let held = granted && journal.device(id).is_some_and(|device| device.task_id.is_some());
+    if changed {
+        let event = if held { DeviceEvent::InventoryChangedAfterGrant } else { DeviceEvent::InventoryChanged };
+        step(journal, id, event, Code::InvalidTransition)?;
+        if let Some(device) = journal.device_mut(id) {
+            device.inventory_revision = device.inventory_revision.saturating_add(1);
+            device.inventory_hash = hash;
+        }
+        note(journal, now, EventKind::InventoryChanged, DEVICE, Some(id), task.as_ref())?;
+    }
+    let Some(device) = journal.device_mut(id) else { return Err(super::gone(id)) };
+    // Addresses may change without anyone deciding anew.
+    device.inventory = discovery.inventory;
+    device.address = discovery.address.to_canonical();
+    let undecided = matches!(device.phase, DevicePhase::Discovered | DevicePhase::Failed | DevicePhase::Rejected);
+    // One that failed just now keeps its row as it is, for people to see why.
+    if over && undecided && !(changed && held) {
+        device.expires_at = now.plus(DISCOVERY_SESSION);
+        step(journal, id, DeviceEvent::Rediscovered, Code::InvalidTransition)?;
+        note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)?;
+    }
+    Ok(())
+}
+
+/// Says no to a discovered device.
+pub(in crate::state) fn reject(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    journal.device(id).ok_or_else(|| not_found(id))?;
+    step(journal, id, DeviceEvent::OwnerRejected, Code::NotPending)?;
+    note(journal, now, EventKind::DiscoveryRejected, actor, Some(id), None)
+}
+
+/// Takes a rejection back.
+pub(in crate::state) fn restore(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    journal.device(id).ok_or_else(|| not_found(id))?;
+    step(journal, id, DeviceEvent::OwnerRestored, Code::NotRejected)?;
+    note(journal, now, EventKind::DiscoveryRestoredToList, actor, Some(id), None)
+}
+
+/// Takes a device off the list that was rejected, failed, or was not decided on in its time.
+pub(in crate::state) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    let device = journal.device(id).ok_or_else(|| not_found(id))?;
+    let over = match device.phase {
+        DevicePhase::Rejected | DevicePhase::Failed => true,
+        DevicePhase::Discovered => device.expires_at <= now,
+        _ => false,
+    };
+    if !over {
+        return Err(Refusal::new(
+            Code::NotRejected,
+            format!(
+                "Device {id} is {:?}; only one that was rejected, failed or ran out of time can be dismissed.",
+                device.phase
+            ),
+        ));
+    }
+    forget(journal, id);
+    note(journal, now, EventKind::DiscoveryDismissed, actor, Some(id), None)
+}
+
+/// Removes a device in any phase, its tasks with it.
+pub(in crate::state) fn remove(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    let device = journal
+        .device(id)
+        .ok_or_else(|| Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")))?;
+    let task = device.task_id.clone();
+    forget(journal, id);
+    note(journal, now, EventKind::DeviceRemoved, actor, Some(id), task.as_ref())
+}
+
+fn forget(journal: &mut Journal, id: &NodeId) {
+    journal.devices.retain(|device| device.device_id != *id);
+    journal.tasks.retain(|task| task.device_id != *id);
+}

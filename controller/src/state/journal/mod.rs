@@ -1,0 +1,160 @@
+//! The journal in memory and the one way to change it.
+//!
+//! Every move is a function of (journal, input, now) that either changes the journal it is given or refuses and leaves
+//! it to be thrown away. [`Keeper::change`] runs one on a copy, writes the copy, and only then lets anyone see it: what
+//! was acknowledged is on disk, what is refused left no trace.
+
+mod approvals;
+mod devices;
+mod expiry;
+mod installs;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use lucia_proto::code::Code;
+use lucia_proto::ids::{NodeId, TaskId};
+use lucia_proto::journal::{Actor, Event, EventKind, Journal};
+use lucia_proto::phase::DeviceEvent;
+use lucia_proto::time::UnixTime;
+use tokio::sync::watch;
+
+use super::lock;
+use super::refusal::{Refusal, chain};
+use crate::store::journal_file::JournalFile;
+
+pub(super) use approvals::{Approval, approve};
+pub(super) use devices::{Discovery, discover, dismiss, reject, remove, restore};
+pub(super) use expiry::expire;
+pub(super) use installs::{enrolment, grant, heard, installation, progress};
+
+/// Who causes what nobody asked for.
+pub(super) const CONTROLLER: &str = "controller";
+/// Who causes what a machine says by its proof.
+pub(super) const DEVICE: &str = "device";
+
+/// The journal, its file and who waits for its events.
+pub(super) struct Keeper {
+    current: RwLock<Arc<Journal>>,
+    writer: Mutex<Writer>,
+    events: watch::Sender<u64>,
+}
+
+struct Writer {
+    file: JournalFile,
+    /// Why nothing is written any more.
+    broken: Option<String>,
+}
+
+impl Keeper {
+    pub(super) fn new(file: JournalFile, journal: Journal) -> Self {
+        let events = watch::Sender::new(journal.last_event_id);
+        let writer = Mutex::new(Writer { file, broken: None });
+        Self { current: RwLock::new(Arc::new(journal)), writer, events }
+    }
+
+    /// The journal as it is now. It may be replaced while the caller looks at it.
+    pub(super) fn read(&self) -> Arc<Journal> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Carries out one move. One that changes nothing writes nothing.
+    ///
+    /// # Errors
+    /// What the move refuses; `persistence_failed` when it could not be written. A disk that is full refuses this move
+    /// alone; after every other failure nobody knows what the disk holds, and nothing is written until a restart.
+    pub(super) fn change<T>(&self, decide: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut writer = lock(&self.writer);
+        let former = self.read();
+        let mut journal = Journal::clone(&former);
+        let answer = decide(&mut journal)?;
+        if journal == *former {
+            return Ok(answer);
+        }
+        if let Some(reason) = &writer.broken {
+            let message = "The controller could not write its state and has to be restarted.";
+            return Err(Refusal::logged(
+                Code::PersistenceFailed,
+                message,
+                format!("nothing is written since: {reason}"),
+            ));
+        }
+        journal.generation = journal.generation.saturating_add(1);
+        let bytes = journal.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+        if let Err(error) = writer.file.write(&bytes, journal.generation) {
+            if !error.passes_by_itself() {
+                writer.broken = Some(chain(&error));
+            }
+            return Err(Refusal::persistence(&error));
+        }
+        let last = journal.last_event_id;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
+        self.events.send_if_modified(|known| std::mem::replace(known, last) != last);
+        Ok(answer)
+    }
+
+    pub(super) fn events_changed(&self) -> watch::Receiver<u64> {
+        self.events.subscribe()
+    }
+}
+
+/// Appends an event.
+fn note(
+    journal: &mut Journal,
+    at: UnixTime,
+    kind: EventKind,
+    actor: &str,
+    device_id: Option<&NodeId>,
+    task_id: Option<&TaskId>,
+) -> Result<(), Refusal> {
+    let actor = Actor::fitted(actor)
+        .ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "Who does this must be named."))?;
+    let event = Event { at, kind, actor, device_id: device_id.cloned(), task_id: task_id.cloned() };
+    journal.record(event).map_err(|error| Refusal::persistence(&error))
+}
+
+/// Moves a device and its current task by one event, by the tables of `lucia_proto::phase`; a task that ended is let
+/// go of unless the device failed with it.
+fn step(journal: &mut Journal, id: &NodeId, event: DeviceEvent, code: Code) -> Result<(), Refusal> {
+    let Some(device) = journal.device(id) else { return Err(gone(id)) };
+    let phase = device.phase.on(event).map_err(|error| Refusal::new(code, format!("{error}.")))?;
+    let task = device.task_id.clone();
+    let mut ended = false;
+    if let Some(task) = task.as_ref().and_then(|task| journal.task_mut(task)) {
+        task.phase = task.phase.on(event).map_err(|error| Refusal::new(code, format!("{error}.")))?;
+        ended = task.phase.is_ended();
+    }
+    if let Some(device) = journal.device_mut(id) {
+        device.phase = phase;
+        if ended && !phase.agrees_with(lucia_proto::phase::TaskPhase::Failed) {
+            device.task_id = None;
+            device.hostname = None;
+        }
+    }
+    Ok(())
+}
+
+/// The device went away between the proof and the move.
+fn gone(id: &NodeId) -> Refusal {
+    Refusal::identity(format!("device {id} is not in the journal any more"))
+}
+
+/// The operator named a device that is not there.
+fn not_found(id: &NodeId) -> Refusal {
+    Refusal::new(Code::DeviceNotFound, format!("There is no device {id}."))
+}
+
+/// Opens the discovery window until `until`.
+pub(super) fn open_window(journal: &mut Journal, until: UnixTime, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    journal.window_expires_at = Some(until);
+    note(journal, now, EventKind::AdmissionOpened, actor, None, None)
+}
+
+/// Closes the discovery window, for the reason `kind`; one that is closed stays so.
+pub(super) fn close_window(journal: &mut Journal, kind: EventKind, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+    if journal.window_expires_at.take().is_none() {
+        return Ok(());
+    }
+    note(journal, now, kind, actor, None, None)
+}

@@ -1,0 +1,162 @@
+//! The calls under `/api/nodes`: heartbeat and renewal; and how a certificate is asked for.
+
+use std::net::IpAddr;
+
+use lucia_proto::answer::{AnswerExpectation, SignedAnswer};
+use lucia_proto::bounded::PemText;
+use lucia_proto::challenge::Scope;
+use lucia_proto::code::Code;
+use lucia_proto::csr;
+use lucia_proto::enrollment::IdentityRecord;
+use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::ids::NodeId;
+use lucia_proto::limits::CHAIN_PEM_MAX;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::report::{EnrollRequest, NodeCall, Purpose, Report, Verified};
+use lucia_proto::time::UnixTime;
+
+use super::device_calls::check_form;
+use super::nodes::{Known, Lapsed};
+use super::refusal::{Refusal, chain};
+use super::{Controller, Enrolled, journal, lock};
+use crate::bridge::queue::Wanted;
+
+impl Controller {
+    pub(super) fn try_heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
+        let now = self.clock.now();
+        let (known, heartbeat) =
+            self.node_call::<Heartbeat>(id, Purpose::Heartbeat, call, Lapsed::Refused, from, now)?;
+        if !lock(&known.state).managed {
+            self.keeper.change(|journal| journal::heard(journal, id, now))?;
+        }
+        let from = from.to_canonical();
+        let mut state = lock(&known.state);
+        let Some(record) = &mut state.record else {
+            return Err(Refusal::identity(format!("node {id} was removed")));
+        };
+        if let Some(former) = record.address.replace(from)
+            && former != from
+        {
+            tracing::info!(node = %id, %former, now = %from, "a node calls from another address");
+        }
+        record.last_seen_at = Some(now);
+        let heartbeat = heartbeat.into_report();
+        state.samples.push(&heartbeat, now);
+        if let Some(record) = &mut state.record {
+            record.last_heartbeat = Some(heartbeat);
+        }
+        state.dirty = true;
+        state.managed = true;
+        drop(state);
+        self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(HeartbeatReply { accepted: true, ssh_keys: None })
+    }
+
+    pub(super) fn try_renew(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+        let now = self.clock.now();
+        let (_, request) = self.node_call::<EnrollRequest>(id, Purpose::Renew, call, Lapsed::Taken, from, now)?;
+        self.enrolment(id, &request)
+    }
+
+    /// Proof of a node: its key, this purpose, its certificate, a challenge used up by it.
+    fn node_call<T: Report>(
+        &self,
+        id: &NodeId,
+        purpose: Purpose,
+        call: &NodeCall,
+        lapsed: Lapsed,
+        from: IpAddr,
+        now: UnixTime,
+    ) -> Result<(std::sync::Arc<Known>, Verified<T>), Refusal> {
+        if call.certificate_pem.len() > CHAIN_PEM_MAX {
+            return Err(Refusal::new(Code::InvalidBody, format!("certificatePem: over {CHAIN_PEM_MAX} characters.")));
+        }
+        check_form::<T>(&call.proof)?;
+        let scope = Scope::Node(id.clone());
+        let nonce = self.challenges.open(&call.proof.challenge_id, &scope, from)?;
+        let (known, verified) = self.nodes.prove(id, purpose, &call.proof, &nonce)?;
+        self.nodes.certificate(&known, &call.certificate_pem, lapsed, now)?;
+        self.challenges.accept(&call.proof.challenge_id, &scope)?;
+        Ok((known, verified))
+    }
+
+    /// A proven request for a certificate, first or next.
+    pub(super) fn enrolment(&self, id: &NodeId, request: &EnrollRequest) -> Result<Enrolled, Refusal> {
+        let now = self.clock.now();
+        let queue = lock(&self.queue);
+        // Looked at under the queue's lock, so that a removal comes before or after this and never in between.
+        let journal = self.keeper.read();
+        let open = journal::enrolment(&journal, id, &request.task_id, now)?;
+        let wanted = Wanted {
+            node_id: id.clone(),
+            task_id: open.task.task_id.clone(),
+            hostname: open.task.hostname.clone(),
+            fingerprint: open.device.fingerprint,
+            csr_pem: request.csr_pem.clone(),
+        };
+        self.nodes.count_operation();
+        let csr = csr::check(&wanted.csr_pem, id, &wanted.hostname, &wanted.fingerprint)
+            .map_err(|error| Refusal::new(Code::EnrollmentMismatch, format!("csrPem: {}.", chain(&error))))?;
+        let Some(answer) = queue.prepare(&wanted, now)? else { return Ok(Enrolled::Pending) };
+        self.keep_certificate(&wanted, &answer, csr.sha256(), open.device.phase, now)?;
+        Ok(Enrolled::Ready(answer))
+    }
+
+    /// Checks the worker's answer as the node will, and keeps the certificate on the node's record.
+    fn keep_certificate(
+        &self,
+        wanted: &Wanted,
+        answer: &SignedAnswer,
+        csr_sha256: lucia_proto::digest::Digest,
+        phase: DevicePhase,
+        now: UnixTime,
+    ) -> Result<(), Refusal> {
+        let id = &wanted.node_id;
+        let Some(known) = self.nodes.get(id) else { return Err(Refusal::identity(format!("node {id} was removed"))) };
+        self.nodes.count_operation();
+        let expected = AnswerExpectation {
+            root: self.nodes.root(),
+            node_id: id,
+            task_id: Some(&wanted.task_id),
+            hostname: &wanted.hostname,
+            fingerprint: &wanted.fingerprint,
+            csr_sha256: &csr_sha256,
+            now,
+            current_bundle: None,
+        };
+        let wrong = |log: String| {
+            let message =
+                "The enrollment worker's answer is not for this request; its log and the controller's say more.";
+            Refusal::logged(Code::NodeEnrollmentFailed, message, log)
+        };
+        let accepted = answer.accept(&expected).map_err(|error| wrong(chain(&error)))?;
+        let certificate_pem = PemText::try_from(accepted.answer().certificate_pem.clone())
+            .map_err(|error| wrong(format!("certificatePem: not {error}")))?;
+        let records = lock(&self.records);
+        let mut state = lock(&known.state);
+        if state
+            .record
+            .as_ref()
+            .is_some_and(|record| record.certificate_pem == certificate_pem && record.task_id == wanted.task_id)
+        {
+            return Ok(());
+        }
+        let former = state.record.as_ref().filter(|record| record.task_id == wanted.task_id);
+        let record = IdentityRecord {
+            node_id: id.clone(),
+            task_id: wanted.task_id.clone(),
+            hostname: wanted.hostname.clone(),
+            public_key_fingerprint: wanted.fingerprint,
+            certificate_expires_at: accepted.leaf().not_after(),
+            certificate_pem,
+            last_seen_at: former.and_then(|record| record.last_seen_at),
+            address: former.and_then(|record| record.address),
+            last_heartbeat: former.and_then(|record| record.last_heartbeat.clone()),
+        };
+        records.write(&record).map_err(|error| Refusal::persistence(&error))?;
+        state.record = Some(record);
+        state.dirty = false;
+        state.managed = phase == DevicePhase::Managed;
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! Who calls: the keys of all devices, one verification a call, and the verdict over a certificate kept until the chain
+//! ends (design.md I5, part 6).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use lucia_proto::certificate::{Leaf, LeafRules};
+use lucia_proto::chain::{self, ChainError, Root, Usage};
+use lucia_proto::challenge::Nonce;
+use lucia_proto::code::Code;
+use lucia_proto::digest::Digest;
+use lucia_proto::enrollment::IdentityRecord;
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::NodePublicKey;
+use lucia_proto::report::{Proof, ProofError, Purpose, Report, Verified};
+use lucia_proto::time::UnixTime;
+
+use super::lock;
+use super::refusal::{self, Refusal};
+use crate::store::samples::Samples;
+
+/// Every device of the journal, by id.
+pub(super) struct Nodes {
+    known: RwLock<BTreeMap<NodeId, Arc<Known>>>,
+    /// What a proof of an unknown identity is verified with: a key whose private half was thrown away.
+    dummy: NodePublicKey,
+    root: Root,
+    operations: AtomicU64,
+}
+
+/// One device.
+pub(super) struct Known {
+    pub(super) key: NodePublicKey,
+    pub(super) state: Mutex<NodeState>,
+}
+
+/// What changes of a device without the journal.
+#[derive(Default)]
+pub(super) struct NodeState {
+    /// There once the worker answered.
+    pub(super) record: Option<IdentityRecord>,
+    /// Whether `record` says more than its file.
+    pub(super) dirty: bool,
+    /// Whether the journal says Managed: then a heartbeat needs no disk.
+    pub(super) managed: bool,
+    pub(super) samples: Samples,
+    /// The certificate that was last found good, as it was sent, and how long that holds.
+    verdict: Option<(Digest, UnixTime)>,
+}
+
+/// Which certificates a call takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lapsed {
+    /// Only what is valid now.
+    Refused,
+    /// One that is over as well: renewal alone.
+    Taken,
+}
+
+impl Nodes {
+    pub(super) fn new(root: Root, dummy: NodePublicKey) -> Self {
+        Self { known: RwLock::default(), dummy, root, operations: AtomicU64::new(0) }
+    }
+
+    pub(super) fn get(&self, id: &NodeId) -> Option<Arc<Known>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Everyone, in the order of ids.
+    pub(super) fn all(&self) -> Vec<(NodeId, Arc<Known>)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().map(|(id, node)| (id.clone(), Arc::clone(node))).collect()
+    }
+
+    /// Adds a device, unless it is there.
+    pub(super) fn add(&self, key: NodePublicKey, record: Option<IdentityRecord>, managed: bool) {
+        let id = key.fingerprint().node_id();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(id).or_insert_with(|| {
+            Arc::new(Known { key, state: Mutex::new(NodeState { record, managed, ..NodeState::default() }) })
+        });
+    }
+
+    /// Forgets a device; a call that is under way finds it without a record.
+    pub(super) fn forget(&self, id: &NodeId) {
+        let node = self.known.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(node) = node {
+            *lock(&node.state) = NodeState::default();
+        }
+    }
+
+    /// Keeps devices that `stays` says are still in the journal.
+    pub(super) fn retain(&self, stays: impl Fn(&NodeId) -> bool) {
+        let gone: Vec<NodeId> = self.all().into_iter().map(|(id, _)| id).filter(|id| !stays(id)).collect();
+        gone.iter().for_each(|id| self.forget(id));
+    }
+
+    /// The root everything chains to.
+    pub(super) const fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Public-key operations so far.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more.
+    pub(super) fn count_operation(&self) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The device whose key made this proof for this purpose. An unknown id costs the same single verification and gets
+    /// the same answer as a wrong key.
+    pub(super) fn prove<T: Report>(
+        &self,
+        id: &NodeId,
+        purpose: Purpose,
+        proof: &Proof,
+        nonce: &Nonce,
+    ) -> Result<(Arc<Known>, Verified<T>), Refusal> {
+        let known = self.get(id);
+        let key = known.as_ref().map_or(&self.dummy, |known| &known.key);
+        self.count_operation();
+        let verified = proof.verify::<T>(nonce, key, id, purpose);
+        match (known, verified) {
+            (Some(known), Ok(verified)) => Ok((known, verified)),
+            (Some(_), Err(error)) => Err(refused_proof(id, &error)),
+            (None, _) => Err(Refusal::identity(format!("node {id} is unknown or was removed"))),
+        }
+    }
+
+    /// Whether `pem` is a certificate of this node: of its key, its id and its name, chained to the root.
+    pub(super) fn certificate(&self, known: &Known, pem: &str, lapsed: Lapsed, now: UnixTime) -> Result<(), Refusal> {
+        let digest = Digest::of(pem.as_bytes());
+        let (id, hostname) = {
+            let state = lock(&known.state);
+            let Some(record) = &state.record else {
+                return Err(Refusal::identity(format!(
+                    "node {} has no certificate yet",
+                    known.key.fingerprint().node_id()
+                )));
+            };
+            if state.verdict.is_some_and(|(good, until)| good == digest && now <= until) {
+                return Ok(());
+            }
+            (record.node_id.clone(), record.hostname.clone())
+        };
+        let refused = |error: &dyn std::error::Error| {
+            Refusal::identity(format!("the certificate of node {id} is refused: {}", refusal::chain(error)))
+        };
+        let fingerprint = known.key.fingerprint();
+        let rules = LeafRules { node_id: &id, hostname: &hostname, fingerprint: &fingerprint };
+        let leaf = Leaf::parse(pem).and_then(|leaf| leaf.check(&rules)).map_err(|error| refused(&error))?;
+        let roots = std::slice::from_ref(&self.root);
+        self.count_operation();
+        match chain::verify(&leaf, roots, now, Usage::Client) {
+            Ok(chain) => {
+                lock(&known.state).verdict = Some((digest, chain.not_after()));
+                Ok(())
+            }
+            Err(ChainError::Expired { .. }) if lapsed == Lapsed::Taken => {
+                self.count_operation();
+                chain::verify_lapsed(&leaf, roots, now).map(drop).map_err(|error| refused(&error))
+            }
+            Err(error) => Err(refused(&error)),
+        }
+    }
+}
+
+/// A report that the right key signed and that is not one is told apart: only the holder of the key can get there.
+pub(super) fn refused_proof(id: &NodeId, error: &ProofError) -> Refusal {
+    match error {
+        ProofError::Report(json) => Refusal::logged(
+            Code::InvalidBody,
+            format!("reportJson: {json}."),
+            format!("the report of node {id} is malformed: {json}"),
+        ),
+        error => Refusal::identity(format!("the proof for node {id} is refused: {}", refusal::chain(error))),
+    }
+}

@@ -1,0 +1,97 @@
+//! The calls under `/api/host`: what an operator decides.
+
+use lucia_proto::code::Code;
+use lucia_proto::host_api::{ApproveForm, Minutes};
+use lucia_proto::ids::{NodeId, TaskId};
+use lucia_proto::journal::EventKind;
+
+use super::journal::{self, Approval};
+use super::nodes::NodeState;
+use super::refusal::Refusal;
+use super::{Controller, lock};
+use crate::bridge::queue::Queue;
+
+impl Controller {
+    pub(super) fn try_open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let span = minutes.duration();
+        let until = self.clock.since_boot().saturating_add(span);
+        let mut window = lock(&self.window);
+        self.keeper.change(|journal| journal::open_window(journal, now.plus(span), actor, now))?;
+        *window = Some(until);
+        Ok(())
+    }
+
+    pub(super) fn try_close_window(&self, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let mut window = lock(&self.window);
+        // Closed at once, whatever becomes of the journal.
+        *window = None;
+        self.keeper.change(|journal| journal::close_window(journal, EventKind::AdmissionClosed, actor, now))
+    }
+
+    pub(super) fn try_approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random)
+            .map_err(|error| Refusal::logged(Code::PersistenceFailed, "No randomness.", error.to_string()))?;
+        let task_id = TaskId::from_random(random);
+        let approval = Approval { id, form, actor, task_id, own_names: &self.names, tasks_max: self.limits.tasks };
+        let now = self.clock.now();
+        let queue = lock(&self.queue);
+        self.keeper.change(|journal| journal::approve(journal, approval, now))?;
+        // Nothing of the same machine's former life is meant any more: not its certificate, not its removal.
+        self.forget_record(&queue, id)?;
+        queue.withdraw_removal(id)
+    }
+
+    pub(super) fn try_reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        self.keeper.change(|journal| journal::reject(journal, id, actor, now))
+    }
+
+    pub(super) fn try_restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        self.keeper.change(|journal| journal::restore(journal, id, actor, now))
+    }
+
+    pub(super) fn try_dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let queue = lock(&self.queue);
+        self.keeper.change(|journal| journal::dismiss(journal, id, actor, now))?;
+        self.drop_node(&queue, id)
+    }
+
+    /// The worker's note first, then the journal, then the files: a crash in between leaves either a node that is there
+    /// (the note is withdrawn at the next start) or one that is gone (the files are).
+    pub(super) fn try_remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let queue = lock(&self.queue);
+        if self.keeper.read().device(id).is_none() {
+            return Err(Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")));
+        }
+        queue.announce_removal(id)?;
+        let removed = self.keeper.change(|journal| journal::remove(journal, id, actor, now));
+        if let Err(refusal) = removed {
+            queue.withdraw_removal(id)?;
+            return Err(refusal);
+        }
+        self.drop_node(&queue, id)
+    }
+
+    /// Forgets everything of a device that the journal no longer has.
+    fn drop_node(&self, queue: &Queue, id: &NodeId) -> Result<(), Refusal> {
+        self.forget_record(queue, id)?;
+        self.nodes.forget(id);
+        Ok(())
+    }
+
+    /// Forgets that a device ever had a certificate, and what it asked for.
+    fn forget_record(&self, queue: &Queue, id: &NodeId) -> Result<(), Refusal> {
+        let records = lock(&self.records);
+        if let Some(node) = self.nodes.get(id) {
+            *lock(&node.state) = NodeState::default();
+        }
+        records.remove(id).map_err(|error| Refusal::persistence(&error))?;
+        queue.forget(id)
+    }
+}

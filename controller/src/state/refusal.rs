@@ -1,0 +1,59 @@
+//! A refusal has two texts: one for the peer, one for the log; and a code that is contract.
+
+use std::error::Error;
+
+use lucia_proto::code::Code;
+use thiserror::Error as ThisError;
+
+/// Why a call is not answered.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{log}")]
+pub struct Refusal {
+    /// The contract.
+    pub code: Code,
+    /// For the peer.
+    pub message: String,
+    /// For the log; never leaves this machine.
+    pub log: String,
+}
+
+impl Refusal {
+    /// A refusal whose reason the peer may know.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, log: message.clone(), message }
+    }
+
+    /// A refusal whose true reason is for the log alone.
+    pub(crate) fn logged(code: Code, message: impl Into<String>, log: impl Into<String>) -> Self {
+        Self { code, message: message.into(), log: log.into() }
+    }
+
+    /// Every identity failure: one code, one message (design.md I5).
+    pub(crate) fn identity(log: impl Into<String>) -> Self {
+        Self::logged(Code::NodeIdentityInvalid, "This identity is not accepted.", log)
+    }
+
+    /// Every challenge that cannot be used.
+    pub(crate) fn challenge(log: impl Into<String>) -> Self {
+        Self::logged(Code::ChallengeRefused, "Sign again over the challenge in Lucia-Challenge.", log)
+    }
+
+    /// The disk.
+    pub(crate) fn persistence(error: &dyn Error) -> Self {
+        let message = "The controller cannot write its state; its log says why.";
+        Self::logged(Code::PersistenceFailed, message, chain(error))
+    }
+}
+
+/// An error with all that caused it, on one line: the one place where chains are put together.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}

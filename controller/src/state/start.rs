@@ -1,0 +1,170 @@
+//! From the files to a running [`Controller`]: everything is read and held against everything else before one call is
+//! answered.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use lucia_proto::certificate::CertificateError;
+use lucia_proto::chain::Root;
+use lucia_proto::code::Code;
+use lucia_proto::enrollment::IdentityRecord;
+use lucia_proto::ids::NodeId;
+use lucia_proto::journal::{EventKind, Journal};
+use lucia_proto::key::{KeyError, NodeKey, NodePublicKey};
+use lucia_proto::limits::ROOT_PEM_MAX;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::time::Clock;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use super::challenges::Challenges;
+use super::journal::{self, CONTROLLER, Keeper};
+use super::nodes::Nodes;
+use super::{Controller, Refusal};
+use crate::bridge::queue::Queue;
+use crate::config::Config;
+use crate::store::journal_file::JournalFile;
+use crate::store::layout::Layout;
+use crate::store::records::Records;
+use crate::store::{JournalFileError, LayoutError, RecordError};
+
+/// Why the controller does not start.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The root cannot be read.
+    #[error("root-file {path} cannot be read; copy the root there that `lucia-enrollment-worker init` made")]
+    ReadRoot {
+        /// The setting.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It is not a root.
+    #[error("root-file {path} is not a root CA")]
+    Root {
+        /// The setting.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: CertificateError,
+    },
+    /// The directories.
+    #[error("the state directory cannot be used")]
+    Layout(#[source] LayoutError),
+    /// The journal.
+    #[error("the journal stops the start")]
+    Journal(#[source] JournalFileError),
+    /// A node's record.
+    #[error("a node's record stops the start")]
+    Record(#[source] RecordError),
+    /// A device's key in the journal.
+    #[error("device {id} has no usable key in the journal; `lucia-controller doctor` shows how to go back")]
+    Key {
+        /// Which device.
+        id: NodeId,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+    /// The queue or the first change could not be written.
+    #[error("the first change cannot be written")]
+    Write(#[source] Refusal),
+    /// The system has no randomness.
+    #[error("the system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+}
+
+pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) -> Result<Controller, OpenError> {
+    let root = read_root(&config.root_file)?;
+    let Layout { onboarding, requests, removals, identities, responses } =
+        Layout::open(config).map_err(OpenError::Layout)?;
+    let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
+    let keeper = Keeper::new(file, journal);
+    let now = clock.now();
+    // Always closed at the start: an operator who opened it may not know that it was restarted.
+    keeper
+        .change(|journal| journal::close_window(journal, EventKind::AdmissionClosedOnStartup, CONTROLLER, now))
+        .map_err(OpenError::Write)?;
+    let journal = keeper.read();
+    let records = Records::new(identities);
+    let nodes = Nodes::new(root, dummy_key()?);
+    let mut known = load_records(&records, &journal)?;
+    for device in &journal.devices {
+        let key = NodePublicKey::from_pem(device.public_key_pem.as_str())
+            .map_err(|source| OpenError::Key { id: device.device_id.clone(), source })?;
+        let record = known.iter().position(|record| record.node_id == device.device_id);
+        let record = record.map(|at| known.swap_remove(at));
+        nodes.add(key, record, device.phase == DevicePhase::Managed);
+    }
+    let queue = Queue::new(requests, removals, responses);
+    settle_queue(&queue, &journal).map_err(OpenError::Write)?;
+    Ok(Controller {
+        challenges: Challenges::new(secret, config.source_binding, Arc::clone(&clock)),
+        clock,
+        names: config.names.clone(),
+        limits: config.limits,
+        nodes,
+        keeper,
+        queue: Mutex::new(queue),
+        records: Mutex::new(records),
+        window: Mutex::new(None),
+        last_written: Mutex::new(None),
+        heartbeats: AtomicU64::new(0),
+        refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
+    })
+}
+
+fn read_root(path: &Path) -> Result<Root, OpenError> {
+    let failed = |source| OpenError::ReadRoot { path: path.to_owned(), source };
+    let mut text = String::new();
+    let most = u64::try_from(ROOT_PEM_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path).and_then(|file| file.take(most).read_to_string(&mut text)).map_err(failed)?;
+    Root::from_pem(&text).map_err(|source| OpenError::Root { path: path.to_owned(), source })
+}
+
+/// A key nobody has: its private half ends with this function.
+fn dummy_key() -> Result<NodePublicKey, OpenError> {
+    loop {
+        let mut random = Zeroizing::new([0; 32]);
+        getrandom::fill(random.as_mut_slice()).map_err(OpenError::Random)?;
+        if let Some(key) = NodeKey::from_random(&random) {
+            return Ok(key.public().clone());
+        }
+    }
+}
+
+/// The records of the journal's devices. One that the journal does not know is what a crash left of a removal; one of
+/// another installation is what it left of an approval: neither may be inherited.
+fn load_records(records: &Records, journal: &Journal) -> Result<Vec<IdentityRecord>, OpenError> {
+    let (mut kept, mut stale) = (Vec::new(), Vec::new());
+    for record in records.load().map_err(OpenError::Record)? {
+        let known = journal.device(&record.node_id).is_some_and(|device| {
+            device.fingerprint == record.public_key_fingerprint
+                && device.task_id.as_ref() == Some(&record.task_id)
+                && device.hostname.as_ref() == Some(&record.hostname)
+        });
+        if known { kept.push(record) } else { stale.push(record.node_id) }
+    }
+    for id in stale {
+        tracing::warn!(node = %id, "the record of a removed node is deleted");
+        records.remove(&id).map_err(OpenError::Record)?;
+    }
+    Ok(kept)
+}
+
+/// A removal that was announced and did not reach the journal did not happen.
+fn settle_queue(queue: &Queue, journal: &Journal) -> Result<(), Refusal> {
+    queue.clean()?;
+    for id in queue.removals()? {
+        if journal.device(&id).is_some_and(|device| device.phase.needs_task()) {
+            queue.withdraw_removal(&id)?;
+        } else if journal.device(&id).is_none() {
+            queue.forget(&id)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! What an operator is shown, made at one moment from journal, records and samples.
+
+use lucia_proto::code::Code;
+use lucia_proto::host_api::{
+    DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, SnapshotState,
+    TaskView,
+};
+use lucia_proto::ids::NodeId;
+use lucia_proto::journal::{DeviceRow, EventRow, Journal};
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::time::UnixTime;
+
+use super::nodes::NodeState;
+use super::refusal::Refusal;
+use super::{Controller, lock};
+use crate::bridge::worker;
+
+impl Controller {
+    pub(super) fn view_onboarding(&self) -> OnboardingView {
+        let now = self.clock.now();
+        let journal = self.keeper.read();
+        let queue = lock(&self.queue);
+        let mut devices: Vec<DeviceView> = journal
+            .devices
+            .iter()
+            .filter(|device| device.phase != DevicePhase::Managed)
+            .map(|device| DeviceView {
+                device_id: device.device_id.clone(),
+                fingerprint: device.fingerprint,
+                verification_code: device.verification_code.clone(),
+                phase: device.phase,
+                address: Some(device.address),
+                discovered_at: device.discovered_at,
+                expires_at: device.expires_at,
+                inventory_revision: device.inventory_revision,
+                inventory: device.inventory.clone(),
+                task: task_view(&journal, device, || queue.pending_since(&device.device_id)),
+                message: device.message.as_ref().and_then(|text| Message::fitted(text.as_str())),
+            })
+            .collect();
+        devices.sort_by_key(|device| device.discovered_at);
+        let worker = worker::view(queue.responses(), now);
+        OnboardingView { server_time: now, window_expires_at: self.window_until(), worker, devices }
+    }
+
+    pub(super) fn view_nodes(&self) -> NodesView {
+        let now = self.clock.now();
+        let journal = self.keeper.read();
+        let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
+        let mut nodes: Vec<NodeLine> =
+            managed.filter_map(|device| self.with_state(device, |state| line(device, state, now))).collect();
+        nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+        NodesView { server_time: now, nodes }
+    }
+
+    pub(super) fn view_node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
+        let now = self.clock.now();
+        let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+        let journal = self.keeper.read();
+        let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
+        let task_id = device.task_id.clone().ok_or_else(unknown)?;
+        self.with_state(device, |state| {
+            let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());
+            Some(NodeView {
+                server_time: now,
+                node: line(device, state, now)?,
+                fingerprint: device.fingerprint,
+                task_id: task_id.clone(),
+                os_version: heartbeat.map(|heartbeat| heartbeat.os_version.clone()),
+                uptime_seconds: heartbeat.map(|heartbeat| heartbeat.uptime_seconds),
+                samples: state.samples.view(now),
+            })
+        })
+        .ok_or_else(unknown)
+    }
+
+    pub(super) fn view_events(&self, after: u64, limit: usize) -> EventsView {
+        let journal = self.keeper.read();
+        let start = journal.events.partition_point(|event| event.sequence <= after);
+        let events = journal.events.iter().skip(start).take(limit).filter_map(event_line).collect();
+        EventsView { events, last_sequence: journal.last_event_id }
+    }
+
+    fn with_state<T>(&self, device: &DeviceRow, view: impl FnOnce(&NodeState) -> Option<T>) -> Option<T> {
+        let known = self.nodes.get(&device.device_id)?;
+        let state = lock(&known.state);
+        view(&state)
+    }
+}
+
+fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine> {
+    let record = state.record.as_ref();
+    let last_seen_at = record.and_then(|record| record.last_seen_at);
+    Some(NodeLine {
+        node_id: device.device_id.clone(),
+        hostname: device.hostname.clone()?,
+        verification_code: device.verification_code.clone(),
+        state: SnapshotState::of(last_seen_at, now),
+        address: record.and_then(|record| record.address),
+        last_seen_at,
+        certificate_expires_at: record.map(|record| record.certificate_expires_at),
+    })
+}
+
+fn task_view(
+    journal: &Journal,
+    device: &DeviceRow,
+    pending_since: impl FnOnce() -> Option<UnixTime>,
+) -> Option<TaskView> {
+    let task = journal.task(device.task_id.as_ref()?)?;
+    let awaits = device.phase == DevicePhase::AwaitingEnrollment;
+    Some(TaskView {
+        task_id: task.task_id.clone(),
+        phase: task.phase,
+        hostname: task.hostname.clone(),
+        disk_id: task.disk_id.clone(),
+        authority_expires_at: task.authority_expires_at,
+        progress_expires_at: task.grant.as_ref().map(|grant| grant.progress_expires_at),
+        enrollment_pending_since: awaits.then(pending_since).flatten(),
+    })
+}
+
+fn event_line(event: &EventRow) -> Option<EventLine> {
+    Some(EventLine {
+        sequence: event.sequence,
+        at: event.at,
+        kind: Label::fitted(&format!("{:?}", event.kind))?,
+        actor: Label::fitted(event.actor.as_str())?,
+        device_id: event.device_id.clone(),
+        task_id: event.task_id.clone(),
+    })
+}

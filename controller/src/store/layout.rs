@@ -1,0 +1,159 @@
+//! The directories under `state-dir`, whose they are and who may read them (design.md W6).
+//!
+//! ```text
+//! state-dir/                       2750, group lucia-enrollment: the worker passes through
+//!   onboarding/                    2750: state.json, its former generations, the lease
+//!   nodes/                         2750
+//!     enrollment-requests/         2750: the controller writes, the worker reads
+//!     enrollment-responses/        2750, the worker's own: it writes, the controller reads
+//!     removals/                    2750: the controller writes, the worker reads
+//!     identities/                  0700: nobody else's
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use lucia_durable::{BadName, DirError, DirRules, FileName, Owner, PrivateDir};
+use lucia_proto::ids::NodeId;
+use nix::unistd::{Gid, Group, User};
+use thiserror::Error;
+
+use crate::config::Config;
+
+/// Mode of what the worker may read: setgid, so that files get the shared group.
+const SHARED: u32 = 0o2750;
+/// Mode of a file the worker may read.
+pub(crate) const SHARED_FILE: u32 = 0o640;
+
+/// Why the directories cannot be used.
+#[derive(Debug, Error)]
+pub enum LayoutError {
+    /// A name in the settings is not known to this machine.
+    #[error(
+        "{setting} = {name:?}: this machine has no such {what}; create it (systemd-sysusers), or correct the setting"
+    )]
+    Unknown {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        name: String,
+        /// `user` or `group`.
+        what: &'static str,
+    },
+    /// The machine's user database does not answer.
+    #[error("cannot look up {setting} = {name:?}")]
+    Lookup {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: nix::Error,
+    },
+    /// A directory is missing, another's, or too open.
+    #[error("the state directory cannot be used")]
+    Dir(#[source] DirError),
+    /// A name of ours is not a file name.
+    #[error("a file name of this program is refused; this is a mistake in the program, report it")]
+    Name(#[source] BadName),
+}
+
+/// The opened directories.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) onboarding: PrivateDir,
+    pub(crate) requests: PrivateDir,
+    pub(crate) removals: PrivateDir,
+    pub(crate) identities: PrivateDir,
+    pub(crate) responses: Responses,
+}
+
+/// The worker's directory: opened anew each time, since it is the worker's to make and may come later.
+#[derive(Clone, Debug)]
+pub(crate) struct Responses {
+    path: PathBuf,
+    rules: DirRules,
+}
+
+impl Layout {
+    /// Makes what is missing of the controller's own directories and opens all of them.
+    pub(crate) fn open(config: &Config) -> Result<Self, LayoutError> {
+        let group = group(config)?;
+        let shared = DirRules { mode: SHARED, owner: Owner::Us, group };
+        let state = PrivateDir::create(&config.state_dir, shared).map_err(LayoutError::Dir)?;
+        let nodes = sub(&state, "nodes", shared)?;
+        let worker = worker(config)?;
+        let responses = Responses {
+            path: nodes.path().join("enrollment-responses"),
+            rules: DirRules { mode: SHARED, owner: worker, group },
+        };
+        if worker == Owner::Us {
+            PrivateDir::create(&responses.path, responses.rules).map_err(LayoutError::Dir)?;
+        }
+        Ok(Self {
+            onboarding: sub(&state, "onboarding", shared)?,
+            requests: sub(&nodes, "enrollment-requests", shared)?,
+            removals: sub(&nodes, "removals", shared)?,
+            identities: sub(&nodes, "identities", DirRules::private())?,
+            responses,
+        })
+    }
+
+    /// Opens the journal's directory alone, as it is: for `doctor`.
+    pub(crate) fn onboarding(config: &Config) -> Result<PrivateDir, LayoutError> {
+        let rules = DirRules { mode: SHARED, owner: Owner::Us, group: group(config)? };
+        PrivateDir::open(&config.state_dir.join("onboarding"), rules).map_err(LayoutError::Dir)
+    }
+}
+
+impl Responses {
+    /// The directory now.
+    pub(crate) fn open(&self) -> Result<PrivateDir, DirError> {
+        PrivateDir::open(&self.path, self.rules)
+    }
+
+    /// Whose answers count.
+    pub(crate) const fn owner(&self) -> Owner {
+        self.rules.owner
+    }
+
+    /// Where it should be, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn sub(dir: &PrivateDir, text: &str, rules: DirRules) -> Result<PrivateDir, LayoutError> {
+    dir.create_subdir(&name(text)?, rules).map_err(LayoutError::Dir)
+}
+
+/// A file name of ours.
+pub(crate) fn name(text: &str) -> Result<FileName, LayoutError> {
+    FileName::new(text).map_err(LayoutError::Name)
+}
+
+/// The file of one node.
+pub(crate) fn file_of(id: &NodeId) -> Result<FileName, LayoutError> {
+    name(&format!("{id}.json"))
+}
+
+/// The node whose file this is; nothing for other files.
+pub(crate) fn node_of(file: &FileName) -> Option<NodeId> {
+    file.as_str().strip_suffix(".json")?.parse().ok()
+}
+
+fn group(config: &Config) -> Result<Option<u32>, LayoutError> {
+    let Some(name) = &config.group else { return Ok(None) };
+    let lookup = |source| LayoutError::Lookup { setting: "group", name: name.clone(), source };
+    let unknown = || LayoutError::Unknown { setting: "group", name: name.clone(), what: "group" };
+    let group = Group::from_name(name).map_err(lookup)?.ok_or_else(unknown)?;
+    Ok(Some(Gid::as_raw(group.gid)))
+}
+
+fn worker(config: &Config) -> Result<Owner, LayoutError> {
+    let Some(name) = &config.worker_user else { return Ok(Owner::Us) };
+    let lookup = |source| LayoutError::Lookup { setting: "worker-user", name: name.clone(), source };
+    let unknown = || LayoutError::Unknown { setting: "worker-user", name: name.clone(), what: "user" };
+    let user = User::from_name(name).map_err(lookup)?.ok_or_else(unknown)?;
+    Ok(Owner::Uid(user.uid.as_raw()))
+}

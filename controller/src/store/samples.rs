@@ -1,0 +1,128 @@
+//! The last hour of a node's heartbeats as numbers, in memory alone: 48 bytes a sample, 180 at most.
+
+use std::collections::VecDeque;
+
+use lucia_proto::heartbeat::HeartbeatFields;
+use lucia_proto::host_api::Sample;
+use lucia_proto::limits::{SAMPLES_AGE_MAX, SAMPLES_MAX};
+use lucia_proto::time::UnixTime;
+
+/// Room is made for this many more samples at a time: a quarter of an hour.
+const STEP: usize = 30;
+/// Fractions are kept in hundredths: as much as any sensor is worth, and short again as text.
+const HUNDREDTHS: f64 = 100.0;
+
+/// One heartbeat, packed. A value that was not measured is the type's largest.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    at: UnixTime,
+    memory_total: u64,
+    memory_available: u64,
+    storage_total: u64,
+    storage_available: u64,
+    load: u32,
+    cpu: u16,
+    celsius: i16,
+}
+
+/// The samples of one node, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Samples(VecDeque<Packed>);
+
+impl Samples {
+    /// Adds what a heartbeat says; what is over an hour old or one too many leaves.
+    pub(crate) fn push(&mut self, heartbeat: &HeartbeatFields, at: UnixTime) {
+        self.0.retain(|sample| at.since(sample.at) <= SAMPLES_AGE_MAX);
+        while self.0.len() >= SAMPLES_MAX {
+            self.0.pop_front();
+        }
+        if self.0.len() == self.0.capacity() {
+            self.0.reserve_exact(STEP);
+        }
+        self.0.push_back(Packed {
+            at,
+            memory_total: heartbeat.memory_total_bytes,
+            memory_available: heartbeat.memory_available_bytes,
+            storage_total: heartbeat.storage_total_bytes.unwrap_or(u64::MAX),
+            storage_available: heartbeat.storage_available_bytes.unwrap_or(u64::MAX),
+            load: pack(heartbeat.load_average, u32::MAX),
+            cpu: pack(heartbeat.cpu_percent, u16::MAX),
+            celsius: pack(heartbeat.cpu_temperature_celsius, i16::MAX),
+        });
+    }
+
+    /// The last hour before `now`.
+    pub(crate) fn view(&self, now: UnixTime) -> Vec<Sample> {
+        let fresh = self.0.iter().filter(|sample| now.since(sample.at) <= SAMPLES_AGE_MAX);
+        fresh
+            .map(|sample| Sample {
+                at: sample.at,
+                load_average: unpack(sample.load, u32::MAX),
+                cpu_percent: unpack(sample.cpu, u16::MAX),
+                cpu_temperature_celsius: unpack(sample.celsius, i16::MAX),
+                memory_total_bytes: sample.memory_total,
+                memory_available_bytes: sample.memory_available,
+                storage_total_bytes: Some(sample.storage_total).filter(|bytes| *bytes != u64::MAX),
+                storage_available_bytes: Some(sample.storage_available).filter(|bytes| *bytes != u64::MAX),
+            })
+            .collect()
+    }
+}
+
+fn pack<T: TryFrom<i64>>(value: Option<f64>, absent: T) -> T {
+    #[expect(clippy::cast_possible_truncation, reason = "rounded on purpose; a checked heartbeat's values are small")]
+    let hundredths = value.map(|value| (value * HUNDREDTHS).round() as i64);
+    hundredths.and_then(|value| T::try_from(value).ok()).unwrap_or(absent)
+}
+
+fn unpack<T: Into<f64> + PartialEq>(value: T, absent: T) -> Option<f64> {
+    (value != absent).then(|| value.into() / HUNDREDTHS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn fields(load: Option<f64>) -> HeartbeatFields {
+        lucia_proto::json::from_str(
+            &format!(
+                r#"{{"nodeId":"0123456789abcdef0123456789abcdef","purpose":"heartbeat","hostname":"n1","osVersion":"Debian",
+                "uptimeSeconds":1,"memoryTotalBytes":2048,"memoryAvailableBytes":1024{}}}"#,
+                load.map_or_else(String::new, |load| format!(r#","loadAverage":{load},"cpuTemperatureCelsius":-12.5"#))
+            ),
+            4096,
+            4,
+        )
+        .unwrap()
+    }
+
+    // spec: HB-6
+    #[test]
+    fn an_hour_and_180_samples_are_kept() {
+        let start = UnixTime::from_secs(1_000_000);
+        let mut samples = Samples::default();
+        for at in 0..400 {
+            samples.push(&fields(None), start.plus(Duration::from_secs(10 * at)));
+        }
+        let end = start.plus(Duration::from_secs(3990));
+        assert_eq!(samples.view(end).len(), SAMPLES_MAX);
+        assert!(samples.0.capacity() <= SAMPLES_MAX + STEP);
+        assert!(size_of::<Packed>() <= 48);
+        samples.push(&fields(None), end.plus(Duration::from_secs(3601)));
+        assert_eq!(samples.0.len(), 1);
+        assert!(samples.view(end.plus(Duration::from_secs(9000))).is_empty());
+    }
+
+    #[test]
+    fn numbers_come_back_as_they_were() {
+        let mut samples = Samples::default();
+        let now = UnixTime::from_secs(10);
+        samples.push(&fields(Some(1.25)), now);
+        samples.push(&fields(None), now);
+        let view = samples.view(now);
+        assert_eq!((view[0].load_average, view[0].cpu_temperature_celsius), (Some(1.25), Some(-12.5)));
+        assert_eq!((view[1].load_average, view[1].storage_total_bytes), (None, None));
+        assert_eq!((view[1].memory_total_bytes, view[1].memory_available_bytes), (2048, 1024));
+    }
+}
