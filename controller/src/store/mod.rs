@@ -2,13 +2,14 @@
 //!
 //! Every byte goes through `lucia_durable`. Nothing here decides what a file should say.
 
-pub mod doctor;
-
 pub(crate) mod journal_file;
 pub(crate) mod layout;
 pub(crate) mod records;
 pub(crate) mod samples;
 
+mod doctor;
+
+pub use doctor::{DoctorError, Finding, Generation, Health, Report, doctor, restore};
 pub use journal_file::JournalFileError;
 pub use layout::LayoutError;
 pub use records::RecordError;
