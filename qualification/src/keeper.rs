@@ -76,7 +76,7 @@ fn keep_in(plan: &Plan) -> io::Result<()> {
     }
     lay_root(plan).map_err(|err| io::Error::other(format!("the node's file system: {err}")))?;
     let mut init = if plan.nspawn { start_nspawn(plan)? } else { start_init(plan)? };
-    leash.tie(&init);
+    leash.tie(init.id());
     let leader = wait_for(Duration::from_secs(30), || match init.try_wait() {
         Ok(None) => {
             leader_of(plan, &init).filter(|pid| Path::new(&format!("/proc/{pid}/root/{READY}")).exists()).map(Some)
@@ -84,7 +84,10 @@ fn keep_in(plan: &Plan) -> io::Result<()> {
         _ => Some(None),
     });
     match leader.flatten() {
-        Some(leader) => println!("leader {leader}"),
+        Some(leader) => {
+            leash.tie(leader); // killing systemd-nspawn alone would leave its node running
+            println!("leader {leader}");
+        }
         None => {
             let _ = init.kill();
             return Err(io::Error::other(format!("init did not come up ({})", init.wait()?)));
@@ -113,8 +116,8 @@ impl Leash {
         Self(init)
     }
 
-    fn tie(&self, init: &Child) {
-        self.0.store(i32::try_from(init.id()).unwrap_or(0), Ordering::Release);
+    fn tie(&self, init: u32) {
+        self.0.store(i32::try_from(init).unwrap_or(0), Ordering::Release);
     }
 }
 
@@ -125,10 +128,16 @@ fn leader_of(plan: &Plan, init: &Child) -> Option<u32> {
         return Some(pid);
     }
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid| is_init(*pid))
 }
 
-/// Mounts the overlay and what is bound into it.
+/// Whether a process is number 1 of a pid namespace. systemd-nspawn has another child before, which still sees the host.
+fn is_init(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"))
+}
+
+/// Mounts the overlay and gives the node its names.
 fn lay_root(plan: &Plan) -> io::Result<()> {
     let options =
         format!("lowerdir={},upperdir={},workdir={}", plan.lower.display(), plan.upper.display(), plan.work.display());
@@ -139,16 +148,6 @@ fn lay_root(plan: &Plan) -> io::Result<()> {
         fs::write(machine_id, fs::read_to_string("/proc/sys/kernel/random/uuid")?.replace('-', ""))?;
     }
     fs::write(plan.root.join("etc/hostname"), format!("{}\n", plan.name))?;
-    for (host, inside) in &plan.binds {
-        let target = plan.root.join(inside.strip_prefix("/").unwrap_or(inside));
-        if host.is_dir() {
-            fs::create_dir_all(&target)?;
-        } else {
-            target.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::OpenOptions::new().create(true).append(true).open(&target)?;
-        }
-        bind(host, &target)?;
-    }
     Ok(())
 }
 
@@ -159,6 +158,7 @@ fn start_nspawn(plan: &Plan) -> io::Result<Child> {
         .args(["--link-journal=no", "--network-namespace-path=/proc/self/ns/net"])
         .arg(format!("--machine={}", plan.name))
         .arg(format!("--directory={}", plan.root.display()))
+        .args(plan.binds.iter().map(|(host, inside)| format!("--bind={}:{}", host.display(), inside.display())))
         .stdin(Stdio::null())
         .stdout(io::stderr())
         .spawn()
@@ -193,6 +193,7 @@ pub fn become_init(plan: &Plan) -> io::Result<()> {
     mount_devices().map_err(|err| io::Error::other(format!("/dev: {err}")))?;
     mount_new("tmpfs", "run", MsFlags::MS_NOSUID | MsFlags::MS_NODEV, "mode=755")?;
     mount_new("tmpfs", "tmp", MsFlags::MS_NOSUID | MsFlags::MS_NODEV, "mode=1777")?;
+    lend(plan).map_err(|err| io::Error::other(format!("what the host lends: {err}")))?;
     fs::create_dir_all("run/lucia-old")?;
     pivot_root(".", "run/lucia-old")?;
     chdir("/")?;
@@ -203,6 +204,21 @@ pub fn become_init(plan: &Plan) -> io::Result<()> {
     let mut init = Program::Setpriv.command();
     init.arg(format!("--bounding-set={WITHHELD}")).arg("/sbin/init");
     Err(init.env_clear().env("PATH", PATH).env("container", "lucia").exec())
+}
+
+/// Binds what the host lends, after /run and /tmp are there: a bind may lie below them.
+fn lend(plan: &Plan) -> io::Result<()> {
+    for (host, inside) in &plan.binds {
+        let target = plan.root.join(inside.strip_prefix("/").unwrap_or(inside));
+        if host.is_dir() {
+            fs::create_dir_all(&target)?;
+        } else {
+            target.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::OpenOptions::new().create(true).append(true).open(&target)?;
+        }
+        bind(host, &target)?;
+    }
+    Ok(())
 }
 
 fn mount_kernel_files(plan: &Plan) -> io::Result<()> {

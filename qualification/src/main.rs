@@ -22,6 +22,12 @@ enum Verb {
         /// The directory that is kept between boots
         #[arg(long)]
         upper: Option<PathBuf>,
+        /// Another extracted Debian than the one of make setup
+        #[arg(long)]
+        lower: Option<PathBuf>,
+        /// A file or directory of the host that the node sees at the same path
+        #[arg(long)]
+        bind: Vec<PathBuf>,
         /// The command and its arguments
         #[arg(trailing_var_arg = true)]
         command: Vec<String>,
@@ -52,7 +58,7 @@ fn main() -> ExitCode {
 
 fn run(verb: Verb) -> Result<ExitCode, Failure> {
     match verb {
-        Verb::NodeShell { upper, command } => return shell(upper, &command),
+        Verb::NodeShell { upper, lower, bind, command } => return shell(upper, lower, bind, &command),
         Verb::NodePossible => {
             possible()?;
             println!("container nodes can run here");
@@ -64,16 +70,21 @@ fn run(verb: Verb) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn shell(upper: Option<PathBuf>, command: &[String]) -> Result<ExitCode, Failure> {
+fn shell(
+    upper: Option<PathBuf>,
+    lower: Option<PathBuf>,
+    bind: Vec<PathBuf>,
+    command: &[String],
+) -> Result<ExitCode, Failure> {
     possible()?;
     let kept = upper.is_some();
     let upper = upper.unwrap_or_else(|| skip::workspace().join(format!("target/node-shell-{}", std::process::id())));
     let node = Node::boot(NodeSpec {
         helper: std::env::current_exe()?,
         name: "shell".into(),
-        lower: node_root(),
+        lower: lower.unwrap_or_else(node_root),
         upper: upper.clone(),
-        extra_bind: Vec::new(),
+        extra_bind: bind.into_iter().map(|path| (path.clone(), path)).collect(),
         network: None,
     })?;
     let arguments: Vec<&str> =
