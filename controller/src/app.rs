@@ -1,0 +1,216 @@
+//! One running controller: opens the state, serves both sides, lets time pass, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_proto::time::Clock;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::config::Config;
+use crate::http::{Edge, SocketError, Timeouts, bind_operator, serve_operator, serve_tls, stopped};
+use crate::notify::Notify;
+use crate::state::{Controller, OpenError, chain};
+use crate::tls::{EndpointCertificate, TlsError, server_config};
+
+/// Time between two turns of [`Controller::tick`] and looks at the certificate.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why a controller does not run, or no longer.
+#[derive(Debug, Error)]
+pub enum AppError {
+    /// The system has no randomness.
+    #[error("the system gives no random bytes")]
+    Random,
+    /// The state.
+    #[error("the controller's state cannot be opened")]
+    State(#[source] OpenError),
+    /// The endpoint's key.
+    #[error("the endpoint's key cannot be used")]
+    Tls(#[source] TlsError),
+    /// The operator's socket.
+    #[error("the operator's socket cannot be used")]
+    Socket(#[source] SocketError),
+    /// The TLS port.
+    #[error(
+        "cannot listen on {address}; is another program there, or does `listen` name an address of another machine?"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        err: io::Error,
+    },
+    /// The signals.
+    #[error("cannot wait for signals")]
+    Signals(#[source] io::Error),
+    /// A part of the controller ended though nobody stopped it.
+    #[error("{part} ended by itself, which it never should; the log above says why")]
+    Ended {
+        /// Which part.
+        part: &'static str,
+    },
+    /// `--ready-file` cannot be written.
+    #[error("cannot write {path}")]
+    ReadyFile {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        err: io::Error,
+    },
+}
+
+/// A controller that is open and bound, and serves nobody yet.
+pub struct App {
+    controller: Arc<Controller>,
+    certificate: Arc<EndpointCertificate>,
+    edge: Edge,
+    tls: TcpListener,
+    operator: tokio::net::UnixListener,
+    stop: watch::Sender<bool>,
+}
+
+impl App {
+    /// Opens the state, makes the operator's socket and binds the TLS port.
+    ///
+    /// # Errors
+    /// See [`AppError`]; nothing is served then.
+    pub async fn open(config: &Config, clock: Arc<dyn Clock>, timeouts: Timeouts) -> Result<Self, AppError> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(|_| AppError::Random)?;
+        let now = clock.now();
+        let controller = Arc::new(Controller::open(config, clock, secret).map_err(AppError::State)?);
+        let certificate = EndpointCertificate::open(&config.state_dir, config.names.clone()).map_err(AppError::Tls)?;
+        let certificate = Arc::new(certificate);
+        let operator = bind_operator(&config.socket).map_err(AppError::Socket)?;
+        let listen = |err| AppError::Listen { address: config.listen, err };
+        let tls = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let (stop, stop_signal) = watch::channel(false);
+        let edge = Edge::new(Arc::clone(&controller), Arc::clone(&certificate), config, now, timeouts, stop_signal);
+        Ok(Self { controller, certificate, edge, tls, operator, stop })
+    }
+
+    /// Where the TLS port is: of use when port 0 was asked for.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.tls.local_addr()
+    }
+
+    /// What stops it: send `true`.
+    #[must_use]
+    pub fn stopper(&self) -> watch::Sender<bool> {
+        self.stop.clone()
+    }
+
+    /// Serves until it is stopped, then drains.
+    ///
+    /// The TLS side begins with the first certificate: before it there is nothing to prove who we are with.
+    ///
+    /// # Errors
+    /// A part of it ended by itself.
+    pub async fn serve(self, notify: &Notify) -> Result<(), AppError> {
+        let Self { controller, certificate, edge, tls, operator, stop } = self;
+        let tls_config = server_config(Arc::clone(&certificate)).map_err(AppError::Tls)?;
+        let mut stop_signal = stop.subscribe();
+        let mut parts = JoinSet::new();
+        let operator_edge = edge.clone();
+        parts.spawn(async move {
+            serve_operator(operator, operator_edge).await;
+            "the operator's side"
+        });
+        let mut waiting = Some((tls, tls_config));
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut watchdog = interval(notify.watchdog().unwrap_or(Duration::from_secs(3600)));
+        let mut said = String::new();
+        notify.ready();
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop_signal) => break,
+                Some(part) = parts.join_next() => {
+                    let _ = stop.send(true);
+                    return Err(AppError::Ended { part: part.unwrap_or("a part") });
+                }
+                _ = watchdog.tick() => notify.alive(),
+                _ = tick.tick() => {
+                    let status = turn(&controller, &certificate, &edge).await;
+                    if certificate.not_after().is_some()
+                        && let Some((listener, config)) = waiting.take()
+                    {
+                        let edge = edge.clone();
+                        parts.spawn(async move {
+                            serve_tls(listener, config, edge).await;
+                            "the TLS side"
+                        });
+                    }
+                    if status != said {
+                        tracing::info!("{status}");
+                        notify.status(&status);
+                        said = status;
+                    }
+                }
+            }
+        }
+        tracing::info!("stopping: no new calls, those in progress are answered");
+        notify.stopping();
+        while parts.join_next().await.is_some() {}
+        // What heartbeats left to write.
+        let _ = tokio::task::spawn_blocking(move || controller.tick()).await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Lets time pass once, and says how the endpoint stands.
+async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificate>, edge: &Edge) -> String {
+    let refused = edge.take_refused();
+    if refused > 0 {
+        tracing::warn!(refused, "connections were turned away: too many at once");
+    }
+    let (controller, certificate) = (Arc::clone(controller), Arc::clone(certificate));
+    let status = tokio::task::spawn_blocking(move || {
+        controller.tick();
+        renew_endpoint(&controller, &certificate)
+    });
+    status.await.unwrap_or_else(|_| "the last turn ended early".to_owned())
+}
+
+/// Asks the worker for the endpoint's certificate, takes what it answered, and what a person put in place.
+///
+/// The request is the same bytes each time, so asking again is asking once; the worker signs anew each day.
+fn renew_endpoint(controller: &Controller, certificate: &EndpointCertificate) -> String {
+    let mut trouble = None;
+    match certificate.reload() {
+        Ok(true) => tracing::info!("the endpoint's certificate was reloaded from its file"),
+        Ok(false) => {}
+        Err(error) => trouble = Some(chain(&error)),
+    }
+    if let Err(refusal) = controller.endpoint_request(&certificate.csr()) {
+        trouble = Some(refusal.log);
+    }
+    match controller.endpoint_answer() {
+        Ok(Some(answer)) => match certificate.take(&answer) {
+            Ok(true) => tracing::info!("the endpoint has a new certificate"),
+            Ok(false) => {}
+            Err(error) => trouble = Some(chain(&error)),
+        },
+        Ok(None) => {}
+        Err(refusal) => trouble = Some(refusal.log),
+    }
+    let state = match certificate.not_after() {
+        Some(until) => format!("serving, certificate until {until}"),
+        None => "waiting for the enrollment worker to sign the endpoint's first certificate".to_owned(),
+    };
+    trouble.map_or(state.clone(), |trouble| format!("{state}; {trouble}"))
+}

@@ -1,0 +1,215 @@
+//! The verbs, their help, and what each exit code means.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{App, AppError};
+use crate::clock::SystemClock;
+use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
+use crate::http::Timeouts;
+use crate::notify::Notify;
+use crate::state::chain;
+use crate::store::{Generation, Health, Report, doctor, restore};
+
+/// How the program ended otherwise than well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It could not do what it was asked.
+    Failed = 1,
+    /// It was not asked properly.
+    Usage = 64,
+    /// The settings are refused.
+    Config = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Checks proofs and certificates of nodes, keeps the journal, and asks the enrollment worker for certificates.
+#[derive(Debug, Parser)]
+#[command(name = "lucia-controller", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  lucia-controller check-config /etc/lucia/controller.toml
+  lucia-controller run --config /etc/lucia/controller.toml
+  lucia-controller doctor
+  lucia-controller doctor --restore 1
+
+Exit codes: 0 done, 1 failed, 64 wrong usage, 78 settings refused.
+The operator's own commands are in luciactl.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Runs the controller until SIGTERM or SIGINT.
+    Run {
+        /// The settings.
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+        config: PathBuf,
+        /// Writes the TLS address here once bound: of use with port 0.
+        #[arg(long, value_name = "FILE", hide = true)]
+        ready_file: Option<PathBuf>,
+    },
+    /// Says whether a file of settings would be accepted.
+    CheckConfig {
+        /// The settings.
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+        config: PathBuf,
+    },
+    /// Looks at the journal, says what stopped a start and what cures it; with --restore brings a generation back.
+    Doctor {
+        /// The settings.
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+        config: PathBuf,
+        /// Makes a former journal the current one: 1 is the newest, 3 the oldest, 0 takes over the one that is there.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=3))]
+        restore: Option<u8>,
+    },
+}
+
+/// Does what the arguments say.
+///
+/// # Errors
+/// The exit code; what was wrong has been said on the standard error then.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
+    match Cli::try_parse_from(args) {
+        Ok(Cli { verb: Verb::Run { config, ready_file } }) => run(&config, ready_file.as_deref()),
+        Ok(Cli { verb: Verb::CheckConfig { config } }) => {
+            load(&config)?;
+            say(&format!("{}: ok", config.display()));
+            Ok(())
+        }
+        Ok(Cli { verb: Verb::Doctor { config, restore } }) => examine(&config, restore),
+        Err(error) => {
+            let _ = error.print();
+            if error.use_stderr() { Err(Exit::Usage) } else { Ok(()) }
+        }
+    }
+}
+
+/// A line for a person or a script; that nobody reads it is no failure.
+fn say(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "lucia-controller: {line}");
+}
+
+fn load(path: &Path) -> Result<Config, Exit> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        complain(&format!("cannot read the settings {}: {error}", path.display()));
+        Exit::Config
+    })?;
+    Config::parse(&text).map_err(|error| {
+        complain(&format!("{}: {}", path.display(), chain(&error)));
+        Exit::Config
+    })
+}
+
+fn examine(config: &Path, generation: Option<u8>) -> Result<(), Exit> {
+    let config = load(config)?;
+    let failed = |error: &dyn std::error::Error| {
+        complain(&chain(error));
+        Exit::Failed
+    };
+    if let Some(generation) = generation.and_then(Generation::from_number) {
+        restore(&config, generation).map_err(|error| failed(&error))?;
+        say("restored; start the controller");
+        return Ok(());
+    }
+    let report = doctor(&config).map_err(|error| failed(&error))?;
+    say(&described(&report));
+    if report.healthy { Ok(()) } else { Err(Exit::Failed) }
+}
+
+/// The report for a person.
+fn described(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for finding in &report.findings {
+        let health = match &finding.health {
+            Health::Whole { generation, devices, tasks } => {
+                format!("whole: generation {generation}, devices {devices}, tasks {tasks}")
+            }
+            Health::Missing => "not there".to_owned(),
+            Health::Damaged(reason) => format!("damaged: {reason}"),
+            Health::Lease(state) => state.clone(),
+        };
+        lines.push(format!("{}  {health}", finding.path.display()));
+    }
+    lines.extend(report.cures.iter().map(|cure| format!("cure: {cure}")));
+    if report.healthy {
+        lines.push("a controller starts on this".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
+    let config = load(path)?;
+    start_log(config.log);
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_io()
+        .enable_time()
+        // Calls that wait for the disk take turns at one journal: more threads would only wait in more memory.
+        .max_blocking_threads(16)
+        .build()
+        .map_err(AppError::Signals)
+        .and_then(|runtime| runtime.block_on(serve(&config, ready_file)));
+    result.map_err(|error| {
+        tracing::error!("{}", lucia_proto::text::shown(&chain(&error)));
+        Exit::Failed
+    })
+}
+
+async fn serve(config: &Config, ready_file: Option<&Path>) -> Result<(), AppError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
+    let notify = Notify::from_env();
+    let app = App::open(config, Arc::new(SystemClock), Timeouts::default()).await?;
+    let listen = |err| AppError::Listen { address: config.listen, err };
+    let address = app.address().map_err(listen)?;
+    tracing::info!(%address, socket = %config.socket.display(), "lucia-controller {}", env!("CARGO_PKG_VERSION"));
+    if let Some(path) = ready_file {
+        let ready = |err| AppError::ReadyFile { path: path.to_owned(), err };
+        fs::write(path, address.to_string()).map_err(ready)?;
+    }
+    let stop = app.stopper();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        let _ = stop.send(true);
+    });
+    app.serve(&notify).await
+}
+
+/// Logs go to the standard error, where the service manager adds time and unit.
+fn start_log(log: Log) {
+    let level = match log.level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+    };
+    let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).with_ansi(false);
+    // A second start in one process keeps the first one's log.
+    let _ = match log.format {
+        LogFormat::Text => builder.without_time().with_target(false).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
+    };
+}

@@ -1,0 +1,111 @@
+//! The TLS listener: our own accept loop, because `axum::serve` and bare hyper wait for ever (threats.md, decision 2).
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::head::HEAD_MAX;
+use super::pace::{Ended, Pace, Paced, drive};
+use super::{Edge, Peer, stopped};
+
+/// Header lines of a request at most.
+const HEADERS_MAX: usize = 64;
+/// Pause after the system could not give a connection (no file descriptors): without it the loop would spin.
+const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Serves devices and nodes until the edge's stop signal, then until every call in progress is answered or the time
+/// to drain is over.
+pub async fn serve_tls(listener: TcpListener, tls: Arc<rustls::ServerConfig>, edge: Edge) {
+    let acceptor = TlsAcceptor::from(tls);
+    let mut stop = edge.shared.stop.clone();
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    let source = address.ip();
+                    // Turned away before the handshake: a place is cheaper than a public-key operation.
+                    let Some(permit) = edge.shared.gate.enter(source, Instant::now()) else { continue };
+                    let peer = Peer::Network(Arc::new(permit), source);
+                    let (acceptor, edge) = (acceptor.clone(), edge.clone());
+                    connections.spawn(async move {
+                        let _ = stream.set_nodelay(true);
+                        match timeout(edge.shared.timeouts.handshake, acceptor.accept(stream)).await {
+                            Ok(Ok(stream)) => connection(stream, edge, peer).await,
+                            Ok(Err(error)) => ended(source, &error.to_string()),
+                            Err(_) => ended(source, "no TLS handshake in time"),
+                        }
+                    });
+                }
+                Err(error) => accept_failed(&error).await,
+            },
+        }
+    }
+    drop(listener);
+    drain(connections, &edge).await;
+}
+
+/// Waits for what is still being answered, for the time to drain at most.
+pub(super) async fn drain(mut connections: JoinSet<()>, edge: &Edge) {
+    let all = async { while connections.join_next().await.is_some() {} };
+    if timeout(edge.shared.timeouts.drain, all).await.is_err() {
+        tracing::warn!("connections were cut: their calls did not end in time");
+    }
+}
+
+/// The system could not give us a connection; the listener itself is fine.
+pub(super) async fn accept_failed(error: &io::Error) {
+    tracing::warn!("cannot accept a connection: {error}");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+/// A connection that never became a request: below the level of refusals, since every port scan makes some.
+fn ended(from: IpAddr, reason: &str) {
+    tracing::debug!(%from, "connection ended: {}", lucia_proto::text::shown(reason));
+}
+
+/// Serves one connection to its end.
+pub(super) async fn connection<S>(stream: S, edge: Edge, peer: Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let pace = Pace::new(edge.shared.timeouts);
+    let stop = edge.shared.stop.clone();
+    let from = match &peer {
+        Peer::Network(_, address) => *address,
+        Peer::Operator(_) => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+    };
+    let io = TokioIo::new(Paced::new(stream, Arc::clone(&pace)));
+    let service = {
+        let pace = Arc::clone(&pace);
+        service_fn(move |request: Request<Incoming>| {
+            let (edge, peer, pace) = (edge.clone(), peer.clone(), Arc::clone(&pace));
+            async move { Ok::<_, std::convert::Infallible>(edge.answer(peer, &pace, request).await) }
+        })
+    };
+    let conn = hyper::server::conn::http1::Builder::new()
+        .half_close(false)
+        // The stream keeps the deadlines (see `pace`).
+        .header_read_timeout(None)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_MAX)
+        .serve_connection(io, service);
+    match drive(conn, &pace, stop).await {
+        Ended::Closed => {}
+        Ended::Broken(error) => ended(from, &error.to_string()),
+        Ended::TooSlow => ended(from, "too slow"),
+    }
+}

@@ -1,0 +1,60 @@
+//! `/api/boot`: what a machine asks from its first contact until it has a certificate.
+
+use std::net::IpAddr;
+
+use lucia_proto::ids::NodeId;
+use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof};
+
+use super::error::ApiError;
+use super::node::enrolled;
+use super::{Answer, Edge, blocking};
+
+/// `GET /api/boot/challenge`.
+pub(super) fn challenge(edge: &Edge, from: IpAddr) -> Result<Answer, ApiError> {
+    edge.shared.controller.boot_challenge(from).map(|challenge| Answer::ok(&challenge)).map_err(ApiError::from)
+}
+
+/// `POST /api/boot/discover`.
+pub(super) async fn discover(edge: &Edge, call: DiscoverCall, from: IpAddr) -> Result<Answer, ApiError> {
+    blocking(edge, move |controller| controller.discover(call, from)).await.map(|found| Answer::ok(&found))
+}
+
+/// `GET /api/boot/devices/{id}`.
+pub(super) async fn device_state(
+    edge: &Edge,
+    id: &NodeId,
+    proof: HeaderProof,
+    from: IpAddr,
+) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.device_state(&id, &proof, from)).await.map(|state| Answer::ok(&state))
+}
+
+/// `GET /api/boot/devices/{id}/installation`.
+pub(super) async fn installation(
+    edge: &Edge,
+    id: &NodeId,
+    proof: HeaderProof,
+    from: IpAddr,
+) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.installation(&id, &proof, from)).await.map(|found| Answer::ok(&found))
+}
+
+/// `POST /api/boot/devices/{id}/grant`.
+pub(super) async fn grant(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.grant(&id, call, from)).await.map(|grant| Answer::ok(&grant))
+}
+
+/// `POST /api/boot/devices/{id}/progress`.
+pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.progress(&id, call, from)).await.map(|accepted| Answer::ok(&accepted))
+}
+
+/// `POST /api/boot/devices/{id}/enroll`.
+pub(super) async fn enroll(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.enroll(&id, call, from)).await.map(|state| enrolled(&state))
+}

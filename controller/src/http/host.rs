@@ -1,0 +1,181 @@
+//! `/api/host`: what the operator sees and orders; later what owners do, by the same functions.
+
+use std::time::Duration;
+
+use lucia_proto::code::Code;
+use lucia_proto::host_api::{
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, OpenWindow, StatusView,
+};
+use lucia_proto::ids::NodeId;
+use tokio::sync::watch;
+
+use super::error::ApiError;
+use super::{Answer, Edge, blocking, stopped};
+use crate::state::{Controller, Refusal};
+
+/// Who did it, as the journal has it.
+fn actor(uid: u32) -> String {
+    format!("operator:{uid}")
+}
+
+/// `GET /api/host/onboarding`.
+pub(super) async fn onboarding(edge: &Edge) -> Result<Answer, ApiError> {
+    blocking(edge, |controller| Ok(controller.onboarding())).await.map(|view| Answer::ok(&view))
+}
+
+/// `POST /api/host/onboarding/window`.
+pub(super) async fn open_window(edge: &Edge, form: OpenWindow, uid: u32) -> Result<Answer, ApiError> {
+    blocking(edge, move |controller| controller.open_window(form.minutes, &actor(uid))).await?;
+    onboarding(edge).await
+}
+
+/// `DELETE /api/host/onboarding/window`.
+pub(super) async fn close_window(edge: &Edge, uid: u32) -> Result<Answer, ApiError> {
+    blocking(edge, move |controller| controller.close_window(&actor(uid))).await?;
+    onboarding(edge).await
+}
+
+/// `POST /api/host/devices/{id}/approve-install`.
+pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, uid: u32) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.approve(&id, &form, &actor(uid))).await?;
+    onboarding(edge).await
+}
+
+/// `reject`, `dismiss`, `restore` and the removal: a change of one device or node that needs no form.
+pub(super) async fn change(
+    edge: &Edge,
+    id: &NodeId,
+    uid: u32,
+    change: fn(&Controller, &NodeId, &str) -> Result<(), Refusal>,
+) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| change(controller, &id, &actor(uid))).await?;
+    onboarding(edge).await
+}
+
+/// `GET /api/host/status`.
+pub(super) async fn status(edge: &Edge) -> Result<Answer, ApiError> {
+    let (worker_available, counters) =
+        blocking(edge, |controller| Ok((controller.onboarding().worker.ready, controller.counters()))).await?;
+    Ok(Answer::ok(&StatusView {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: edge.shared.started_at,
+        certificate_expires_at: edge.shared.certificate.not_after(),
+        worker_available,
+        counters: CountersView {
+            public_key_operations: counters.public_key_operations,
+            heartbeats: counters.heartbeats,
+            used_challenges: counters.used_challenges,
+            refusals: counters.refusals.into_iter().collect(),
+        },
+    }))
+}
+
+/// `GET /api/host/nodes`.
+pub(super) async fn nodes(edge: &Edge) -> Result<Answer, ApiError> {
+    blocking(edge, |controller| Ok(controller.nodes())).await.map(|view| Answer::ok(&view))
+}
+
+/// `GET /api/host/nodes/{id}`.
+pub(super) async fn node(edge: &Edge, id: &NodeId) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.node(&id)).await.map(|view| Answer::ok(&view))
+}
+
+/// `GET /api/host/events`: what came after `after`; with `wait`, not before there is something or that time is over.
+pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+    let Wanted { after, limit, wait } = Wanted::parse(query.unwrap_or_default())?;
+    let controller = &edge.shared.controller;
+    if !wait.is_zero() {
+        let mut changed = controller.events_changed();
+        let mut stop = edge.shared.stop.clone();
+        // Whatever ends the wait, the answer is what there is: an empty one says "nothing yet".
+        tokio::select! {
+            () = newer(&mut changed, after) => {}
+            () = stopped(&mut stop) => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+    blocking(edge, move |controller| Ok(controller.events(after, limit))).await.map(|view| Answer::ok(&view))
+}
+
+/// Waits until there is an event after `after`; for ever when there never will be one.
+async fn newer(changed: &mut watch::Receiver<u64>, after: u64) {
+    if changed.wait_for(|newest| *newest > after).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// What events are asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    after: u64,
+    limit: usize,
+    wait: Duration,
+}
+
+impl Wanted {
+    /// Reads `after=N`, `limit=1..500` and `wait=0..25`, each once at most.
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let (mut after, mut limit, mut wait) = (None, None, None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let number = Some(value)
+                .filter(|text| text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit()))
+                .and_then(|text| text.parse::<u64>().ok());
+            let slot = match name {
+                "after" => &mut after,
+                "limit" => &mut limit,
+                "wait" => &mut wait,
+                _ => return Err(refused("a query of after, limit and wait alone")),
+            };
+            match number {
+                Some(number) if slot.is_none() => *slot = Some(number),
+                _ => return Err(refused("after, limit and wait once each, as numbers")),
+            }
+        }
+        let limit = usize::try_from(limit.unwrap_or(100)).unwrap_or(usize::MAX);
+        if limit == 0 || limit > EVENTS_PER_ANSWER_MAX {
+            return Err(refused("limit must be 1 to 500"));
+        }
+        let wait = Duration::from_secs(wait.unwrap_or(0));
+        if wait > EVENTS_WAIT_MAX {
+            return Err(refused("wait must be 0 to 25 seconds"));
+        }
+        Ok(Self { after: after.unwrap_or(0), limit, wait })
+    }
+}
+
+fn refused(rule: &str) -> ApiError {
+    ApiError::new(Code::InvalidOnboardingRequest, &format!("events are asked for with {rule}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: HT-13
+    #[test]
+    fn a_query_for_events_is_three_numbers() {
+        let wanted = |after, limit, wait| Some(Wanted { after, limit, wait: Duration::from_secs(wait) });
+        for (query, want) in [
+            ("", wanted(0, 100, 0)),
+            ("after=7", wanted(7, 100, 0)),
+            ("wait=25&limit=500&after=0", wanted(0, 500, 25)),
+            ("wait=26", None),
+            ("limit=0", None),
+            ("limit=501", None),
+            ("after=-1", None),
+            ("after=", None),
+            ("after", None),
+            ("after=1&after=2", None),
+            ("after=99999999999999999999", None),
+            ("token=x", None),
+            ("AFTER=1", None),
+            ("after=%31", None),
+        ] {
+            assert_eq!(Wanted::parse(query).ok(), want, "{query}");
+        }
+    }
+}

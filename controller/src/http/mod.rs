@@ -1,0 +1,364 @@
+//! The HTTP edge: who may be connected, what is refused before it is read, and which method answers.
+//!
+//! A request passes, in this order: a place (`gate`), the handshake (`accept`), the raw head (`head`, in the stream of
+//! `pace`), method, path and content (`edge`, `route`), the caller's address (`source`), its body under the row's
+//! limit (`edge`), and then the one method of [`Controller`] that its row names ([`dispatch`]). Whatever refuses,
+//! refuses in one shape (`error`), with one line in the log.
+
+mod accept;
+mod boot;
+mod edge;
+mod error;
+mod gate;
+mod head;
+mod host;
+mod node;
+mod operator;
+mod pace;
+mod route;
+mod source;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{self, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use lucia_proto::api::{Caller, Endpoint};
+use lucia_proto::challenge::{NEXT_CHALLENGE_HEADER, Scope};
+use lucia_proto::code::Code;
+use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::error::ApiError;
+use self::gate::{Gate, Permit};
+use self::pace::Pace;
+use self::route::{Side, Target};
+use crate::config::{Config, Network};
+use crate::state::{Controller, Refusal};
+use crate::tls::EndpointCertificate;
+
+pub use self::accept::serve_tls;
+pub use self::operator::{SocketError, bind as bind_operator, serve_operator};
+
+/// The body of every answer: small and whole.
+type Body = Full<Bytes>;
+
+/// How long each part of a connection may take (design.md T1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// The TLS handshake.
+    pub handshake: Duration,
+    /// A request's head, from its first byte; on a new connection from the handshake.
+    pub head: Duration,
+    /// A whole request from its first byte; and then its answer, from when it is ready.
+    pub request: Duration,
+    /// Between two requests. Longer than two minutes, so that a node's connection outlives a few lost heartbeats.
+    pub idle: Duration,
+    /// What calls in progress get when the controller stops.
+    pub drain: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            head: Duration::from_secs(10),
+            request: Duration::from_secs(15),
+            idle: Duration::from_secs(150),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What every connection shares.
+#[derive(Clone)]
+pub struct Edge {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    controller: Arc<Controller>,
+    certificate: Arc<EndpointCertificate>,
+    started_at: UnixTime,
+    gate: Arc<Gate>,
+    proxies: Vec<Network>,
+    allowed: Vec<Network>,
+    timeouts: Timeouts,
+    stop: watch::Receiver<bool>,
+}
+
+impl Edge {
+    /// The edge of `controller`, started at `now`; everything it serves ends in order when `stop` turns true.
+    #[must_use]
+    pub fn new(
+        controller: Arc<Controller>,
+        certificate: Arc<EndpointCertificate>,
+        config: &Config,
+        now: UnixTime,
+        timeouts: Timeouts,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        let shared = Shared {
+            controller,
+            certificate,
+            started_at: now,
+            gate: Gate::new(config.connections, config.trusted_proxies.clone()),
+            proxies: config.trusted_proxies.clone(),
+            allowed: config.allowed_networks.clone(),
+            timeouts,
+            stop,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Connections turned away since this was last asked.
+    #[must_use]
+    pub fn take_refused(&self) -> u64 {
+        self.shared.gate.take_refused()
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+enum Peer {
+    /// Somebody on the network.
+    Network(Arc<Permit>, IpAddr),
+    /// The operator, by user id.
+    Operator(u32),
+}
+
+/// An answer that is not a refusal.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn ok<T: Serialize>(value: &T) -> Self {
+        Self::with(StatusCode::OK, value)
+    }
+
+    fn with<T: Serialize>(status: StatusCode, value: &T) -> Self {
+        // Types of ours always serialize: strings, numbers, lists, and maps with text keys.
+        Self { status, body: serde_json::to_vec(value).unwrap_or_default() }
+    }
+}
+
+/// A JSON answer with the headers that all of them have.
+fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body> {
+    respond(Answer::with(status, value))
+}
+
+fn respond(answer: Answer) -> Response<Body> {
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Waits until the controller is stopped, or whoever could stop it is gone.
+pub async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Runs a method that may wait for the disk where waiting is allowed.
+async fn blocking<T, F>(edge: &Edge, call: F) -> Result<T, ApiError>
+where
+    T: Send + 'static,
+    F: FnOnce(&Controller) -> Result<T, Refusal> + Send + 'static,
+{
+    let controller = Arc::clone(&edge.shared.controller);
+    match tokio::task::spawn_blocking(move || call(&controller)).await {
+        Ok(result) => result.map_err(ApiError::from),
+        Err(error) => Err(ApiError::new(Code::Busy, "the controller is stopping").log(error.to_string())),
+    }
+}
+
+impl Edge {
+    /// Answers one request, whatever it is.
+    async fn answer(&self, peer: Peer, pace: &Pace, request: Request<Incoming>) -> Response<Body> {
+        let arrived = pace.arrived();
+        let (parts, body) = request.into_parts();
+        let side = match peer {
+            Peer::Network(..) => Side::Network,
+            Peer::Operator(_) => Side::Operator,
+        };
+        let mut from = None;
+        let mut target = None;
+        let result = async {
+            let source = self.source(&peer, &parts.headers)?;
+            from = source;
+            let found = target.insert(edge::route(side, arrived.verdict, &parts)?);
+            let body = edge::body(found.endpoint, body, arrived.until).await?;
+            match (&peer, source) {
+                (Peer::Network(permit, _), Some(source)) => {
+                    let answer = self.dispatch_network(found, &parts.headers, &body, source).await?;
+                    if proves(found.endpoint) {
+                        permit.proved(Instant::now());
+                    }
+                    Ok(answer)
+                }
+                (Peer::Operator(uid), _) => self.dispatch_operator(found, parts.uri.query(), &body, *uid).await,
+                (Peer::Network(..), None) => Err(ApiError::new(Code::InvalidRequest, "no address")),
+            }
+        }
+        .await;
+        let close = pace.answering() || result.as_ref().is_err_and(|error: &ApiError| error.close);
+        let refused_challenge = result.as_ref().is_err_and(|error| error.code == Code::ChallengeRefused);
+        let mut response = match result {
+            Ok(answer) => respond(answer),
+            Err(error) => {
+                log_refusal(&error, &peer, from, target.as_ref());
+                error::response(&error, parts.uri.path())
+            }
+        };
+        if close {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let (Some(from), Some(target)) = (from, &target)
+            && (is_signed(target.endpoint) || refused_challenge)
+        {
+            let next = self.shared.controller.next_challenge(&scope(target), from);
+            if let Ok(value) = HeaderValue::from_str(&next.to_header()) {
+                response.headers_mut().insert(NEXT_CHALLENGE_HEADER, value);
+            }
+        }
+        response
+    }
+
+    /// The caller's address; nothing for the operator.
+    fn source(&self, peer: &Peer, headers: &http::HeaderMap) -> Result<Option<IpAddr>, ApiError> {
+        let Peer::Network(_, peer) = peer else { return Ok(None) };
+        let Some(source) = source::of(*peer, headers, &self.shared.proxies) else {
+            let message = "the proxy in front sent no usable X-Forwarded-For";
+            return Err(ApiError::new(Code::InvalidRequest, message).closing());
+        };
+        if !self.shared.allowed.iter().any(|network| network.contains(source)) {
+            return Err(ApiError::new(Code::NetworkNotAllowed, "this address is not in allowed-networks")
+                .log(format!("{source} is not in allowed-networks"))
+                .closing());
+        }
+        Ok(Some(source))
+    }
+
+    /// The table of devices and nodes. Every row is named: a new one does not compile until somebody decided.
+    async fn dispatch_network(
+        &self,
+        target: &Target,
+        headers: &http::HeaderMap,
+        body: &[u8],
+        from: IpAddr,
+    ) -> Result<Answer, ApiError> {
+        let endpoint = target.endpoint;
+        match endpoint {
+            Endpoint::BootChallenge => boot::challenge(self, from),
+            Endpoint::Discover => boot::discover(self, edge::read(endpoint, body)?, from).await,
+            Endpoint::DeviceChallenge | Endpoint::NodeChallenge => Ok(node::challenge(self, target.id()?, from)),
+            Endpoint::DeviceState => boot::device_state(self, target.id()?, edge::proof(headers)?, from).await,
+            Endpoint::Installation => boot::installation(self, target.id()?, edge::proof(headers)?, from).await,
+            Endpoint::Grant => boot::grant(self, target.id()?, edge::read(endpoint, body)?, from).await,
+            Endpoint::Progress => boot::progress(self, target.id()?, edge::read(endpoint, body)?, from).await,
+            Endpoint::Enroll => boot::enroll(self, target.id()?, edge::read(endpoint, body)?, from).await,
+            Endpoint::Heartbeat => node::heartbeat(self, target.id()?, edge::read(endpoint, body)?, from),
+            Endpoint::Renew => node::renew(self, target.id()?, edge::read(endpoint, body)?, from).await,
+            Endpoint::Onboarding
+            | Endpoint::OpenWindow
+            | Endpoint::CloseWindow
+            | Endpoint::Approve
+            | Endpoint::Reject
+            | Endpoint::Dismiss
+            | Endpoint::Restore
+            | Endpoint::Status
+            | Endpoint::Nodes
+            | Endpoint::Node
+            | Endpoint::Remove
+            | Endpoint::Events => Err(not_here()),
+        }
+    }
+
+    /// The table of the operator.
+    async fn dispatch_operator(
+        &self,
+        target: &Target,
+        query: Option<&str>,
+        body: &[u8],
+        uid: u32,
+    ) -> Result<Answer, ApiError> {
+        let endpoint = target.endpoint;
+        match endpoint {
+            Endpoint::Onboarding => host::onboarding(self).await,
+            Endpoint::OpenWindow => host::open_window(self, edge::read(endpoint, body)?, uid).await,
+            Endpoint::CloseWindow => host::close_window(self, uid).await,
+            Endpoint::Approve => host::approve(self, target.id()?, edge::read(endpoint, body)?, uid).await,
+            Endpoint::Reject => host::change(self, target.id()?, uid, Controller::reject).await,
+            Endpoint::Dismiss => host::change(self, target.id()?, uid, Controller::dismiss).await,
+            Endpoint::Restore => host::change(self, target.id()?, uid, Controller::restore).await,
+            Endpoint::Remove => host::change(self, target.id()?, uid, Controller::remove).await,
+            Endpoint::Status => host::status(self).await,
+            Endpoint::Nodes => host::nodes(self).await,
+            Endpoint::Node => host::node(self, target.id()?).await,
+            Endpoint::Events => host::events(self, query).await,
+            Endpoint::BootChallenge
+            | Endpoint::Discover
+            | Endpoint::DeviceChallenge
+            | Endpoint::NodeChallenge
+            | Endpoint::DeviceState
+            | Endpoint::Installation
+            | Endpoint::Grant
+            | Endpoint::Progress
+            | Endpoint::Enroll
+            | Endpoint::Heartbeat
+            | Endpoint::Renew => Err(not_here()),
+        }
+    }
+}
+
+fn not_here() -> ApiError {
+    ApiError::new(Code::NotFound, "there is nothing at this path").closing()
+}
+
+/// Whether a call is a signature over a challenge, so that its answer carries the next one (design.md I2).
+const fn is_signed(endpoint: Endpoint) -> bool {
+    match endpoint.caller() {
+        Caller::Device | Caller::Node => true,
+        Caller::WindowOpen => matches!(endpoint, Endpoint::Discover),
+        Caller::Anyone | Caller::Operator => false,
+    }
+}
+
+/// Whether an accepted call proves that its address is worth a place under a flood. A device proves nothing by being
+/// discovered: anybody may be, while the window is open.
+const fn proves(endpoint: Endpoint) -> bool {
+    match endpoint.caller() {
+        Caller::Node => true,
+        Caller::Device => matches!(endpoint, Endpoint::Enroll),
+        Caller::Anyone | Caller::WindowOpen | Caller::Operator => false,
+    }
+}
+
+/// What the challenges of a call are for.
+fn scope(target: &Target) -> Scope {
+    target.id.clone().map_or(Scope::Boot, Scope::Node)
+}
+
+/// The one line of a refusal. Nothing in it can end the line or colour it.
+fn log_refusal(error: &ApiError, peer: &Peer, from: Option<IpAddr>, target: Option<&Target>) {
+    let from = match (peer, from) {
+        (_, Some(source)) => source.to_string(),
+        (Peer::Network(_, peer), None) => peer.to_string(),
+        (Peer::Operator(uid), None) => format!("operator:{uid}"),
+    };
+    let id = target.and_then(|target| target.id.as_ref()).map_or("-", |id| id.as_str());
+    let call = target.map_or_else(|| "-".to_owned(), |target| format!("{:?}", target.endpoint));
+    tracing::warn!(code = error.code.as_str(), from, id, call, "refused: {}", shown(&error.log));
+}

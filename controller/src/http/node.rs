@@ -1,0 +1,37 @@
+//! `/api/nodes`: what a managed node asks.
+
+use std::net::IpAddr;
+
+use http::StatusCode;
+use lucia_proto::api::{Pending, PendingState};
+use lucia_proto::challenge::Scope;
+use lucia_proto::ids::NodeId;
+use lucia_proto::report::NodeCall;
+
+use super::error::ApiError;
+use super::{Answer, Edge, blocking};
+use crate::state::Enrolled;
+
+/// `GET .../challenge` of a device or node: the same for every id, known or not (design.md I1).
+pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> Answer {
+    Answer::ok(&edge.shared.controller.next_challenge(&Scope::Node(id.clone()), from).challenge())
+}
+
+/// `POST /api/nodes/{id}/heartbeat`: answered in place, since it waits for nothing.
+pub(super) fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
+    edge.shared.controller.heartbeat(id, call, from).map(|reply| Answer::ok(&reply)).map_err(ApiError::from)
+}
+
+/// `POST /api/nodes/{id}/renew`.
+pub(super) async fn renew(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
+    let id = id.clone();
+    blocking(edge, move |controller| controller.renew(&id, call, from)).await.map(|state| enrolled(&state))
+}
+
+/// 202 while the worker has not answered, then its answer as it signed it.
+pub(super) fn enrolled(state: &Enrolled) -> Answer {
+    match state {
+        Enrolled::Pending => Answer::with(StatusCode::ACCEPTED, &Pending { state: PendingState::Pending }),
+        Enrolled::Ready(answer) => Answer::ok(answer),
+    }
+}

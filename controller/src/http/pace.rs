@@ -1,0 +1,320 @@
+//! One connection's stream with its deadlines (design.md T1, threats.md H-1).
+//!
+//! hyper's own header timeout runs between two requests as well, so with it either a node's connection dies between
+//! heartbeats or a slow head may take minutes. Here the stream itself knows where it is: before a head, inside one,
+//! at work, or answering. Each has its own deadline, and [`drive`] ends the connection that misses it. The same place
+//! hands the raw bytes of each head to [`HeadScan`] and notices what was sent ahead of its turn.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::Timeouts;
+use super::head::{HeadScan, Verdict};
+
+/// Where a connection is.
+#[derive(Debug)]
+enum Phase {
+    /// Between two requests, until the deadline.
+    Idle(Instant),
+    /// Inside a head, until the deadline.
+    Head(Instant, HeadScan),
+    /// The head is complete; whoever answers has the deadlines now.
+    Work,
+    /// The answer is being written, until the deadline.
+    Answer(Instant),
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    verdict: Verdict,
+    /// When the whole request must be there.
+    request_until: Instant,
+    /// Bytes that may still come before the answer.
+    body_left: u64,
+    /// More came than the request has: it would be read as a second request whose head nobody looked at.
+    ahead: bool,
+}
+
+/// The deadlines of one connection, shared by its stream, its service and its driver.
+#[derive(Debug)]
+pub(super) struct Pace {
+    timeouts: Timeouts,
+    state: Mutex<State>,
+}
+
+/// What the stream learned about the request that the service got.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    /// What its head was.
+    pub(super) verdict: Verdict,
+    /// When its body must be complete.
+    pub(super) until: Instant,
+}
+
+impl Pace {
+    /// A new connection: its first head has to come in the time of a head.
+    pub(super) fn new(timeouts: Timeouts) -> Arc<Self> {
+        let now = Instant::now();
+        Arc::new(Self {
+            timeouts,
+            state: Mutex::new(State {
+                phase: Phase::Idle(now + timeouts.head),
+                verdict: Verdict::Bad("no head"),
+                request_until: now + timeouts.request,
+                body_left: 0,
+                ahead: false,
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The service has the request.
+    pub(super) fn arrived(&self) -> Arrived {
+        let state = self.state();
+        Arrived { verdict: state.verdict, until: state.request_until }
+    }
+
+    /// The service has the answer. Whether the connection must be closed after it.
+    pub(super) fn answering(&self) -> bool {
+        let mut state = self.state();
+        state.phase = Phase::Answer(Instant::now() + self.timeouts.request);
+        state.ahead || !matches!(state.verdict, Verdict::Length(_)) || state.body_left > 0
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.state().phase {
+            Phase::Idle(until) | Phase::Head(until, _) | Phase::Answer(until) => Some(until),
+            Phase::Work => None,
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        match &mut state.phase {
+            Phase::Idle(_) | Phase::Answer(_) => {
+                let now = Instant::now();
+                state.request_until = now + self.timeouts.request;
+                let mut scan = HeadScan::default();
+                let ended = scan.push(bytes);
+                state.phase = Phase::Head(now + self.timeouts.head, scan);
+                if let Some((head, verdict)) = ended {
+                    state.end_of_head(bytes.len() - head, verdict);
+                }
+            }
+            Phase::Head(_, scan) => {
+                if let Some((head, verdict)) = scan.push(bytes) {
+                    state.end_of_head(bytes.len() - head, verdict);
+                }
+            }
+            Phase::Work => state.body(bytes.len()),
+        }
+    }
+
+    fn flushed(&self) {
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Answer(_)) {
+            state.phase = Phase::Idle(Instant::now() + self.timeouts.idle);
+        }
+    }
+}
+
+impl State {
+    fn end_of_head(&mut self, rest: usize, verdict: Verdict) {
+        self.phase = Phase::Work;
+        self.verdict = verdict;
+        self.ahead = false;
+        self.body_left = match verdict {
+            Verdict::Length(length) => length,
+            Verdict::Chunked | Verdict::Bad(_) => u64::MAX,
+        };
+        self.body(rest);
+    }
+
+    fn body(&mut self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.ahead |= bytes > self.body_left;
+        self.body_left = self.body_left.saturating_sub(bytes);
+    }
+}
+
+/// A stream that keeps its [`Pace`].
+#[derive(Debug)]
+pub(super) struct Paced<S> {
+    inner: S,
+    pace: Arc<Pace>,
+}
+
+impl<S> Paced<S> {
+    pub(super) const fn new(inner: S, pace: Arc<Pace>) -> Self {
+        Self { inner, pace }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let result = Pin::new(&mut this.inner).poll_read(cx, buf);
+        if let Some(new) = buf.filled().get(before..).filter(|new| !new.is_empty()) {
+            this.pace.read(new);
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.inner).poll_flush(cx);
+        if matches!(result, Poll::Ready(Ok(()))) {
+            this.pace.flushed();
+        }
+        result
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// By either side, in order.
+    Closed,
+    /// What came was not HTTP, or the stream broke.
+    Broken(hyper::Error),
+    /// A deadline passed.
+    TooSlow,
+}
+
+/// Runs a connection until it ends, misses a deadline, or `stop` turns true and the call in progress is answered.
+pub(super) async fn drive<C>(conn: C, pace: &Pace, mut stop: watch::Receiver<bool>) -> Ended
+where
+    C: Future<Output = Result<(), hyper::Error>> + Stoppable,
+{
+    let mut conn = pin!(conn);
+    let mut alarm = pin!(sleep_until(Instant::now()));
+    let mut stopped = pin!(super::stopped(&mut stop));
+    let mut stopping = false;
+    poll_fn(|cx| {
+        // A deadline only changes while the connection is polled, so it is looked at after that, in the same task.
+        if let Poll::Ready(result) = conn.as_mut().poll(cx) {
+            return Poll::Ready(result.map_or_else(Ended::Broken, |()| Ended::Closed));
+        }
+        if !stopping && stopped.as_mut().poll(cx).is_ready() {
+            stopping = true;
+            conn.as_mut().stop();
+            if let Poll::Ready(result) = conn.as_mut().poll(cx) {
+                return Poll::Ready(result.map_or_else(Ended::Broken, |()| Ended::Closed));
+            }
+        }
+        if let Some(deadline) = pace.deadline() {
+            if alarm.deadline() != deadline {
+                alarm.as_mut().reset(deadline);
+            }
+            if alarm.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ended::TooSlow);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// A connection that can be told to end after the call in progress.
+pub(super) trait Stoppable {
+    /// Tells it.
+    fn stop(self: Pin<&mut Self>);
+}
+
+impl<I, B, S> Stoppable for hyper::server::conn::http1::Connection<I, S>
+where
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn stop(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    // spec: HT-6
+    #[tokio::test(start_paused = true)]
+    async fn each_part_of_a_request_has_its_own_deadline() {
+        let timeouts = Timeouts::default();
+        let pace = Pace::new(timeouts);
+        let start = Instant::now();
+        assert_eq!(pace.deadline(), Some(start + timeouts.head));
+        pace.read(GET);
+        assert_eq!(pace.deadline(), None);
+        assert!(!pace.answering());
+        assert_eq!(pace.deadline(), Some(start + timeouts.request));
+        pace.flushed();
+        assert_eq!(pace.deadline(), Some(start + timeouts.idle));
+        // One byte of the next head, and the time of a head begins; more bytes do not prolong it.
+        tokio::time::advance(timeouts.idle / 2).await;
+        let begun = Instant::now();
+        pace.read(b"G");
+        tokio::time::advance(timeouts.head / 2).await;
+        pace.read(b"E");
+        assert_eq!(pace.deadline(), Some(begun + timeouts.head));
+        assert_eq!(pace.arrived().until, begun + timeouts.request);
+    }
+
+    // spec: HT-7
+    #[test]
+    fn what_comes_ahead_of_its_turn_closes_the_connection() {
+        for (bytes, closes) in [
+            (GET.to_vec(), false),
+            ([GET, GET].concat(), true),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}".to_vec(), false),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}G".to_vec(), true),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{".to_vec(), true),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(), true),
+            (b"GET / HTTP/1.1\r\n\r\n".to_vec(), true),
+        ] {
+            let rt = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let _in = rt.enter();
+            let pace = Pace::new(Timeouts::default());
+            pace.read(&bytes);
+            assert_eq!(pace.answering(), closes, "{:?}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}
