@@ -27,6 +27,8 @@ pub mod ca;
 pub mod cli;
 pub mod config;
 pub mod decide;
+#[cfg(test)]
+mod fixture;
 pub mod home;
 pub mod init;
 pub mod ledger;

@@ -1,1 +1,259 @@
-//! Tests of the module above.
+//! Every outcome, one line a case.
+
+use std::time::Duration;
+
+use lucia_proto::bounded::PemText;
+use lucia_proto::limits::LEAF_LIFETIME;
+use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs};
+
+use super::*;
+use crate::fixture::{request, rows, secs};
+use crate::ledger::{AdmittedBy, Entry};
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+struct World {
+    file_of: NodeId,
+    request: EnrollmentRequest,
+    journal: Journal,
+    entries: Vec<Entry>,
+    receipt: Option<Receipt>,
+    admission: Admission,
+    reserved: Vec<String>,
+}
+
+impl World {
+    /// Node 1 asks; the journal agrees; the ledger has nobody.
+    fn new() -> Self {
+        let node = TestNode::new(1);
+        let mut journal = Journal::empty();
+        let (device, task) = rows(&node, NOW);
+        journal.devices.push(device);
+        journal.tasks.push(task);
+        Self {
+            file_of: node.node_id.clone(),
+            request: request(&node, NOW.plus(secs(600))),
+            journal,
+            entries: vec![Entry::Initialised { root: lucia_proto::digest::Digest::ZERO }],
+            receipt: None,
+            admission: Admission::Operator,
+            reserved: Vec::new(),
+        }
+    }
+
+    /// The ledger has node 1.
+    fn admitted() -> Self {
+        let mut world = Self::new();
+        world.entries.push(Entry::Admitted { node: names(&world.request), by: AdmittedBy::Operator });
+        world
+    }
+
+    /// Node 1 has a leaf that was issued this long ago.
+    fn with_leaf(age: Duration) -> Self {
+        let mut world = Self::admitted();
+        let (ca, node, issued_at) = (TestCa::new(NOW.minus(age)), TestNode::new(1), NOW.minus(age));
+        let answer = ca.answer(&node, issued_at);
+        world.receipt = Some(Receipt {
+            node_id: node.node_id.clone(),
+            csr_sha256: node.csr_sha256(),
+            certificate_pem: answer.certificate_pem.clone(),
+            not_after: issued_at.plus(LEAF_LIFETIME),
+            answer: ca.sign_answer(&answer),
+        });
+        world
+    }
+
+    fn decide(&self) -> Decision {
+        let mut records = Records::default();
+        self.entries.iter().for_each(|entry| records.apply_in_test(NOW, entry));
+        let reserved = Reserved::new(&self.reserved, None).unwrap();
+        let facts = Facts {
+            file_of: &self.file_of,
+            journal: &self.journal,
+            records: &records,
+            receipt: self.receipt.as_ref(),
+            admission: self.admission,
+            reserved: &reserved,
+        };
+        decide(&self.request, &facts, NOW)
+    }
+
+    fn outcome(&self) -> String {
+        match self.decide() {
+            Decision::Issue { admit, live, .. } => {
+                format!(
+                    "issue{}{}",
+                    if admit.is_some() { " admit" } else { "" },
+                    if live.is_some() { " live" } else { "" }
+                )
+            }
+            Decision::AwaitAdmission => "await".to_owned(),
+            Decision::Refuse(refusal) => crate::chain(&refusal),
+        }
+    }
+}
+
+fn other_names(number: u8) -> NodeNames {
+    let node = TestNode::new(number);
+    NodeNames { node_id: node.node_id, fingerprint: node.fingerprint, hostname: node.hostname }
+}
+
+type Change = fn(&mut World);
+
+#[track_caller]
+fn table(start: fn() -> World, cases: &[(&str, Change)]) {
+    for (number, (want, change)) in cases.iter().enumerate() {
+        let mut world = start();
+        change(&mut world);
+        let got = world.outcome();
+        assert!(got.starts_with(want), "case {number}: wanted {want:?}, got {got:?}");
+    }
+}
+
+// spec: WK-20
+#[test]
+fn a_new_node_needs_what_the_settings_say() {
+    table(
+        World::new,
+        &[
+            ("await", |_| {}),
+            ("issue admit", |w| w.admission = Admission::Journal),
+            ("issue", |w| w.entries = World::admitted().entries),
+            ("issue", |w| {
+                w.entries = World::admitted().entries;
+                w.admission = Admission::Journal;
+            }),
+        ],
+    );
+}
+
+// spec: QU-10
+#[test]
+fn q6_a_request_that_the_journal_does_not_agree_with_is_refused_by_field() {
+    table(
+        World::admitted,
+        &[
+            ("issue", |_| {}),
+            ("expiresAt", |w| w.request.expires_at = NOW),
+            ("expiresAt", |w| w.request.expires_at = NOW.minus(secs(1))),
+            ("issue", |w| w.request.expires_at = NOW.plus(secs(1))),
+            ("issue", |w| w.request.expires_at = NOW.plus(secs(900))),
+            ("expiresAt", |w| w.request.expires_at = NOW.plus(secs(901))),
+            ("nodeId", |w| w.file_of = TestNode::new(2).node_id),
+            ("nodeId", |w| w.request.node_id = TestNode::new(2).node_id),
+            ("nodeId", |w| w.request.public_key_fingerprint = TestNode::new(2).fingerprint),
+            ("the journal does not agree: taskId", |w| w.request.task_id = TestNode::new(2).task_id),
+            ("the journal does not agree: nodeId", |w| w.journal.devices.clear()),
+            ("the journal does not agree: taskId", |w| w.journal.tasks.clear()),
+            ("the journal does not agree: hostname", |w| w.journal.tasks[0].hostname = TestNode::new(2).hostname),
+            ("the journal does not agree: hostname", |w| w.journal.devices[0].hostname = None),
+            ("the journal does not agree: publicKeyFingerprint", |w| {
+                w.journal.tasks[0].fingerprint = TestNode::new(2).fingerprint;
+            }),
+            ("the journal does not agree: phase", |w| w.journal.devices[0].phase = DevicePhase::Installing),
+            ("the journal does not agree: phase", |w| w.journal.tasks[0].phase = TaskPhase::Failed),
+            ("the journal does not agree: inventoryRevision", |w| w.journal.devices[0].inventory_revision = 2),
+            ("the journal does not agree: grant", |w| w.journal.tasks[0].grant = None),
+            ("the journal does not agree: progressExpiresAt", |w| {
+                w.journal.tasks[0].grant.as_mut().unwrap().progress_expires_at = NOW.minus(secs(1));
+            }),
+        ],
+    );
+}
+
+// spec: WK-21
+#[test]
+fn the_ledger_has_the_last_word() {
+    table(
+        World::admitted,
+        &[
+            ("hostname: the worker's ledger has this node as n9", |w| {
+                let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
+                w.entries.truncate(1);
+                w.entries.push(Entry::Admitted { node, by: AdmittedBy::Operator });
+            }),
+            ("hostname: the worker's ledger has it for node", |w| {
+                let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
+                w.entries.truncate(1);
+                w.entries.push(Entry::Admitted { node, by: AdmittedBy::Operator });
+            }),
+            ("nodeId: this key was removed", |w| w.entries.push(Entry::Removed { node: names(&w.request) })),
+            ("nodeId: this key was removed", |w| {
+                w.entries.push(Entry::Removed { node: names(&w.request) });
+                w.admission = Admission::Journal;
+            }),
+        ],
+    );
+}
+
+// spec: QU-11
+#[test]
+fn c7_reserved_and_taken_names_are_refused_even_when_the_journal_agrees() {
+    for name in ["controller", "ca", "ldap", "step-ca", "worker", "directory", "lucia", "nas"] {
+        for admission in [Admission::Operator, Admission::Journal] {
+            let mut node = TestNode::new(1);
+            node.hostname = name.parse().unwrap();
+            let mut world = World::new();
+            let (device, task) = rows(&node, NOW);
+            (world.journal.devices, world.journal.tasks) = (vec![device], vec![task]);
+            world.request = request(&node, NOW.plus(secs(600)));
+            (world.admission, world.reserved) = (admission, vec!["NAS".to_owned()]);
+            assert!(world.outcome().starts_with("hostname: "), "{name}: {}", world.outcome());
+        }
+    }
+    // `localhost` is no hostname at all; a removed node's name stays its own.
+    assert!("localhost".parse::<Hostname>().is_err());
+    table(
+        World::new,
+        &[("hostname: the worker's ledger has it for node", |w| {
+            let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
+            w.entries.push(Entry::Admitted { node: node.clone(), by: AdmittedBy::Operator });
+            w.entries.push(Entry::Removed { node });
+            w.admission = Admission::Journal;
+        })],
+    );
+}
+
+// spec: WK-22
+#[test]
+fn a_leaf_is_used_again_until_under_six_days_remain() {
+    for (age, want) in [
+        (secs(0), "issue live"),
+        (secs(24 * 3600), "issue live"),
+        (secs(24 * 3600 + 1), "issue"),
+        (secs(8 * 24 * 3600), "issue"),
+    ] {
+        assert_eq!(World::with_leaf(age).outcome(), want, "{age:?}");
+    }
+    // Another CSR of the same key, as a broken random source in the signature would make.
+    let mut world = World::with_leaf(secs(0));
+    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::digest::Digest::ZERO;
+    assert!(world.outcome().starts_with("csrPem: this node's certificate was issued for another CSR"));
+    let mut world = World::with_leaf(secs(24 * 3600 + 1));
+    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::digest::Digest::ZERO;
+    assert_eq!(world.outcome(), "issue");
+    // A receipt that is not this node's leaf is never handed out.
+    let mut world = World::with_leaf(secs(0));
+    let other = TestCa::new(NOW).issue(&TestNode::new(2), NOW);
+    world.receipt.as_mut().unwrap().certificate_pem = other;
+    assert_eq!(world.outcome(), "issue");
+}
+
+// spec: EN-20
+#[test]
+fn every_hostile_csr_is_refused_naming_the_field() {
+    let node = TestNode::new(1);
+    let hostile = hostile_csrs(&node);
+    assert!(hostile.len() > 80, "{}", hostile.len());
+    for case in hostile {
+        // What does not even fit the request's type never gets here; the file as a whole is refused then.
+        let Ok(csr_pem) = PemText::try_from(case.pem) else { continue };
+        let mut world = World::admitted();
+        world.request.csr_pem = csr_pem;
+        match world.decide() {
+            Decision::Refuse(Refusal::Csr(error)) => assert_eq!(error.field(), case.field, "{}", case.name),
+            other => panic!("{}: {other:?}", case.name),
+        }
+    }
+}

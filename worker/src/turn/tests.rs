@@ -1,1 +1,530 @@
-//! Tests of the module above.
+//! Turns against a queue folder: what is answered, what is left alone, and what a crash at each step leaves.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use lucia_durable::crash_point::{crash_at, fail_at, record};
+use lucia_proto::answer::AnswerExpectation;
+use lucia_proto::bounded::PemText;
+use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::enrollment::EndpointAnswer;
+use lucia_proto::key::NodeKey;
+use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::test_support::{TestNode, key};
+
+use super::*;
+use crate::config::Settings;
+use crate::fixture::{Controller, Scratch, request, secs};
+use crate::init::init;
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+/// A worker and a controller's directory, both in one scratch place.
+struct Story {
+    scratch: Scratch,
+    controller: Controller,
+    more: &'static str,
+}
+
+impl Story {
+    fn new(more: &'static str) -> Self {
+        let scratch = Scratch::new();
+        let controller = Controller::new(&scratch.path().join("controller"), NOW);
+        let story = Self { scratch, controller, more };
+        init(&story.config(), NOW).unwrap();
+        story
+    }
+
+    fn journal() -> Self {
+        Self::new("admission = \"journal\"")
+    }
+
+    fn config(&self) -> Config {
+        let state = self.scratch.path().join("worker");
+        Settings::parse(&self.controller.settings(&state, self.more)).unwrap().resolve().unwrap()
+    }
+
+    fn worker(&self) -> Worker {
+        Worker::open(self.config()).unwrap()
+    }
+
+    /// The same story once more, in a place of its own.
+    fn again(&self) -> Self {
+        let scratch = Scratch::new();
+        copy(self.scratch.path(), scratch.path());
+        let dir = scratch.path().join("controller");
+        let controller = Controller { dir, journal: self.controller.journal.clone(), now: self.controller.now };
+        Self { scratch, controller, more: self.more }
+    }
+
+    /// A worker that has just started takes one turn.
+    #[track_caller]
+    fn turn(&self, at: UnixTime) -> Summary {
+        self.worker().turn(at).unwrap()
+    }
+
+    fn home(&self) -> Home {
+        Home::open(&self.config()).unwrap()
+    }
+
+    fn worker_file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join("worker").join(name)
+    }
+
+    fn ledger_kinds(&self, kind: &str) -> usize {
+        let text = std::fs::read_to_string(self.worker_file("ledger.jsonl")).unwrap();
+        text.matches(&format!("\"kind\":\"{kind}\"")).count()
+    }
+
+    fn queue_file(&self, name: &str) -> PathBuf {
+        self.controller.dir.join("nodes").join(name)
+    }
+
+    /// The node takes its answer, checked as the agent checks it; gives the leaf's serial number.
+    #[track_caller]
+    fn accept(&self, node: &TestNode, now: UnixTime) -> String {
+        let root = self.home().root().unwrap();
+        let answer = self.controller.answer(&node.node_id).expect("an answer").answer.expect("a success");
+        let expected = AnswerExpectation {
+            root: &root,
+            node_id: &node.node_id,
+            task_id: Some(&node.task_id),
+            hostname: &node.hostname,
+            fingerprint: &node.fingerprint,
+            csr_sha256: &node.csr_sha256(),
+            now,
+            current_bundle: None,
+        };
+        answer.accept(&expected).unwrap().leaf().serial()
+    }
+}
+
+/// Copies what is in a directory, modes included.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if from.is_dir() {
+            std::fs::create_dir(&to).unwrap();
+            copy(&from, &to);
+            std::fs::set_permissions(&to, from.metadata().unwrap().permissions()).unwrap();
+        } else {
+            std::fs::copy(&from, &to).unwrap();
+        }
+    }
+}
+
+// spec: EN-21
+#[test]
+fn an_approved_node_gets_an_answer_it_accepts() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    let asked = story.controller.ask(&node);
+    let summary = story.turn(NOW);
+    assert_eq!((summary.issued, summary.ready, summary.problems.len()), (1, true, 0), "{summary:?}");
+    story.accept(&node, NOW);
+    let file = story.controller.answer(&node.node_id).unwrap();
+    assert_eq!(file.request_hash, request_hash(&asked.to_bytes().unwrap()));
+    let mode = std::fs::metadata(story.controller.answer_path(&node.node_id)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o640);
+    assert_eq!((story.ledger_kinds("admitted"), story.ledger_kinds("issued")), (1, 1));
+}
+
+// spec: EN-22
+#[test]
+fn the_same_request_is_answered_once_and_the_same_csr_the_same() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    story.turn(NOW);
+    let path = story.controller.answer_path(&node.node_id);
+    let first = std::fs::read(&path).unwrap();
+    assert_eq!(story.turn(NOW.plus(secs(60))).reused, 0);
+    assert_eq!(std::fs::read(&path).unwrap(), first);
+
+    // A day later the node renews: other request bytes, same CSR, same signed answer.
+    let later = NOW.plus(secs(24 * 3600));
+    story.controller.journal.devices[0].phase = DevicePhase::Managed;
+    story.controller.journal.tasks[0].phase = TaskPhase::Managed;
+    story.controller.write_journal();
+    let serial = story.accept(&node, NOW);
+    let before = story.controller.answer(&node.node_id).unwrap().answer;
+    story.controller.put_request(&request(&node, later.minus(secs(300)).plus(secs(600))));
+    let at = later.minus(secs(300));
+    let summary = story.turn(at);
+    assert_eq!((summary.issued, summary.reused), (0, 1));
+    assert_eq!(story.controller.answer(&node.node_id).unwrap().answer, before);
+
+    // Under six days left: a new leaf, and the ledger has both.
+    story.controller.put_request(&request(&node, later.plus(secs(600))));
+    assert_eq!(story.turn(later).issued, 1);
+    assert_ne!(story.accept(&node, later), serial);
+    assert_eq!(story.ledger_kinds("issued"), 2);
+}
+
+// spec: QU-12
+#[test]
+fn a_refusal_names_the_field_and_is_not_repeated() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    let mut asked = request(&node, NOW.plus(secs(600)));
+    asked.task_id = TestNode::new(2).task_id;
+    story.controller.put_request(&asked);
+    assert_eq!(story.turn(NOW).refused, 1);
+    let file = story.controller.answer(&node.node_id).unwrap();
+    assert!(!file.success && file.message.as_str().contains("taskId"), "{file:?}");
+    assert_eq!(story.turn(NOW.plus(secs(5))).refused, 0);
+    // The controller's next request, with other bytes, is looked at again.
+    story.controller.ask(&node);
+    assert_eq!(story.turn(NOW.plus(secs(10))).issued, 1);
+}
+
+// spec: QU-13
+#[test]
+fn q6_without_a_readable_journal_nothing_is_issued() {
+    type Damage = fn(&Story);
+    let cases: [(&str, Damage); 6] = [
+        ("no journal", |s| std::fs::remove_file(s.controller.dir.join("onboarding/state.json")).unwrap()),
+        ("damaged", |s| s.controller.put("onboarding/state.json", b"{}")),
+        ("damaged", |s| s.controller.put("onboarding/state.json", b"")),
+        ("refused", |s| {
+            let path = s.controller.dir.join("onboarding/state.json");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        }),
+        ("refused", |s| {
+            let path = s.controller.dir.join("onboarding/state.json");
+            std::fs::rename(&path, path.with_extension("real")).unwrap();
+            symlink("state.real", &path).unwrap();
+        }),
+        ("cannot be reached", |s| std::fs::remove_dir_all(s.controller.dir.join("onboarding")).unwrap()),
+    ];
+    for (want, damage) in cases {
+        let mut story = Story::journal();
+        let node = TestNode::new(1);
+        story.controller.approve(&node);
+        story.controller.ask(&node);
+        damage(&story);
+        let summary = story.turn(NOW);
+        assert!(!summary.ready && summary.issued == 0, "{want}");
+        assert!(summary.problems.iter().any(|problem| problem.contains(want)), "{want}: {:?}", summary.problems);
+        assert!(story.controller.answer(&node.node_id).is_none());
+        let status = std::fs::read(story.queue_file("enrollment-responses/enrollment-worker.json")).unwrap();
+        let status = WorkerStatus::from_bytes(&status).unwrap();
+        assert_eq!((status.ready, status.checked_at), (false, NOW), "{want}");
+    }
+}
+
+/// Puts something under a name in the requests directory.
+type Put = fn(&Story, &std::path::Path);
+
+// spec: QU-14
+#[test]
+fn q1_q2_what_is_not_a_plain_file_of_the_controller_is_skipped_and_others_are_served() {
+    let cases: [(&str, Put); 10] = [
+        ("FIFO", |_, at| nix::unistd::mkfifo(at, nix::sys::stat::Mode::from_bits_truncate(0o640)).unwrap()),
+        ("socket", |_, at| drop(std::os::unix::net::UnixListener::bind(at).unwrap())),
+        ("directory", |_, at| std::fs::create_dir(at).unwrap()),
+        ("link to a device", |_, at| symlink("/dev/zero", at).unwrap()),
+        ("link to the CA's key", |s, at| symlink(s.worker_file("ca/issuing.key"), at).unwrap()),
+        ("hard link to the CA's key", |s, at| std::fs::hard_link(s.worker_file("ca/root.key"), at).unwrap()),
+        ("link to nowhere", |_, at| symlink("nowhere", at).unwrap()),
+        ("10 GB of nothing", |_, at| {
+            std::fs::File::create(at).unwrap().set_len(10 << 30).unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
+        }),
+        ("writable by others", |s, at| {
+            std::fs::write(at, request(&TestNode::new(2), s.controller.now.plus(secs(600))).to_bytes().unwrap())
+                .unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o666)).unwrap();
+        }),
+        ("no bytes", |_, at| {
+            std::fs::write(at, b"").unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
+        }),
+    ];
+    for (name, put) in cases {
+        let mut story = Story::journal();
+        let (good, bad) = (TestNode::new(1), TestNode::new(2));
+        story.controller.approve(&good);
+        story.controller.approve(&bad);
+        story.controller.ask(&good);
+        put(&story, &story.queue_file(&format!("enrollment-requests/{}.json", bad.node_id)));
+        let summary = story.turn(NOW);
+        assert_eq!(summary.issued, 1, "{name}");
+        story.accept(&good, NOW);
+        assert!(story.controller.answer(&bad.node_id).is_none(), "{name}");
+    }
+}
+
+// spec: QU-15
+#[test]
+fn q3_q5_other_names_and_files_not_yet_renamed_are_ignored() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    let bytes = request(&node, NOW.plus(secs(600))).to_bytes().unwrap();
+    let id = &node.node_id;
+    for name in [
+        format!("{id}.json.tmp"),
+        format!(".{id}.json.pending"),
+        format!("{}.json", id.as_str().to_uppercase()),
+        format!("{id}.JSON"),
+        "x\ny.json".to_owned(),
+        "x".repeat(255),
+    ] {
+        story.controller.put(&format!("nodes/enrollment-requests/{name}"), &bytes);
+    }
+    let summary = story.turn(NOW);
+    assert_eq!((summary.issued, summary.refused), (0, 0), "{summary:?}");
+    // The file of one node under the name of another is refused, naming the field.
+    let other = TestNode::new(2);
+    story.controller.put(&format!("nodes/enrollment-requests/{}.json", other.node_id), &bytes);
+    assert_eq!(story.turn(NOW).refused, 1);
+    assert_eq!(story.ledger_kinds("issued"), 0);
+}
+
+// spec: QU-16
+#[test]
+fn q4_a_full_directory_starves_nobody() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    for number in 0..1000_u32 {
+        story.controller.put(&format!("nodes/enrollment-requests/{number:032x}.json"), b"{}");
+    }
+    let mut worker = story.worker();
+    let mut turns = 0;
+    let mut issued = 0;
+    loop {
+        let summary = worker.turn(NOW).unwrap();
+        assert!(summary.issued + summary.refused <= ENTRIES_A_TURN);
+        turns += 1;
+        issued += summary.issued;
+        if !summary.more {
+            break;
+        }
+    }
+    assert_eq!((turns, issued), (8, 1));
+}
+
+// spec: QU-17
+#[test]
+fn q7_answers_go_by_rename_into_a_directory_of_our_own() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    // A link under the answer's name is replaced, not followed.
+    let target = story.scratch.path().join("target");
+    std::fs::write(&target, b"precious").unwrap();
+    symlink(&target, story.controller.answer_path(&node.node_id)).unwrap();
+    assert_eq!(story.turn(NOW).issued, 1);
+    story.accept(&node, NOW);
+    assert_eq!(std::fs::read(&target).unwrap(), b"precious");
+    // An answer that somebody forged there (with other bytes acknowledged) is replaced as well.
+    std::fs::write(story.controller.answer_path(&node.node_id), b"{}").unwrap();
+    assert_eq!(story.turn(NOW).reused, 1);
+    story.accept(&node, NOW);
+    // A directory that others can write to is not used at all.
+    let responses = story.queue_file("enrollment-responses");
+    std::fs::set_permissions(&responses, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    let summary = story.turn(NOW);
+    assert!(!summary.ready && summary.problems[0].contains("chmod 2750"), "{summary:?}");
+}
+
+// spec: QU-18
+#[test]
+fn q8_an_expired_request_gets_no_leaf_and_the_next_one_gets_the_one_there_is() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    // The leaf was signed and recorded, but the power went before the answer.
+    let dir = story.queue_file("enrollment-responses");
+    let plan = crash_at(&dir, 0);
+    assert!(story.worker().turn(NOW).is_err());
+    drop(plan);
+    let serial = {
+        let ledger = Ledger::load(&story.home().dir).unwrap();
+        ledger.records().node(&node.node_id).unwrap().leaf.clone().unwrap().0
+    };
+    // The controller gave up meanwhile: nothing is handed out for the old request.
+    let late = NOW.plus(secs(601));
+    assert_eq!(story.turn(late).refused, 1);
+    assert!(!story.controller.answer(&node.node_id).unwrap().success);
+    story.controller.put_request(&request(&node, late.plus(secs(600))));
+    assert_eq!(story.turn(late).reused, 1);
+    assert_eq!(story.accept(&node, late), serial);
+    assert_eq!(story.ledger_kinds("issued"), 1);
+}
+
+// spec: WK-40
+#[test]
+fn a_crash_at_each_durable_step_leaves_one_live_leaf() {
+    let mut prepared = Story::journal();
+    for number in [1, 2] {
+        prepared.controller.approve(&TestNode::new(number));
+        prepared.controller.ask(&TestNode::new(number));
+    }
+    let story = prepared.again();
+    let mut worker = story.worker();
+    let plan = record(story.scratch.path());
+    worker.turn(NOW).unwrap();
+    let steps = plan.steps();
+    drop((plan, worker));
+    assert!(steps.len() > 20, "{steps:?}");
+    for (nth, step) in steps.iter().enumerate() {
+        let story = prepared.again();
+        let mut worker = story.worker();
+        let plan = crash_at(story.scratch.path(), nth);
+        worker.turn(NOW).unwrap_err();
+        drop((plan, worker));
+        // The one thing a person is asked for: a line that stands for nothing.
+        if let Err(error) = Ledger::load(&story.home().dir) {
+            let LedgerError::Torn { path, whole } = error else { panic!("{step}: {error}") };
+            std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(whole).unwrap();
+        }
+        let later = NOW.plus(secs(5));
+        assert!(story.turn(later).ready, "{step}");
+        for number in [1, 2] {
+            let node = TestNode::new(number);
+            let serial = story.accept(&node, later);
+            let ledger = Ledger::load(&story.home().dir).unwrap();
+            let record = ledger.records().node(&node.node_id).unwrap();
+            assert_eq!((record.issued, &record.leaf.as_ref().unwrap().0), (1, &serial), "{nth} {step}");
+        }
+        let summary = story.turn(later);
+        assert_eq!((summary.issued, summary.reused), (0, 0), "{step}");
+    }
+}
+
+// spec: WK-41
+#[test]
+fn a_full_disk_is_waited_out() {
+    for (step, under) in [("replace/write", "worker"), ("append/write", "worker"), ("replace/write", "controller")] {
+        let mut story = Story::journal();
+        let node = TestNode::new(1);
+        story.controller.approve(&node);
+        story.controller.ask(&node);
+        let mut worker = story.worker();
+        let plan = fail_at(&story.scratch.path().join(under), step, 0, nix::errno::Errno::ENOSPC as i32);
+        let summary = worker.turn(NOW).unwrap();
+        assert!(!summary.ready && summary.problems.iter().any(|text| text.contains("free space")), "{summary:?}");
+        drop(plan);
+        worker.turn(NOW).unwrap();
+        story.accept(&node, NOW);
+        assert_eq!(story.ledger_kinds("issued"), 1, "{step} {under}");
+    }
+}
+
+// spec: WK-42
+#[test]
+fn a_removal_counts_only_when_the_journal_no_longer_has_the_node() {
+    let mut story = Story::journal();
+    let (node, id) = (TestNode::new(1), TestNode::new(1).node_id);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    story.turn(NOW);
+    let receipt = story.worker_file(&format!("receipts/{id}.json"));
+    let removal = format!("nodes/removals/{id}.json");
+    story.controller.put(&removal, format!("{{\"schemaVersion\":1,\"nodeId\":\"{id}\"}}").as_bytes());
+    assert_eq!(story.turn(NOW).removed, 0);
+    assert!(receipt.exists());
+
+    (story.controller.journal.devices, story.controller.journal.tasks) = (vec![], vec![]);
+    story.controller.write_journal();
+    // A removal that names another node is none.
+    story.controller.put(&removal, format!("{{\"schemaVersion\":1,\"nodeId\":\"{}\"}}", "0".repeat(32)).as_bytes());
+    assert_eq!(story.turn(NOW).removed, 0);
+    story.controller.put(&removal, format!("{{\"schemaVersion\":1,\"nodeId\":\"{id}\"}}").as_bytes());
+    assert_eq!(story.turn(NOW).removed, 1);
+    assert!(!receipt.exists() && !story.controller.answer_path(&id).exists());
+    assert_eq!(story.turn(NOW).removed, 0);
+    assert_eq!(story.ledger_kinds("removed"), 1);
+
+    // Whatever the journal says later: the key stays barred.
+    std::fs::remove_file(story.controller.dir.join(&removal)).unwrap();
+    story.controller.approve(&node);
+    story.controller.put_request(&request(&node, NOW.plus(secs(700))));
+    assert_eq!(story.turn(NOW).refused, 1);
+    assert!(story.controller.answer(&id).unwrap().message.as_str().contains("removed"));
+}
+
+fn endpoint(story: &Story, names: &[&str], key: &NodeKey) {
+    let names = EndpointNames::new(names.iter().map(|text| EndpointName::parse(text).unwrap()).collect()).unwrap();
+    let csr_pem = PemText::try_from(csr::endpoint_build(&names, key)).unwrap();
+    let asked = EndpointRequest { schema_version: Version, csr_pem };
+    story.controller.put("nodes/enrollment-requests/endpoint.json", &asked.to_bytes().unwrap());
+}
+
+fn endpoint_answer(story: &Story) -> EndpointAnswer {
+    let bytes = std::fs::read(story.queue_file("enrollment-responses/endpoint.json")).unwrap();
+    EndpointAnswer::from_bytes(&bytes).unwrap()
+}
+
+// spec: WK-43
+#[test]
+fn the_endpoint_gets_its_configured_names_daily_and_no_others() {
+    let story = Story::new("endpoint-names = [\"controller.example\", \"192.0.2.7\"]");
+    endpoint(&story, &["controller.example", "192.0.2.7"], &key(9));
+    assert!(story.turn(NOW).endpoint);
+    let first = endpoint_answer(&story);
+    assert!(first.success);
+    for later in [1, 24 * 3600 - 1] {
+        assert!(!story.turn(NOW.plus(secs(later))).endpoint, "{later}");
+    }
+    assert_eq!(endpoint_answer(&story), first);
+    assert!(story.turn(NOW.plus(secs(24 * 3600))).endpoint);
+    assert_ne!(endpoint_answer(&story).certificate_pem, first.certificate_pem);
+    assert_eq!(story.ledger_kinds("endpointIssued"), 2);
+
+    for names in [&["controller.example"][..], &["evil.example"], &["controller.example", "192.0.2.7", "evil.example"]]
+    {
+        endpoint(&story, names, &key(9));
+        assert!(!story.turn(NOW.plus(secs(60))).endpoint, "{names:?}");
+        let answer = endpoint_answer(&story);
+        assert!(!answer.success && answer.message.as_str().contains("endpoint-names"), "{answer:?}");
+    }
+    let story = Story::new("");
+    endpoint(&story, &["controller.example"], &key(9));
+    assert!(!story.turn(NOW).endpoint);
+    assert!(endpoint_answer(&story).message.as_str().contains("endpoint-names"));
+}
+
+// spec: WK-44
+#[test]
+fn a_damaged_journal_does_not_take_the_endpoint_down() {
+    let story = Story::new("endpoint-names = [\"controller.example\"]");
+    story.controller.put("onboarding/state.json", b"{}");
+    endpoint(&story, &["controller.example"], &key(9));
+    let summary = story.turn(NOW);
+    assert!(summary.endpoint && !summary.ready);
+}
+
+// spec: WK-45
+#[test]
+fn keys_bundle_and_ledger_of_different_fleets_stop_the_start() {
+    let (story, other) = (Story::journal(), Story::journal());
+    for (name, want) in [
+        ("ca/root.pem", "bundle.json is not the root's"),
+        ("ca/issuing.pem", "the issuing CA cannot be used"),
+        ("ca/issuing.key", "the issuing CA cannot be used"),
+        ("worker.key", "does not name this worker key"),
+        ("bundle.json", "bundle.json is not the root's"),
+        ("ledger.jsonl", "of another fleet"),
+    ] {
+        let path = story.worker_file(name);
+        let (mine, theirs) = (std::fs::read(&path).unwrap(), std::fs::read(other.worker_file(name)).unwrap());
+        std::fs::write(&path, theirs).unwrap();
+        let shown = chain(&Worker::open(story.config()).err().expect(name));
+        assert!(shown.contains(want), "{name}: {shown}");
+        std::fs::write(&path, mine).unwrap();
+    }
+    let running = story.worker();
+    assert!(matches!(Worker::open(story.config()), Err(TurnError::Lease(_))));
+    drop(running);
+    story.worker();
+}

@@ -1,0 +1,169 @@
+//! For the worker's tests: a controller as the worker sees it, which is a directory, in a scratch place gone at the end.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lucia_proto::bounded::{PemText, Version};
+use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::ids::{NodeId, RequestId};
+use lucia_proto::inventory::HardwareInventory;
+use lucia_proto::journal::{DeviceRow, GrantRow, Journal, TaskRow};
+use lucia_proto::json;
+use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::test_support::TestNode;
+use lucia_proto::time::UnixTime;
+
+/// A directory of one test.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self(nix::unistd::mkdtemp(&std::env::temp_dir().join("lucia-worker-XXXXXX")).unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A leftover directory in /tmp is no reason to fail a test.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The controller's state directory.
+pub(crate) struct Controller {
+    pub(crate) dir: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) now: UnixTime,
+}
+
+pub(crate) fn secs(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+impl Controller {
+    /// Makes the directories, and a journal in which nothing happened.
+    pub(crate) fn new(dir: &Path, now: UnixTime) -> Self {
+        for sub in
+            ["", "onboarding", "nodes", "nodes/enrollment-requests", "nodes/enrollment-responses", "nodes/removals"]
+        {
+            let path = dir.join(sub);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o2750)).unwrap();
+        }
+        let controller = Self { dir: dir.to_owned(), journal: Journal::empty(), now };
+        controller.write_journal();
+        controller
+    }
+
+    /// The worker's settings for it.
+    pub(crate) fn settings(&self, state_dir: &Path, more: &str) -> String {
+        let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+        format!(
+            "state-dir = {state_dir:?}\ncontroller-state = {:?}\ncontroller-user = {uid}\ngroup = {gid}\n{more}\n",
+            self.dir
+        )
+    }
+
+    /// Puts a node that awaits enrolment into the journal and writes it.
+    pub(crate) fn approve(&mut self, node: &TestNode) {
+        let (device, task) = rows(node, self.now);
+        self.journal.devices.push(device);
+        self.journal.tasks.push(task);
+        self.write_journal();
+    }
+
+    pub(crate) fn write_journal(&self) {
+        self.put("onboarding/state.json", &self.journal.to_bytes().unwrap());
+    }
+
+    /// Writes beside and renames, 0640, as the controller does.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
+        let path = self.dir.join(name);
+        let beside = path.with_file_name(".beside");
+        std::fs::write(&beside, bytes).unwrap();
+        std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o640)).unwrap();
+        std::fs::rename(&beside, &path).unwrap();
+    }
+
+    /// Asks for a node's certificate; gives the request.
+    pub(crate) fn ask(&self, node: &TestNode) -> EnrollmentRequest {
+        let request = request(node, self.now.plus(secs(600)));
+        self.put_request(&request);
+        request
+    }
+
+    pub(crate) fn put_request(&self, request: &EnrollmentRequest) {
+        self.put(&format!("nodes/enrollment-requests/{}.json", request.node_id), &request.to_bytes().unwrap());
+    }
+
+    pub(crate) fn answer_path(&self, id: &NodeId) -> PathBuf {
+        self.dir.join(format!("nodes/enrollment-responses/{id}.json"))
+    }
+
+    pub(crate) fn answer(&self, id: &NodeId) -> Option<EnrollmentAnswerFile> {
+        let bytes = std::fs::read(self.answer_path(id)).ok()?;
+        Some(EnrollmentAnswerFile::from_bytes(&bytes).unwrap())
+    }
+}
+
+pub(crate) fn request(node: &TestNode, expires_at: UnixTime) -> EnrollmentRequest {
+    EnrollmentRequest {
+        schema_version: Version,
+        node_id: node.node_id.clone(),
+        task_id: node.task_id.clone(),
+        hostname: node.hostname.clone(),
+        public_key_fingerprint: node.fingerprint,
+        csr_pem: PemText::try_from(node.csr()).unwrap(),
+        expires_at,
+    }
+}
+
+fn inventory() -> HardwareInventory {
+    let text = r#"{"architecture":"x86_64","bootMode":"Uefi","logicalCpuCount":2,"memoryBytes":4294967296,
+        "interfaces":[{"name":"eth0","macAddress":"52:54:00:12:34:56","addresses":["10.0.0.7"]}],"disks":[]}"#;
+    json::from_str(text, 4096, 24).unwrap()
+}
+
+/// The rows of an approved node whose system is installed.
+pub(crate) fn rows(node: &TestNode, now: UnixTime) -> (DeviceRow, TaskRow) {
+    let request_bytes = *node.task_id.as_str().as_bytes().first_chunk::<16>().unwrap();
+    let device = DeviceRow {
+        device_id: node.node_id.clone(),
+        fingerprint: node.fingerprint,
+        public_key_pem: PemText::try_from(node.key.public().to_pem()).unwrap(),
+        phase: DevicePhase::AwaitingEnrollment,
+        hostname: Some(node.hostname.clone()),
+        inventory_hash: inventory().inventory_hash(),
+        inventory: inventory(),
+        inventory_revision: 1,
+        verification_code: node.fingerprint.verification_code(),
+        discovered_at: now,
+        expires_at: now.plus(secs(1800)),
+        address: "10.0.0.7".parse().unwrap(),
+        message: None,
+        task_id: Some(node.task_id.clone()),
+    };
+    let task = TaskRow {
+        task_id: node.task_id.clone(),
+        device_id: node.node_id.clone(),
+        hostname: node.hostname.clone(),
+        disk_id: "virtio-1".parse().unwrap(),
+        fingerprint: node.fingerprint,
+        inventory_hash: device.inventory_hash,
+        inventory_revision: 1,
+        phase: TaskPhase::AwaitingEnrollment,
+        approved_at: now,
+        authority_expires_at: now.plus(secs(900)),
+        grant: Some(GrantRow {
+            request_id: RequestId::from_random(request_bytes),
+            granted_at: now,
+            progress_expires_at: now.plus(secs(7200)),
+        }),
+    };
+    (device, task)
+}

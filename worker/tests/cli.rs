@@ -1,0 +1,345 @@
+//! The real binary against a queue folder: every command, its words and its exit codes.
+
+#[path = "../src/fixture.rs"]
+#[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
+mod fixture;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use fixture::{Controller, Scratch, request, secs};
+use lucia_proto::answer::AnswerExpectation;
+use lucia_proto::chain::Root;
+use lucia_proto::test_support::TestNode;
+use lucia_proto::time::UnixTime;
+use lucia_proto::worker_status::WorkerStatus;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_lucia-enrollment-worker");
+
+#[expect(clippy::disallowed_methods, reason = "the binary under test needs the real time of day")]
+fn now() -> UnixTime {
+    UnixTime::from_secs(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this test starts the binary under test")]
+fn command() -> Command {
+    Command::new(BINARY)
+}
+
+struct Site {
+    scratch: Scratch,
+    controller: Controller,
+}
+
+impl Site {
+    /// A controller's directory and the worker's settings; nothing begun.
+    fn bare(more: &str) -> Self {
+        let scratch = Scratch::new();
+        let controller = Controller::new(&scratch.path().join("controller"), now());
+        let settings = controller.settings(&scratch.path().join("worker"), more);
+        std::fs::write(scratch.path().join("worker.toml"), settings).unwrap();
+        Self { scratch, controller }
+    }
+
+    fn new(more: &str) -> Self {
+        let site = Self::bare(more);
+        site.run(&["init"]).expect(0, "root fingerprint");
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        run_with(&self.path("worker.toml"), args)
+    }
+
+    fn root(&self) -> Root {
+        Root::from_pem(&std::fs::read_to_string(self.path("worker/ca/root.pem")).unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn accept(&self, node: &TestNode) {
+        let answer = self.controller.answer(&node.node_id).expect("an answer").answer.expect("a success");
+        let expected = AnswerExpectation {
+            root: &self.root(),
+            node_id: &node.node_id,
+            task_id: Some(&node.task_id),
+            hostname: &node.hostname,
+            fingerprint: &node.fingerprint,
+            csr_sha256: &node.csr_sha256(),
+            now: now(),
+            current_bundle: None,
+        };
+        answer.accept(&expected).unwrap();
+    }
+}
+
+/// What a command said, and its exit code.
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn run_with(config: &Path, args: &[&str]) -> Ran {
+    let Output { status, stdout, stderr } =
+        command().args(args).arg("--config").arg(config).env_clear().output().unwrap();
+    Ran { code: status.code(), out: String::from_utf8(stdout).unwrap(), err: String::from_utf8(stderr).unwrap() }
+}
+
+impl Ran {
+    #[track_caller]
+    fn expect(&self, code: i32, text: &str) -> &Self {
+        let Self { out, err, .. } = self;
+        assert_eq!(self.code, Some(code), "{out}{err}");
+        assert!(out.contains(text) || err.contains(text), "wanted {text:?}:\n{out}{err}");
+        assert!(!out.contains("PRIVATE KEY") && !err.contains("PRIVATE KEY"));
+        self
+    }
+}
+
+// spec: WK-50
+#[test]
+fn init_begins_a_fleet_once_and_touches_nothing_that_is_there() {
+    let site = Site::bare("");
+    let first = site.run(&["init"]);
+    first.expect(0, &site.root().sha256().to_string());
+    for text in ["/etc/lucia/root.pem", "root.key offline", "installer"] {
+        first.expect(0, text);
+    }
+    let read = || std::fs::read(site.path("worker/ca/root.key")).unwrap();
+    let before = read();
+    site.run(&["init"]).expect(1, "never overwritten");
+    assert_eq!(read(), before);
+    // The root's key is needed by nothing but init.
+    std::fs::remove_file(site.path("worker/ca/root.key")).unwrap();
+    site.run(&["once"]).expect(0, "issued 0");
+}
+
+// spec: WK-51
+#[test]
+fn init_writes_settings_with_the_endpoints_names_only_where_there_are_none() {
+    let site = Site::bare("endpoint-names = [\"a.example\"]");
+    site.run(&["init", "--names", "b.example"]).expect(78, "nothing was made");
+    assert!(!site.path("worker").exists());
+    site.run(&["init", "--names", "A b"]).expect(78, "endpoint-names");
+    site.run(&["init", "--names", "a.example"]).expect(0, "root fingerprint");
+    let fresh = site.path("fresh.toml");
+    let said = run_with(&fresh, &["init", "--names", "controller.example", "192.0.2.7"]);
+    // The defaults name users this machine may not have; the file is there in any case.
+    assert!(said.out.contains("written"), "{}{}", said.out, said.err);
+    let text = std::fs::read_to_string(&fresh).unwrap();
+    assert!(text.contains("\nendpoint-names = [\"controller.example\", \"192.0.2.7\"]\n"), "{text}");
+}
+
+// spec: WK-52
+#[test]
+fn a_node_is_admitted_by_code_and_whole_fingerprint() {
+    let mut site = Site::new("");
+    let node = TestNode::new(1);
+    let (code, fingerprint) = (node.fingerprint.verification_code().to_string(), node.fingerprint.to_string());
+    site.run(&["pending"]).expect(0, "No request");
+    site.run(&["admit", &code, "--fingerprint", &fingerprint]).expect(1, "no request with code");
+    site.controller.approve(&node);
+    site.controller.ask(&node);
+    site.run(&["once"]).expect(0, "awaiting admission 1");
+    assert!(site.controller.answer(&node.node_id).is_none());
+    site.run(&["pending"]).expect(0, &format!("admit {code} --fingerprint {fingerprint}")).expect(0, "n1");
+    let json: serde_json::Value = serde_json::from_str(&site.run(&["pending", "--json"]).out).unwrap();
+    assert_eq!(json["requests"][0]["outlook"], "awaitsAdmission");
+    assert_eq!(json["requests"][0]["fingerprint"], fingerprint.as_str());
+
+    // Same code, another fingerprint: what somebody could brute-force.
+    let forged = format!("{}{}", &fingerprint[..12], "0".repeat(52));
+    site.run(&["admit", &code, "--fingerprint", &forged]).expect(1, "another fingerprint");
+    site.run(&["admit", "0000-0000-0000", "--fingerprint", &fingerprint]).expect(1, "no request with code");
+    site.run(&["admit", "0000", "--fingerprint", &fingerprint]).expect(64, "CODE");
+    site.run(&["admit", &code, "--fingerprint", &fingerprint[..40]]).expect(64, "64 hex digits");
+    site.run(&["once"]).expect(0, "issued 0");
+
+    let typed = (code.to_uppercase(), fingerprint.to_uppercase());
+    let said = site.run(&["admit", &typed.0, "--fingerprint", &typed.1]);
+    said.expect(0, "admitted n1").expect(0, node.node_id.as_str());
+    site.run(&["admit", &code, "--fingerprint", &fingerprint]).expect(0, "admitted already");
+    site.run(&["once"]).expect(0, "issued 1");
+    site.accept(&node);
+    site.run(&["pending"]).expect(0, "admitted");
+}
+
+// spec: WK-53
+#[test]
+fn forged_requests_are_refused_naming_the_field() {
+    let mut site = Site::new("admission = \"journal\"");
+    let node = TestNode::new(1);
+    site.controller.approve(&node);
+    let good = || request(&node, now().plus(secs(600)));
+    let mut cases = vec![];
+    let mut forged = good();
+    forged.hostname = "controller".parse().unwrap();
+    cases.push(("subjectAltName", forged));
+    let mut forged = good();
+    forged.expires_at = now().plus(secs(3600));
+    cases.push(("expiresAt", forged));
+    let mut forged = good();
+    forged.task_id = TestNode::new(2).task_id;
+    cases.push(("taskId", forged));
+    let mut forged = good();
+    forged.public_key_fingerprint = TestNode::new(2).fingerprint;
+    cases.push(("nodeId", forged));
+    let mut forged = good();
+    forged.csr_pem = request(&TestNode::new(2), now()).csr_pem;
+    cases.push(("subjectPublicKey", forged));
+    for (field, forged) in cases {
+        site.controller.put_request(&forged);
+        site.run(&["pending"]).expect(0, field);
+        site.run(&["once", "--json"]).expect(0, "\"refused\": 1");
+        let message = site.controller.answer(&node.node_id).unwrap().message;
+        assert!(message.as_str().contains(field), "{field}: {message}");
+    }
+    site.controller.put_request(&good());
+    site.run(&["once"]).expect(0, "issued 1");
+    site.accept(&node);
+}
+
+// spec: WK-54
+#[test]
+fn status_says_what_is_wrong_and_what_cures_it() {
+    let site = Site::bare("");
+    site.run(&["status"]).expect(1, "does not exist");
+    site.run(&["init"]).expect(0, "");
+    site.run(&["status"]).expect(1, "start it: systemctl start lucia-worker");
+    site.run(&["once"]).expect(0, "");
+    site.run(&["status"]).expect(0, "ready               yes");
+    let json: serde_json::Value = serde_json::from_str(&site.run(&["status", "--json"]).out).unwrap();
+    assert_eq!((&json["ready"], &json["admission"]), (&true.into(), &"operator".into()));
+    assert_eq!(json["fleet"], site.root().sha256().to_string());
+    site.controller.put("onboarding/state.json", b"{}");
+    site.run(&["once"]).expect(1, "lucia-controller doctor");
+    site.run(&["status"]).expect(1, "lucia-controller doctor");
+    let ledger = site.path("worker/ledger.jsonl");
+    let mut text = std::fs::read_to_string(&ledger).unwrap();
+    text.push_str("{\"seq\":");
+    std::fs::write(&ledger, text).unwrap();
+    site.run(&["status"]).expect(1, "truncate -s");
+    site.run(&["once"]).expect(1, "truncate -s");
+}
+
+// spec: WK-55
+#[test]
+fn usage_and_settings_have_their_own_exit_codes() {
+    let site = Site::bare("");
+    site.run(&["check-config"]).expect(0, "the settings are right");
+    site.run(&["dance"]).expect(64, "dance");
+    site.run(&["admit"]).expect(64, "CODE");
+    assert_eq!(command().arg("--help").output().unwrap().status.code(), Some(0));
+    let help = String::from_utf8(command().arg("--help").output().unwrap().stdout).unwrap();
+    for text in ["Examples:", "Exit codes:", "78", "admit", "check-config"] {
+        assert!(help.contains(text), "{text}");
+    }
+    let bad = site.path("bad.toml");
+    std::fs::write(&bad, "polling = 3\n").unwrap();
+    for verb in ["check-config", "run", "once", "status", "pending", "init"] {
+        run_with(&bad, &[verb]).expect(78, "polling");
+        run_with(&site.path("none.toml"), &[verb]).expect(78, "none.toml");
+    }
+}
+
+/// The worker as a daemon, ended with the test.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(site: &Site) -> Self {
+        let child = command()
+            .arg("run")
+            .arg("--config")
+            .arg(site.path("worker.toml"))
+            .env("NOTIFY_SOCKET", site.path("notify"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.id().try_into().unwrap())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+// spec: WK-56, QU-20
+#[test]
+fn run_tells_systemd_answers_within_the_poll_and_ends_at_sigterm() {
+    let mut site = Site::new("admission = \"journal\"");
+    let socket = std::os::unix::net::UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let heard = |want: &str| {
+        let mut buffer = [0; 512];
+        for _ in 0..20 {
+            let length = socket.recv(&mut buffer).unwrap();
+            if String::from_utf8_lossy(&buffer[..length]).contains(want) {
+                return;
+            }
+        }
+        panic!("never heard {want}");
+    };
+    let mut daemon = Daemon::start(&site);
+    heard("READY=1");
+    heard("WATCHDOG=1");
+    let node = TestNode::new(1);
+    site.controller.approve(&node);
+    site.controller.ask(&node);
+    // The turn that the file woke, or the one after it.
+    for _ in 0..5 {
+        heard("WATCHDOG=1");
+        if site.controller.answer(&node.node_id).is_some() {
+            break;
+        }
+    }
+    site.accept(&node);
+    let status = std::fs::read(site.path("controller/nodes/enrollment-responses/enrollment-worker.json")).unwrap();
+    WorkerStatus::from_bytes(&status).unwrap().fresh(now()).unwrap();
+    site.run(&["status"]).expect(0, "ready               yes");
+    site.run(&["once"]).expect(1, "pid");
+
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    kill(daemon.pid(), Signal::SIGTERM).unwrap();
+    heard("STOPPING=1");
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
+}
+
+// spec: WK-57
+#[test]
+fn admit_works_beside_a_running_worker() {
+    let mut site = Site::new("");
+    let socket = std::os::unix::net::UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let node = TestNode::new(1);
+    site.controller.approve(&node);
+    site.controller.ask(&node);
+    let _daemon = Daemon::start(&site);
+    let mut buffer = [0; 512];
+    socket.recv(&mut buffer).unwrap();
+    let code = node.fingerprint.verification_code();
+    let said = site.run(&["admit", code.as_str(), "--fingerprint", &node.fingerprint.to_string()]);
+    said.expect(0, "admitted n1");
+    for _ in 0..6 {
+        socket.recv(&mut buffer).unwrap();
+        if site.controller.answer(&node.node_id).is_some() {
+            break;
+        }
+    }
+    site.accept(&node);
+}
