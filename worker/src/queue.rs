@@ -217,7 +217,7 @@ mod tests {
         numbers.iter().map(|number| format!("{number:032x}").parse().unwrap()).collect()
     }
 
-    // spec: QU-1
+    // spec: QU-6
     #[test]
     fn every_request_gets_its_turn() {
         let nodes = ids(&[1, 2, 3, 4, 5]);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(next_after(&[], None, 3), []);
     }
 
-    // spec: QU-2
+    // spec: QU-7
     #[test]
     fn a_thing_is_said_once_until_it_changes() {
         let mut remarks = Remarks::default();
@@ -250,7 +250,7 @@ mod tests {
         assert!(remarks.0.len() <= Remarks::MAX);
     }
 
-    // spec: QU-3
+    // spec: QU-8
     #[test]
     fn only_two_kinds_of_name_are_requests() {
         for (name, is_node) in [

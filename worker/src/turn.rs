@@ -9,35 +9,34 @@
 //! A crash after 3 finds the receipt and hands out the same leaf, adding its ledger line; a crash after 4 only writes
 //! the answer. So a node has one live leaf for its CSR, wherever the power went.
 
+mod pass;
+#[cfg(test)]
+mod tests;
+
 use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
 use lucia_proto::answer::AnswerError;
 use lucia_proto::bounded::Version;
-use lucia_proto::csr;
-use lucia_proto::enrollment::{EndpointRequest, EnrollmentRequest, request_hash};
 use lucia_proto::ids::NodeId;
-use lucia_proto::journal::Journal;
 use lucia_proto::json::JsonError;
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::WorkerStatus;
 use serde::Serialize;
-use std::time::Duration;
 use thiserror::Error;
 use tracing::{info, warn};
 
+use pass::{Drafts, Pass};
+
 use crate::ca::{self, Ca as _};
 use crate::config::Config;
-use crate::decide::{self, Decision, Facts, decide};
-use crate::home::{Home, HomeError, Identity, Receipt, file, id_file};
-use crate::ledger::{Entry, Ledger, LedgerError, Transaction};
+use crate::home::{Home, HomeError, Identity, file, id_file};
+use crate::ledger::{Ledger, LedgerError, Transaction};
 use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, Remarks, next_after};
-use crate::{answers, authority, chain};
+use crate::{authority, chain};
 
 /// The lease file's first line, once a fleet was begun.
 pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
-/// The endpoint's certificate is signed anew after this long.
-const ENDPOINT_RENEWED: Duration = Duration::from_secs(24 * 3600);
 
 /// Why the worker has to stop. The service manager starts it again; what it cannot cure is in the message.
 #[derive(Debug, Error)]
@@ -103,14 +102,6 @@ pub struct Worker {
     /// Requests looked at since the last time all had been.
     swept: usize,
     _lease: Lease,
-}
-
-/// What a turn has put together and not yet written.
-#[derive(Default)]
-struct Drafts {
-    receipts: Vec<(FileName, Vec<u8>)>,
-    answers: Vec<(FileName, Vec<u8>)>,
-    gone: Vec<NodeId>,
 }
 
 impl Summary {
@@ -277,218 +268,6 @@ impl Worker {
     }
 }
 
-/// One pass under the ledger's lock.
-struct Pass<'a> {
-    config: &'a Config,
-    home: &'a Home,
-    identity: &'a Identity,
-    remarks: &'a mut Remarks,
-    queue: &'a Queue,
-    transaction: Transaction<'a>,
-    drafts: Drafts,
-    now: UnixTime,
-}
-
-impl Pass<'_> {
-    /// Bars nodes that the controller removed, once its journal no longer has them.
-    fn removals(&mut self, ids: &[NodeId], journal: &Journal, summary: &mut Summary) -> Result<(), TurnError> {
-        for id in ids.iter().filter(|id| journal.device(id).is_none()) {
-            let Some(record) = self.transaction.records().node(id) else { continue };
-            let (node, barred) = (record.names.clone(), record.removed_at.is_some());
-            if !barred {
-                match self.queue.is_removal(id) {
-                    Ok(true) => {}
-                    Ok(false) => continue,
-                    Err(error) => {
-                        let text = chain(&error);
-                        if self.remarks.is_new(&format!("removal {id}"), &text) {
-                            warn!(node = %id, "removal ignored: {text}");
-                        }
-                        continue;
-                    }
-                }
-                info!(node = %id, hostname = %node.hostname, "removed: its key is barred");
-                self.transaction.add(self.now, Entry::Removed { node }).map_err(TurnError::Ledger)?;
-                summary.removed += 1;
-            }
-            self.drafts.gone.push(id.clone());
-        }
-        Ok(())
-    }
-
-    /// Signs the controller's endpoint certificate: the names in our own settings and no others. Rests on no journal, so
-    /// that a damaged one does not take the endpoint down as well.
-    fn endpoint(&mut self, summary: &mut Summary) -> Result<(), TurnError> {
-        let bytes = match self.queue.endpoint() {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                let text = chain(&error);
-                if self.remarks.is_new("endpoint", &text) {
-                    warn!("endpoint request ignored: {text}");
-                }
-                return Ok(());
-            }
-        };
-        let hash = request_hash(&bytes);
-        let before = self.queue.endpoint_answer().filter(|answer| answer.request_hash == hash);
-        let is_young = |at: UnixTime| at <= self.now && self.now.since(at) < ENDPOINT_RENEWED;
-        if before.as_ref().is_some_and(|answer| answer.success && is_young(answer.checked_at)) {
-            return Ok(());
-        }
-        let outcome = self.endpoint_leaf(&bytes);
-        if let Err(text) = &outcome {
-            if self.remarks.is_new("endpoint", text) {
-                warn!("endpoint certificate refused: {text}");
-            }
-            if before.is_some_and(|answer| !answer.success && answer.message == answers::message(text)) {
-                return Ok(());
-            }
-        }
-        if let Ok(leaf) = &outcome {
-            info!(serial = leaf.serial, until = %leaf.not_after, "endpoint certificate signed");
-            let entry = Entry::EndpointIssued { serial: leaf.serial.clone(), not_after: leaf.not_after };
-            self.transaction.add(self.now, entry).map_err(TurnError::Ledger)?;
-            summary.endpoint = true;
-        }
-        let answer = answers::endpoint_file(hash, outcome.as_ref().cloned().map_err(String::as_str), self.now);
-        self.drafts.answers.push((file("endpoint.json"), answer.to_bytes().map_err(TurnError::Json)?));
-        Ok(())
-    }
-
-    fn endpoint_leaf(&self, bytes: &[u8]) -> Result<ca::EndpointLeaf, String> {
-        let names =
-            self.config.endpoint_names.as_ref().ok_or(
-                "the worker signs no endpoint certificate; set endpoint-names in its worker.toml and restart it",
-            )?;
-        let request = EndpointRequest::from_bytes(bytes).map_err(|error| chain(&error))?;
-        let csr = csr::endpoint_check(request.csr_pem.as_str(), names).map_err(|error| {
-            format!("{}; names must be those of endpoint-names in worker.toml, in the same order", chain(&error))
-        })?;
-        self.identity.ca.sign_endpoint(&csr, self.now).map_err(|error| chain(&error))
-    }
-
-    /// Decides about one request and drafts what follows.
-    fn request(
-        &mut self,
-        id: &NodeId,
-        bytes: &[u8],
-        journal: &Journal,
-        summary: &mut Summary,
-    ) -> Result<(), TurnError> {
-        let hash = request_hash(bytes);
-        // A success is never repeated; after a failure the controller writes other bytes once the request expired.
-        if self.drafts.gone.contains(id) || self.queue.answer(id).is_some_and(|answer| answer.request_hash == hash) {
-            return Ok(());
-        }
-        let request = match EnrollmentRequest::from_bytes(bytes) {
-            Ok(request) => request,
-            Err(error) => {
-                summary.refused += 1;
-                self.remark(id, &format!("request ignored: {}", chain(&error)));
-                return Ok(());
-            }
-        };
-        let receipt = match self.home.receipt(id) {
-            Ok(receipt) => receipt,
-            Err(error) => {
-                let text = chain(&error);
-                self.remark(id, &text);
-                summary.problems.push(text);
-                return Ok(());
-            }
-        };
-        let facts = Facts {
-            file_of: id,
-            journal,
-            records: self.transaction.records(),
-            receipt: receipt.as_ref(),
-            admission: self.config.admission,
-            reserved: &self.config.reserved,
-        };
-        match decide(&request, &facts, self.now) {
-            Decision::AwaitAdmission => {
-                summary.awaiting += 1;
-                let code = request.public_key_fingerprint.verification_code();
-                self.remark(
-                    id,
-                    &format!("{} waits for admission, code {code}: see `pending`, then `admit`", request.hostname),
-                );
-            }
-            Decision::Refuse(refusal) => {
-                summary.refused += 1;
-                let text = chain(&refusal);
-                self.remark(id, &format!("refused: {text}"));
-                self.draft(&answers::file(&request, hash, Err(&text), self.now))?;
-            }
-            Decision::Issue { csr, admit, live } => {
-                let (leaf, is_new) = match live {
-                    Some(leaf) => (*leaf, false),
-                    None => match ca::issue(
-                        &self.identity.ca,
-                        &self.identity.root,
-                        &csr,
-                        &decide::rules(&request),
-                        self.now,
-                    ) {
-                        Ok(leaf) => (leaf, true),
-                        Err(error) => {
-                            let text = chain(&error);
-                            self.remark(id, &text);
-                            summary.problems.push(text);
-                            return Ok(());
-                        }
-                    },
-                };
-                let node = decide::names(&request);
-                if let Some(by) = admit {
-                    self.transaction
-                        .add(self.now, Entry::Admitted { node: node.clone(), by })
-                        .map_err(TurnError::Ledger)?;
-                }
-                let known = self.transaction.records().node(id).and_then(|record| record.leaf.clone());
-                let serial = leaf.serial();
-                // Also where a crash came between a receipt and its ledger line.
-                if known.is_none_or(|(known, _)| known != serial) {
-                    let entry = Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after() };
-                    self.transaction.add(self.now, entry).map_err(TurnError::Ledger)?;
-                }
-                if is_new {
-                    summary.issued += 1;
-                    info!(node = %id, hostname = %request.hostname, serial, until = %leaf.not_after(), "issued");
-                } else {
-                    summary.reused += 1;
-                }
-                self.remarks.settle(id.as_str());
-                let former = receipt.clone();
-                let kept = answers::receipt(self.identity, receipt, &request, &leaf, csr.sha256(), self.now)
-                    .map_err(TurnError::Answer)?;
-                if former.as_ref() != Some(&kept) {
-                    self.drafts.receipts.push((id_file(id), receipt_bytes(&kept)?));
-                }
-                self.draft(&answers::file(&request, hash, Ok(kept.answer), self.now))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn draft(&mut self, answer: &lucia_proto::enrollment::EnrollmentAnswerFile) -> Result<(), TurnError> {
-        let bytes = answer.to_bytes().map_err(TurnError::Json)?;
-        self.drafts.answers.push((id_file(&answer.node_id), bytes));
-        Ok(())
-    }
-
-    fn remark(&mut self, id: &NodeId, text: &str) {
-        if self.remarks.is_new(id.as_str(), text) {
-            warn!(node = %id, "{text}");
-        }
-    }
-}
-
-fn receipt_bytes(receipt: &Receipt) -> Result<Vec<u8>, TurnError> {
-    lucia_proto::json::to_string(receipt).map(String::into_bytes).map_err(TurnError::Json)
-}
-
 /// The durable steps, in the order the head of this module gives.
 fn write(
     home: &Home,
@@ -528,6 +307,3 @@ pub(crate) fn take_lease(home: &Home) -> Result<Lease, LeaseError> {
     let name = FileName::hidden(".worker.lease").unwrap_or_else(|_| unreachable!("a constant name"));
     Lease::take(&home.dir, &name, MARKER, &format!("pid {} lucia-enrollment-worker", std::process::id()))
 }
-
-#[cfg(test)]
-mod tests;

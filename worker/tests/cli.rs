@@ -1,5 +1,11 @@
 //! The real binary against a queue folder: every command, its words and its exit codes.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "this is a test, whose helpers stand outside of test functions"
+)]
+
 #[path = "../src/fixture.rs"]
 #[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
 mod fixture;

@@ -33,28 +33,19 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
         if let Ok(queue) = Queue::open(worker.config()) {
             queue.watched().for_each(|dir| watch.add(dir));
         }
-        let summary = sweep(&mut worker, &notify)?;
-        let pause = if summary.busy { BUSY_MILLIS } else { POLL_MILLIS };
+        let summary = worker.turn(now()).map_err(|error| Failure::of(&error))?;
+        debug!(?summary, "turn");
+        let what = summary.problems.first().map_or("ready", String::as_str);
+        notify.send(&format!("WATCHDOG=1\nSTATUS={what}"));
+        let pause = match &summary {
+            Summary { busy: true, .. } => BUSY_MILLIS,
+            Summary { more: true, .. } => 0,
+            _ => POLL_MILLIS,
+        };
         if watch.wait(pause).map_err(|error| Failure::of(&error))? == Wake::Stop {
             notify.send("STOPPING=1");
             info!("stopped");
             return Ok(ExitCode::SUCCESS);
-        }
-    }
-}
-
-/// Turns until every request was looked at once.
-fn sweep(worker: &mut Worker, notify: &Notify) -> Result<Summary, Failure> {
-    loop {
-        let summary = worker.turn(now()).map_err(|error| Failure::of(&error))?;
-        debug!(?summary, "turn");
-        let what = match summary.problems.first() {
-            Some(problem) => problem.as_str(),
-            None => "ready",
-        };
-        notify.send(&format!("WATCHDOG=1\nSTATUS={what}"));
-        if summary.busy || !summary.more {
-            return Ok(summary);
         }
     }
 }

@@ -240,7 +240,7 @@ fn a_leaf_is_used_again_until_under_six_days_remain() {
     assert_eq!(world.outcome(), "issue");
 }
 
-// spec: EN-20
+// spec: EN-40
 #[test]
 fn every_hostile_csr_is_refused_naming_the_field() {
     let node = TestNode::new(1);

@@ -91,7 +91,7 @@ fn an_entry_that_contradicts_the_ledger_is_never_written() {
         Entry::Issued { node: names(1), serial: "f".repeat(5000), not_after: NOW },
         Entry::Removed { node: names(3) },
     ] {
-        assert!(matches!(add(&mut ledger, &dir, &[entry.clone()]), Err(LedgerError::Entry)), "{entry:?}");
+        assert!(matches!(add(&mut ledger, &dir, std::slice::from_ref(&entry)), Err(LedgerError::Entry)), "{entry:?}");
     }
     assert_eq!(Ledger::load(&dir).unwrap().records().lines(), 4);
     // What failed in between left nothing behind in memory either.

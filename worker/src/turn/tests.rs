@@ -1,13 +1,16 @@
 //! Turns against a queue folder: what is answered, what is left alone, and what a crash at each step leaves.
 
+mod queue;
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_proto::answer::AnswerExpectation;
 use lucia_proto::bounded::PemText;
+use lucia_proto::csr;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::enrollment::EndpointAnswer;
+use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, request_hash};
 use lucia_proto::key::NodeKey;
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestNode, key};
@@ -113,7 +116,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-// spec: EN-21
+// spec: EN-41
 #[test]
 fn an_approved_node_gets_an_answer_it_accepts() {
     let mut story = Story::journal();
@@ -130,7 +133,7 @@ fn an_approved_node_gets_an_answer_it_accepts() {
     assert_eq!((story.ledger_kinds("admitted"), story.ledger_kinds("issued")), (1, 1));
 }
 
-// spec: EN-22
+// spec: EN-42
 #[test]
 fn the_same_request_is_answered_once_and_the_same_csr_the_same() {
     let mut story = Story::journal();
@@ -214,125 +217,6 @@ fn q6_without_a_readable_journal_nothing_is_issued() {
         let status = WorkerStatus::from_bytes(&status).unwrap();
         assert_eq!((status.ready, status.checked_at), (false, NOW), "{want}");
     }
-}
-
-/// Puts something under a name in the requests directory.
-type Put = fn(&Story, &std::path::Path);
-
-// spec: QU-14
-#[test]
-fn q1_q2_what_is_not_a_plain_file_of_the_controller_is_skipped_and_others_are_served() {
-    let cases: [(&str, Put); 10] = [
-        ("FIFO", |_, at| nix::unistd::mkfifo(at, nix::sys::stat::Mode::from_bits_truncate(0o640)).unwrap()),
-        ("socket", |_, at| drop(std::os::unix::net::UnixListener::bind(at).unwrap())),
-        ("directory", |_, at| std::fs::create_dir(at).unwrap()),
-        ("link to a device", |_, at| symlink("/dev/zero", at).unwrap()),
-        ("link to the CA's key", |s, at| symlink(s.worker_file("ca/issuing.key"), at).unwrap()),
-        ("hard link to the CA's key", |s, at| std::fs::hard_link(s.worker_file("ca/root.key"), at).unwrap()),
-        ("link to nowhere", |_, at| symlink("nowhere", at).unwrap()),
-        ("10 GB of nothing", |_, at| {
-            std::fs::File::create(at).unwrap().set_len(10 << 30).unwrap();
-            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
-        }),
-        ("writable by others", |s, at| {
-            std::fs::write(at, request(&TestNode::new(2), s.controller.now.plus(secs(600))).to_bytes().unwrap())
-                .unwrap();
-            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o666)).unwrap();
-        }),
-        ("no bytes", |_, at| {
-            std::fs::write(at, b"").unwrap();
-            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
-        }),
-    ];
-    for (name, put) in cases {
-        let mut story = Story::journal();
-        let (good, bad) = (TestNode::new(1), TestNode::new(2));
-        story.controller.approve(&good);
-        story.controller.approve(&bad);
-        story.controller.ask(&good);
-        put(&story, &story.queue_file(&format!("enrollment-requests/{}.json", bad.node_id)));
-        let summary = story.turn(NOW);
-        assert_eq!(summary.issued, 1, "{name}");
-        story.accept(&good, NOW);
-        assert!(story.controller.answer(&bad.node_id).is_none(), "{name}");
-    }
-}
-
-// spec: QU-15
-#[test]
-fn q3_q5_other_names_and_files_not_yet_renamed_are_ignored() {
-    let mut story = Story::journal();
-    let node = TestNode::new(1);
-    story.controller.approve(&node);
-    let bytes = request(&node, NOW.plus(secs(600))).to_bytes().unwrap();
-    let id = &node.node_id;
-    for name in [
-        format!("{id}.json.tmp"),
-        format!(".{id}.json.pending"),
-        format!("{}.json", id.as_str().to_uppercase()),
-        format!("{id}.JSON"),
-        "x\ny.json".to_owned(),
-        "x".repeat(255),
-    ] {
-        story.controller.put(&format!("nodes/enrollment-requests/{name}"), &bytes);
-    }
-    let summary = story.turn(NOW);
-    assert_eq!((summary.issued, summary.refused), (0, 0), "{summary:?}");
-    // The file of one node under the name of another is refused, naming the field.
-    let other = TestNode::new(2);
-    story.controller.put(&format!("nodes/enrollment-requests/{}.json", other.node_id), &bytes);
-    assert_eq!(story.turn(NOW).refused, 1);
-    assert_eq!(story.ledger_kinds("issued"), 0);
-}
-
-// spec: QU-16
-#[test]
-fn q4_a_full_directory_starves_nobody() {
-    let mut story = Story::journal();
-    let node = TestNode::new(1);
-    story.controller.approve(&node);
-    story.controller.ask(&node);
-    for number in 0..1000_u32 {
-        story.controller.put(&format!("nodes/enrollment-requests/{number:032x}.json"), b"{}");
-    }
-    let mut worker = story.worker();
-    let mut turns = 0;
-    let mut issued = 0;
-    loop {
-        let summary = worker.turn(NOW).unwrap();
-        assert!(summary.issued + summary.refused <= ENTRIES_A_TURN);
-        turns += 1;
-        issued += summary.issued;
-        if !summary.more {
-            break;
-        }
-    }
-    assert_eq!((turns, issued), (8, 1));
-}
-
-// spec: QU-17
-#[test]
-fn q7_answers_go_by_rename_into_a_directory_of_our_own() {
-    let mut story = Story::journal();
-    let node = TestNode::new(1);
-    story.controller.approve(&node);
-    story.controller.ask(&node);
-    // A link under the answer's name is replaced, not followed.
-    let target = story.scratch.path().join("target");
-    std::fs::write(&target, b"precious").unwrap();
-    symlink(&target, story.controller.answer_path(&node.node_id)).unwrap();
-    assert_eq!(story.turn(NOW).issued, 1);
-    story.accept(&node, NOW);
-    assert_eq!(std::fs::read(&target).unwrap(), b"precious");
-    // An answer that somebody forged there (with other bytes acknowledged) is replaced as well.
-    std::fs::write(story.controller.answer_path(&node.node_id), b"{}").unwrap();
-    assert_eq!(story.turn(NOW).reused, 1);
-    story.accept(&node, NOW);
-    // A directory that others can write to is not used at all.
-    let responses = story.queue_file("enrollment-responses");
-    std::fs::set_permissions(&responses, std::fs::Permissions::from_mode(0o2770)).unwrap();
-    let summary = story.turn(NOW);
-    assert!(!summary.ready && summary.problems[0].contains("chmod 2750"), "{summary:?}");
 }
 
 // spec: QU-18
