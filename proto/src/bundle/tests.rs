@@ -36,6 +36,14 @@ fn one_wrong_entry_refuses_the_whole() {
         let error = sign(&ca, change).verify(&ca.root()).unwrap_err();
         assert!(error.to_string().contains(want), "{name}: {error}");
     };
+    // Eight of each are what there may be.
+    let full = sign(&ca, |bundle| {
+        bundle.issuing_cas = vec![ca.issuing_pem(); 8];
+        bundle.workers = vec![key(1).public().to_pem(); 8];
+        bundle.release_keys = vec![key(1).public().to_pem(); 8];
+        bundle.limits = (0..8_u8).map(|at| (Digest::of(&[at]), Vec::new())).collect();
+    });
+    assert!(full.verify(&ca.root()).is_ok());
     check("version", &|bundle| bundle.version = 0, "version 0");
     check("foreign CA", &|bundle| bundle.issuing_cas.push(other.issuing_pem()), "issuing CA 1");
     check("the root itself", &|bundle| bundle.issuing_cas.insert(0, ca.root_pem()), "issuing CA 0");
@@ -94,7 +102,9 @@ fn signed_bytes_that_are_no_bundle_are_refused() {
 fn the_wire_form_is_strict() {
     let ca = TestCa::new(NOW);
     let text = json::to_string(&sign(&ca, |_| ())).unwrap();
-    let long = format!(r#"{{"payload":"{}","signature":""}}"#, "A".repeat(65_000));
+    let long = format!(r#"{{"payload":"{}","signature":""}}"#, "A".repeat(64_176));
+    let longest = format!(r#"{{"payload":"{}","signature":"{}"}}"#, "A".repeat(64_172), "A".repeat(96));
+    assert!(json::from_str::<SignedBundle>(&longest, 1 << 20, 4).is_ok());
     for (name, text) in [
         ("unknown member", text.replacen('{', "{\"x\":1,", 1)),
         ("unpadded", r#"{"payload":"YQ","signature":""}"#.to_owned()),

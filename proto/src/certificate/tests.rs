@@ -59,6 +59,10 @@ fn what_an_authority_may_choose_is_accepted() {
         let longest = CertificateSpec::new("", "", node.key.public(), NOW.minus(HOUR), NOW.plus(HOUR * 168));
         spec.validity = longest.validity;
     });
+    // One second.
+    check(&ca, &node, &root, |spec| {
+        spec.validity = CertificateSpec::new("", "", node.key.public(), NOW, NOW).validity;
+    });
     check(&ca, &node, &root, |spec| spec.subject = common_name(PRINTABLE_STRING, node.node_id.as_str()));
     check(&ca, &node, &root, |spec| spec.replace(EXTENDED_KEY_USAGE, Some(usages(&[CLIENT_AUTH, SERVER_AUTH]))));
     check(&ca, &node, &root, |spec| spec.replace(EXTENDED_KEY_USAGE, Some(usages(&[SERVER_AUTH, CLIENT_AUTH]))));

@@ -1,6 +1,8 @@
 use super::*;
 use crate::certificate::Leaf;
-use crate::der::{BASIC_CONSTRAINTS, BOOLEAN, INTEGER, extension, sequence, tlv};
+use crate::der::{
+    BASIC_CONSTRAINTS, BOOLEAN, CLIENT_AUTH, EXTENDED_KEY_USAGE, INTEGER, OID, SERVER_AUTH, extension, sequence, tlv,
+};
 use crate::test_support::{CertificateSpec, TestCa, TestNode, key};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
@@ -79,7 +81,9 @@ fn a_lapsed_leaf_chains_as_it_did_when_issued() {
     let years = NOW.plus(HOUR * 24 * 365 * 20);
     assert!(verify_lapsed(&leaf, &[ca.root()], years).is_ok());
 
-    assert_eq!(word(verify_lapsed(&leaf, &[ca.root()], leaf.not_before().minus(HOUR))), Err("not yet valid"));
+    assert!(verify_lapsed(&leaf, &[ca.root()], leaf.not_before()).is_ok());
+    let early = leaf.not_before().minus(Duration::from_secs(1));
+    assert_eq!(word(verify_lapsed(&leaf, &[ca.root()], early)), Err("not yet valid"));
     assert_eq!(word(verify_lapsed(&leaf, &[TestCa::with_keys(NOW, 211).root()], late)), Err("path"));
     // A leaf from before its CA never chained.
     let early = NOW.minus(HOUR * 400);
@@ -94,7 +98,6 @@ fn any_of_the_roots_will_do_and_none_will_not() {
     assert!(verify(&leaf, &[other.root(), ca.root()], NOW, Usage::Client).is_ok());
     assert!(verify(&leaf, &[ca.root(), other.root()], NOW, Usage::Client).is_ok());
     assert_eq!(word(verify(&leaf, &[], NOW, Usage::Client)), Err("no root"));
-    assert_eq!(word(verify(&leaf, &[ca.root()], NOW, Usage::Server)), Err("usage"));
 }
 
 #[test]
@@ -107,6 +110,18 @@ fn a_look_alike_beside_the_right_authority_does_no_harm() {
     let text: String = chain.iter().map(|der| pem::encode(der, LABEL)).collect();
     let leaf = Leaf::parse(&text).unwrap().check(&node.rules()).unwrap();
     assert_eq!(word(verify(&leaf, &[ca.root()], NOW, Usage::Client)), Ok(()));
+}
+
+#[test]
+fn a_leaf_serves_only_where_it_says_so() {
+    let (ca, node) = (TestCa::new(NOW), TestNode::new(7));
+    let mut spec = ca.leaf_spec(&node, NOW);
+    let usages = sequence(&[&tlv(OID, CLIENT_AUTH), &tlv(OID, SERVER_AUTH)]);
+    spec.replace(EXTENDED_KEY_USAGE, Some(extension(EXTENDED_KEY_USAGE, false, &usages)));
+    let both = Leaf::parse(&ca.finish(&spec)).unwrap().check(&node.rules()).unwrap();
+    assert_eq!(word(verify(&both, &[ca.root()], NOW, Usage::Server)), Ok(()));
+    assert_eq!(word(verify(&both, &[ca.root()], NOW, Usage::Client)), Ok(()));
+    assert_eq!(word(verify(&leaf(&ca, &node, NOW), &[ca.root()], NOW, Usage::Server)), Err("usage"));
 }
 
 fn path_length(spec: &mut CertificateSpec, length: u8) {
@@ -144,6 +159,8 @@ fn a_root_is_an_authority_that_signed_itself() {
     let root = ca.root();
     assert_eq!(root.pem(), ca.root_pem());
     assert_eq!(root.public_key(), ca.root_key.public());
+    assert_eq!(root.sha256(), Digest::of(&ca.root_der));
+    assert_eq!((root.not_before(), root.not_after()), (NOW.minus(HOUR), NOW.minus(HOUR).plus(HOUR * 87_600)));
     let to = NOW.plus(HOUR);
     let mut no_ca = CertificateSpec::new(TestCa::ROOT, TestCa::ROOT, ca.root_key.public(), NOW, to);
     no_ca.extensions = ca.leaf_spec(&node, NOW).extensions;

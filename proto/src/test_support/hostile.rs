@@ -113,6 +113,7 @@ fn leaves(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
         case("C-9 serial negative", "serialNumber", &|spec| spec.serial = serial(&[0x80, 1])),
         case("C-9 serial of 21 bytes", "serialNumber", &|spec| spec.serial = serial(&[1; 21])),
         case("C-9 issuer unique id", "uniqueID", &|spec| spec.unique_ids = tlv(0x81, &[0, 1])),
+        case("C-9 subject unique id", "uniqueID", &|spec| spec.unique_ids = tlv(0x82, &[0, 1])),
         case("C-9 algorithms differ", "signatureAlgorithm", &|spec| {
             spec.algorithm = sequence(&[&tlv(OID, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03])]);
         }),

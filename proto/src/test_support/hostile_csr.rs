@@ -98,6 +98,10 @@ fn encodings(node: &TestNode) -> Vec<Hostile> {
         hostile("C-2 long length", "der", &[&[SEQUENCE, 0x83, 0, high, low], content].concat()),
         hostile("C-2 indefinite length", "der", &[&[SEQUENCE, 0x80], content, &[0, 0]].concat()),
         hostile("C-2 a SET outside", "structure", &[&[SET], der.get(1..).unwrap_or_default()].concat()),
+        hostile("C-2 a SET inside", "structure", &{
+            let set = [&[SET], info.get(1..).unwrap_or_default()].concat();
+            sequence(&[&set, &ecdsa_with_sha256(), &bit_string(&node.key.sign_der(&set))])
+        }),
         hostile("C-2 four parts", "structure", &sequence(&[content, &[NULL, 0]])),
         changed(node, "C-2 negative version", "version", |spec| spec.version = tlv(INTEGER, &[0xff])),
         changed(node, "C-2 version 1", "version", |spec| spec.version = tlv(INTEGER, &[1])),
