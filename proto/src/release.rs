@@ -246,9 +246,12 @@ const FIELDS: [(&str, usize); 16] = [
     ("rest of the header", 512),
 ];
 
-/// The one header of a plain file: `None` when the size has no 11 octal digits.
+/// The one header of a plain file: `None` when the size needs more than 11 octal digits or the mode more than 7.
 #[must_use]
 pub fn header(name: &FileName, size: u64, mode: u32) -> Option<[u8; BLOCK]> {
+    if size >= 1 << 33 || mode >= 1 << 21 {
+        return None;
+    }
     let mut text = String::with_capacity(BLOCK);
     text.push_str(name.as_str());
     fill(&mut text, 100);

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::PemText;
 use crate::heartbeat::Heartbeat;
+use crate::host_api::SnapshotState;
 use crate::ids::{NodeId, TaskId};
 use crate::key::Fingerprint;
-use crate::limits::{CHAIN_PEM_MAX, HEARTBEAT_FRESH};
+use crate::limits::CHAIN_PEM_MAX;
 use crate::names::Hostname;
 use crate::time::UnixTime;
 
@@ -39,25 +40,10 @@ pub struct IdentityRecord {
     pub last_heartbeat: Option<Heartbeat>,
 }
 
-/// How a node looks to its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum NodeState {
-    /// It has a certificate and was never heard under it.
-    AwaitingHeartbeat,
-    /// It was heard less than two minutes ago.
-    Online,
-    /// It was heard, but not lately.
-    Stale,
-}
-
 impl IdentityRecord {
     /// How the node looks at `now`.
     #[must_use]
-    pub fn state(&self, now: UnixTime) -> NodeState {
-        match self.last_seen_at {
-            None => NodeState::AwaitingHeartbeat,
-            Some(seen) if now.since(seen) < HEARTBEAT_FRESH => NodeState::Online,
-            Some(_) => NodeState::Stale,
-        }
+    pub fn state(&self, now: UnixTime) -> SnapshotState {
+        SnapshotState::of(self.last_seen_at, now)
     }
 }

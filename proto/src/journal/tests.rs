@@ -1,1 +1,263 @@
+use std::time::Duration;
 
+use super::*;
+use crate::inventory::InventoryFields;
+use crate::test_support::key;
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+fn inventory() -> HardwareInventory {
+    let text = r#"{"architecture":"x86_64","bootMode":"Uefi","logicalCpuCount":2,"memoryBytes":4294967296,"interfaces":
+        [{"name":"eth0","macAddress":"52:54:00:12:34:56","addresses":["10.0.0.7"]}],"disks":[]}"#;
+    let fields: InventoryFields = json::from_str(text, 4096, JSON_DEPTH_MAX).unwrap();
+    HardwareInventory::try_from(fields).unwrap()
+}
+
+fn device(number: u8, phase: DevicePhase) -> DeviceRow {
+    let public = key(number);
+    let fingerprint = public.public().fingerprint();
+    DeviceRow {
+        device_id: fingerprint.node_id(),
+        fingerprint,
+        public_key_pem: PemText::try_from(public.public().to_pem()).unwrap(),
+        phase,
+        hostname: None,
+        inventory_hash: inventory().inventory_hash(),
+        inventory: inventory(),
+        inventory_revision: 1,
+        verification_code: fingerprint.verification_code(),
+        discovered_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(1800)),
+        address: "10.0.0.7".parse().unwrap(),
+        message: None,
+        task_id: None,
+    }
+}
+
+/// A device in a phase that needs a task, and the task.
+fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (DeviceRow, TaskRow) {
+    let task_id = TaskId::from_random([number; 16]);
+    let hostname: Hostname = format!("node-{number}").parse().unwrap();
+    let device =
+        DeviceRow { hostname: Some(hostname.clone()), task_id: Some(task_id.clone()), ..device(number, phase) };
+    let grant = GrantRow {
+        request_id: RequestId::from_random([number; 16]),
+        granted_at: NOW,
+        progress_expires_at: NOW.plus(Duration::from_secs(7200)),
+    };
+    let task = TaskRow {
+        task_id,
+        device_id: device.device_id.clone(),
+        hostname,
+        disk_id: "virtio-1".parse().unwrap(),
+        fingerprint: device.fingerprint,
+        inventory_hash: device.inventory_hash,
+        inventory_revision: 1,
+        phase: task_phase,
+        approved_at: NOW,
+        authority_expires_at: NOW.plus(Duration::from_secs(900)),
+        grant: (task_phase != TaskPhase::Approved).then_some(grant),
+    };
+    (device, task)
+}
+
+fn event(journal: &mut Journal, kind: EventKind) {
+    let actor = "operator:1000".parse().unwrap();
+    journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None }).unwrap();
+}
+
+/// One device of each phase, and an ended task whose device is gone.
+fn journal() -> Journal {
+    let mut journal = Journal { generation: 7, ..Journal::empty() };
+    journal.devices.push(device(1, DevicePhase::Discovered));
+    journal.devices.push(device(2, DevicePhase::Rejected));
+    for (number, phase, task_phase) in [
+        (3, DevicePhase::Approved, TaskPhase::Approved),
+        (4, DevicePhase::Approved, TaskPhase::GrantIssued),
+        (5, DevicePhase::Installing, TaskPhase::Installing),
+        (6, DevicePhase::AwaitingEnrollment, TaskPhase::AwaitingEnrollment),
+        (7, DevicePhase::Managed, TaskPhase::Managed),
+        (8, DevicePhase::Failed, TaskPhase::Failed),
+    ] {
+        let (device, task) = pair(number, phase, task_phase);
+        journal.devices.push(device);
+        journal.tasks.push(task);
+    }
+    journal.tasks.push(pair(9, DevicePhase::Failed, TaskPhase::Failed).1);
+    event(&mut journal, EventKind::AdmissionOpened);
+    event(&mut journal, EventKind::Discovered);
+    journal
+}
+
+type Change = fn(&mut Journal);
+
+// spec: JO-1
+#[test]
+fn a_journal_survives_its_bytes() {
+    for journal in [Journal::empty(), journal()] {
+        let bytes = journal.to_bytes().unwrap();
+        assert_eq!(Journal::from_bytes(&bytes), Ok(journal));
+    }
+}
+
+// spec: JO-2
+#[test]
+fn rows_that_contradict_one_another_are_refused() {
+    let cases: [(&str, Change); 38] = [
+        ("fingerprint", |j| j.devices[0].fingerprint = j.devices[1].fingerprint),
+        ("fingerprint", |j| j.devices[0].device_id = "0123456789abcdef0123456789abcdef".parse().unwrap()),
+        ("publicKeyPem", |j| j.devices[0].public_key_pem = j.devices[1].public_key_pem.clone()),
+        ("publicKeyPem", |j| j.devices[0].public_key_pem = PemText::try_from("-----BEGIN X-----".to_owned()).unwrap()),
+        ("verificationCode", |j| j.devices[0].verification_code = j.devices[1].verification_code.clone()),
+        ("deviceId", |j| j.devices.push(j.devices[0].clone())),
+        ("inventoryHash", |j| j.devices[0].inventory_hash = Digest::ZERO),
+        ("inventoryRevision", |j| j.devices[0].inventory_revision = 0),
+        ("expiresAt", |j| j.devices[0].expires_at = UnixTime::EPOCH),
+        ("address", |j| j.devices[0].address = "::ffff:10.0.0.7".parse().unwrap()),
+        ("taskId", |j| j.devices[2].task_id = None),
+        ("taskId", |j| j.devices[2].task_id = Some(TaskId::from_random([99; 16]))),
+        ("taskId", |j| j.devices[2].task_id = j.devices[3].task_id.clone()),
+        ("taskId", |j| j.devices[0].task_id = j.devices[3].task_id.clone()),
+        ("phase", |j| j.devices[2].phase = DevicePhase::Installing),
+        ("phase", |j| j.devices[6].phase = DevicePhase::AwaitingEnrollment),
+        ("phase", |j| j.devices[6].phase = DevicePhase::Discovered),
+        ("phase", |j| j.devices[5].phase = DevicePhase::Managed),
+        ("phase", |j| j.devices[7].phase = DevicePhase::Rejected),
+        ("phase", |j| j.tasks[3].phase = TaskPhase::Managed),
+        ("phase", |j| j.tasks[3].phase = TaskPhase::Failed),
+        ("hostname", |j| j.devices[2].hostname = None),
+        ("hostname", |j| j.devices[2].hostname = j.devices[3].hostname.clone()),
+        ("hostname", |j| j.devices[0].hostname = j.devices[3].hostname.clone()),
+        ("hostname", |j| {
+            j.devices[3].hostname = j.devices[2].hostname.clone();
+            j.tasks[1].hostname = j.tasks[0].hostname.clone();
+        }),
+        ("taskId", |j| j.tasks.push(j.tasks[6].clone())),
+        ("fingerprint", |j| j.tasks[6].fingerprint = j.tasks[5].fingerprint),
+        ("inventoryRevision", |j| j.tasks[6].inventory_revision = 0),
+        ("authorityExpiresAt", |j| j.tasks[6].authority_expires_at = UnixTime::EPOCH),
+        ("grant", |j| j.tasks[0].grant = j.tasks[1].grant.clone()),
+        ("grant", |j| j.tasks[1].grant = None),
+        ("grant", |j| j.tasks[2].grant = None),
+        ("grant", |j| j.tasks[3].grant = None),
+        ("grant", |j| j.tasks[4].grant = None),
+        ("progressExpiresAt", |j| j.tasks[4].grant.as_mut().unwrap().progress_expires_at = UnixTime::EPOCH),
+        ("requestId", |j| j.tasks[4].grant = j.tasks[3].grant.clone()),
+        ("deviceId", |j| {
+            j.tasks[6].phase = TaskPhase::Managed;
+        }),
+        ("taskId", |j| {
+            let (_, task) = pair(3, DevicePhase::Approved, TaskPhase::Approved);
+            j.tasks.push(TaskRow { task_id: TaskId::from_random([77; 16]), ..task });
+        }),
+    ];
+    for (index, (want, change)) in cases.into_iter().enumerate() {
+        let mut journal = journal();
+        change(&mut journal);
+        let error = journal.to_bytes().unwrap_err();
+        match &error {
+            JournalError::Device { field, .. } | JournalError::Task { field, .. } => {
+                assert_eq!(*field, want, "case {index}: {error}");
+            }
+            other => panic!("case {index}: {other}"),
+        }
+        // What cannot be written cannot be read either, wherever it came from.
+        let bytes = serde_json::to_vec(&journal).unwrap();
+        assert_eq!(Journal::from_bytes(&bytes), Err(error), "case {index}");
+    }
+}
+
+// spec: JO-2
+#[test]
+fn an_ended_installation_gives_its_name_back() {
+    let mut journal = journal();
+    journal.devices[7].hostname = journal.devices[2].hostname.clone();
+    journal.tasks[5].hostname = journal.tasks[0].hostname.clone();
+    assert_eq!(journal.check(), Ok(()));
+}
+
+// spec: JO-3
+#[test]
+fn the_chain_covers_every_event_and_its_order() {
+    let cases: [(&str, Change); 11] = [
+        ("kind", |j| j.events[0].kind = EventKind::AdmissionClosed),
+        ("time", |j| j.events[1].at = UnixTime::EPOCH),
+        ("actor", |j| j.events[1].actor = "someone".parse().unwrap()),
+        ("device", |j| j.events[1].device_id = Some(j.devices[0].device_id.clone())),
+        ("head", |j| j.chain_head = Digest::ZERO),
+        ("base", |j| j.chain_base = Digest::of(b"x")),
+        ("first cut", |j| drop(j.events.remove(0))),
+        ("last cut", |j| drop(j.events.pop())),
+        ("swapped", |j| j.events.swap(0, 1)),
+        ("all cut", |j| j.events.clear()),
+        ("number", |j| j.last_event_id = 3),
+    ];
+    for (name, change) in cases {
+        let mut journal = journal();
+        change(&mut journal);
+        let error = journal.check().unwrap_err();
+        assert!(matches!(error, JournalError::Chain | JournalError::Sequence { .. }), "{name}: {error}");
+    }
+    let mut swapped = journal();
+    swapped.events.swap(0, 1);
+    (swapped.events[0].sequence, swapped.events[1].sequence) = (1, 2);
+    assert_eq!(swapped.check(), Err(JournalError::Chain));
+    let empty = Journal { chain_base: Digest::of(b"x"), chain_head: Digest::of(b"x"), ..Journal::empty() };
+    assert_eq!(empty.check(), Err(JournalError::Chain));
+    let forgetful = Journal { last_event_id: 5, ..Journal::empty() };
+    assert_eq!(forgetful.check(), Err(JournalError::Chain));
+    let wrapped = Journal { last_event_id: 1, ..journal() };
+    assert_eq!(wrapped.check(), Err(JournalError::Sequence { sequence: 2 }));
+}
+
+// spec: JO-4
+#[test]
+fn old_events_leave_and_the_chain_goes_on() {
+    let mut journal = Journal::empty();
+    let mut heads = vec![journal.chain_head];
+    for _ in 0..EVENTS_MAX + 3 {
+        event(&mut journal, EventKind::Discovered);
+        heads.push(journal.chain_head);
+    }
+    assert_eq!(journal.events.len(), EVENTS_MAX);
+    assert_eq!(journal.events[0].sequence, 4);
+    assert_eq!(journal.chain_base, heads[3]);
+    assert_eq!(journal.check(), Ok(()));
+    for sequence in [0, 2, 3, 4, 1000, EVENTS_MAX + 2, EVENTS_MAX + 3] {
+        let want = (sequence >= 3).then_some(heads[sequence]);
+        assert_eq!(journal.head_after(u64::try_from(sequence).unwrap()), want, "{sequence}");
+    }
+    assert_eq!(journal.head_after(journal.last_event_id + 1), None);
+    journal.events.insert(0, journal.events[0].clone());
+    assert_eq!(journal.check(), Err(JournalError::TooMany { what: "events", max: EVENTS_MAX }));
+}
+
+// spec: JO-5
+#[test]
+fn the_schema_is_strict() {
+    let text = String::from_utf8(journal().to_bytes().unwrap()).unwrap();
+    for (from, to) in [
+        ("\"version\":4", "\"version\":3"),
+        ("\"version\":4", "\"version\":\"4\""),
+        ("\"version\":4", "\"version\":5"),
+        ("\"generation\":7,", ""),
+        ("\"generation\":7", "\"generation\":-1"),
+        ("\"generation\":7", "\"generation\":7,\"generation\":7"),
+        ("\"generation\":7", "\"generation\":7,\"scope\":1"),
+        ("\"kind\":\"Discovered\"", "\"kind\":\"Teleported\""),
+        ("\"devices\":[{", "\"devices\":[[],{"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let bad = text.replacen(from, to, 1);
+        assert!(matches!(Journal::from_bytes(bad.as_bytes()), Err(JournalError::Json(_))), "{to}");
+    }
+    for cut in [0, 1, text.len() / 2, text.len() - 1] {
+        assert!(Journal::from_bytes(&text.as_bytes()[..cut]).is_err(), "{cut}");
+    }
+    let rows = |count: usize| vec![journal().devices[0].clone(); count];
+    let many = Journal { devices: rows(crate::limits::DEVICES_MAX + 1), ..Journal::empty() };
+    assert_eq!(many.check(), Err(JournalError::TooMany { what: "devices", max: crate::limits::DEVICES_MAX }));
+    let rows = |count: usize| vec![journal().tasks[0].clone(); count];
+    let many = Journal { tasks: rows(crate::limits::TASKS_MAX + 1), ..Journal::empty() };
+    assert_eq!(many.check(), Err(JournalError::TooMany { what: "tasks", max: crate::limits::TASKS_MAX }));
+}
