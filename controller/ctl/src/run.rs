@@ -1,0 +1,246 @@
+//! One verb: asks the controller and says what came back.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use lucia_proto::api::Endpoint;
+use lucia_proto::host_api::{ApproveForm, DeviceView, ERASE, EventsView, NodesView, OnboardingView, OpenWindow};
+use lucia_proto::ids::NodeId;
+use lucia_proto::json;
+use lucia_proto::key::VerificationCode;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::args::{Approve, Args, Events, Verb, Window};
+use crate::client::{CallError, Client};
+use crate::show;
+use crate::table::Screen;
+
+/// It was not asked properly.
+pub(crate) const USAGE: u8 = 64;
+
+/// Why a verb did not do its work.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// The controller did not do it.
+    #[error("{0}")]
+    Call(CallError),
+    /// No such device.
+    #[error("no device has the code {0}; luciactl onboarding shows those there are")]
+    NoDevice(VerificationCode),
+    /// No such node.
+    #[error("no node or device is {}; luciactl nodes and luciactl onboarding show those there are", lucia_proto::text::shown(.0))]
+    NoNode(String),
+    /// The fingerprint is another one.
+    #[error(
+        "the fingerprint is not this device's, so nothing was approved.\n  given      {given}\n  device has {found}\n\
+         Look at the machine's own screen: if it shows the given one, another machine pretends to be it."
+    )]
+    OtherFingerprint {
+        /// As typed.
+        given: String,
+        /// As the controller has it.
+        found: String,
+    },
+    /// The question was answered otherwise.
+    #[error("not confirmed, nothing was done")]
+    NotConfirmed,
+    /// There is nobody to ask.
+    #[error("this needs a confirmation and there is no terminal to ask on: add --yes")]
+    NobodyToAsk,
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+    /// The runtime.
+    #[error("cannot start: {0}")]
+    Start(io::Error),
+}
+
+impl Failure {
+    /// The sentence for the person.
+    pub(crate) fn sentence(&self) -> String {
+        self.to_string()
+    }
+
+    /// The exit code.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Call(CallError::Unreachable { .. } | CallError::Closed | CallError::Silent) => Exit(69),
+            Self::NobodyToAsk => Exit(USAGE),
+            Self::Call(CallError::Strange(_) | CallError::Refused(_))
+            | Self::NoDevice(_)
+            | Self::NoNode(_)
+            | Self::OtherFingerprint { .. }
+            | Self::NotConfirmed
+            | Self::Output(_)
+            | Self::Start(_) => Exit(1),
+        }
+    }
+}
+
+/// An exit code.
+pub(crate) struct Exit(u8);
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// Does one verb.
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(Failure::Start)?;
+    match runtime.block_on(verb(args)) {
+        // `luciactl events --follow | head` has seen enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+async fn verb(args: Args) -> Result<(), Failure> {
+    let Args { socket, json, verb } = args;
+    let client = Client::new(&socket);
+    let screen = Screen::stdout();
+    let onboarding = |view: OnboardingView| say(json, &view, || show::onboarding(&view, screen));
+    match verb {
+        Verb::Onboarding => onboarding(client.call(Endpoint::Onboarding, None).await?),
+        Verb::Window(Window::Open { minutes }) => {
+            onboarding(client.post(Endpoint::OpenWindow, None, &OpenWindow { minutes }).await?)
+        }
+        Verb::Window(Window::Close) => onboarding(client.call(Endpoint::CloseWindow, None).await?),
+        Verb::Approve(form) => onboarding(approve(&client, form).await?),
+        Verb::Reject(device) => onboarding(change(&client, Endpoint::Reject, device.code).await?),
+        Verb::Dismiss(device) => onboarding(change(&client, Endpoint::Dismiss, device.code).await?),
+        Verb::Restore(device) => onboarding(change(&client, Endpoint::Restore, device.code).await?),
+        Verb::Nodes => {
+            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+            say(json, &view, || show::nodes(&view, screen))
+        }
+        Verb::Node(node) => {
+            let (id, _) = find(&client, &node.node).await?;
+            let view = client.call(Endpoint::Node, Some(&id)).await?;
+            say(json, &view, || show::node(&view, screen))
+        }
+        Verb::Remove(remove) => {
+            let (id, name) = find(&client, &remove.node).await?;
+            if !remove.yes {
+                ask(&format!("This removes {name} ({id}) for good; its key is refused from then on."), &name)?;
+            }
+            onboarding(client.call(Endpoint::Remove, Some(&id)).await?)
+        }
+        Verb::Events(wanted) => events(&client, json, &wanted).await,
+        Verb::Status => {
+            let view = client.call(Endpoint::Status, None).await?;
+            say(json, &view, || show::status(&view))
+        }
+        Verb::Completions { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "luciactl", &mut out);
+            write(&out)
+        }
+        Verb::Man => {
+            let mut out = Vec::new();
+            clap_mangen::Man::new(Args::command()).render(&mut out).map_err(Failure::Output)?;
+            write(&out)
+        }
+    }
+}
+
+/// Writes the view as JSON, or in words.
+fn say<T: Serialize>(as_json: bool, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
+    if as_json { write(format!("{}\n", in_json(view)?).as_bytes()) } else { write(words().as_bytes()) }
+}
+
+fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
+    json::to_string(view).map_err(|error| Failure::Call(CallError::Strange(error.to_string())))
+}
+
+fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Asks on the terminal for `word`.
+fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::NobodyToAsk);
+    }
+    let mut out = io::stderr();
+    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
+    if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(Failure::NotConfirmed) }
+}
+
+async fn device(client: &Client<'_>, code: VerificationCode) -> Result<DeviceView, Failure> {
+    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    let found = view.devices.into_iter().find(|device| device.verification_code == code);
+    found.ok_or(Failure::NoDevice(code))
+}
+
+async fn change(client: &Client<'_>, endpoint: Endpoint, code: VerificationCode) -> Result<OnboardingView, Failure> {
+    let device = device(client, code).await?;
+    Ok(client.call(endpoint, Some(&device.device_id)).await?)
+}
+
+async fn approve(client: &Client<'_>, args: Approve) -> Result<OnboardingView, Failure> {
+    let device = device(client, args.code).await?;
+    if device.fingerprint != args.fingerprint {
+        return Err(Failure::OtherFingerprint {
+            given: args.fingerprint.to_string(),
+            found: device.fingerprint.to_string(),
+        });
+    }
+    if !args.yes && args.erase.is_none() {
+        ask(&format!("This erases disk {} of {} and installs {} on it.", args.disk, device.verification_code, args.hostname), ERASE)?;
+    }
+    let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned() };
+    Ok(client.post(Endpoint::Approve, Some(&device.device_id), &form).await?)
+}
+
+/// A node or device by hostname, id or code: its id, and the name to confirm it by.
+async fn find(client: &Client<'_>, text: &str) -> Result<(NodeId, String), Failure> {
+    let code = text.parse::<VerificationCode>().ok();
+    let nodes: NodesView = client.call(Endpoint::Nodes, None).await?;
+    for node in nodes.nodes {
+        if node.hostname.as_str() == text || node.node_id.as_str() == text || Some(&node.verification_code) == code.as_ref()
+        {
+            return Ok((node.node_id, node.hostname.to_string()));
+        }
+    }
+    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    for device in view.devices {
+        let named = device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text);
+        if named || device.device_id.as_str() == text || Some(&device.verification_code) == code.as_ref() {
+            return Ok((device.device_id, device.verification_code.as_str().to_owned()));
+        }
+    }
+    Err(Failure::NoNode(text.to_owned()))
+}
+
+async fn events(client: &Client<'_>, as_json: bool, wanted: &Events) -> Result<(), Failure> {
+    let mut after = wanted.after;
+    loop {
+        let view: EventsView = client.events(after, wanted.follow).await?;
+        for event in &view.events {
+            let line = if as_json { in_json(event)? } else { show::event(event) };
+            write(format!("{line}\n").as_bytes())?;
+            after = event.sequence;
+        }
+        let caught_up = after >= view.last_sequence || view.events.is_empty();
+        if !wanted.follow && caught_up {
+            if after == 0 && !as_json {
+                write(b"No events yet.\n")?;
+            }
+            return Ok(());
+        }
+    }
+}
