@@ -77,7 +77,8 @@ const UNITS: [(&str, &str, &str); 3] = [
     (
         "lucia-controller.service",
         "usr/bin/lucia-controller",
-        "write /var/lib/lucia/controller/onboarding\nwrite /var/lib/lucia/controller/tls\n\
+        "write /var/lib/lucia/controller/onboarding\nmapped /var/lib/lucia/controller/nodes/enrollment-responses\n\
+         write /var/lib/lucia/controller/tls\n\
          write /var/lib/lucia/controller/nodes/enrollment-requests\nwrite /var/lib/lucia/controller/nodes/removals\n\
          write /var/lib/lucia/controller/nodes/identities\nwrite /run/lucia\nread /etc/lucia/controller.toml\n\
          refused /var/lib/lucia/controller/nodes/enrollment-responses\nrefused /etc/lucia\nrefused /run/lucia/agent\n\
@@ -88,18 +89,15 @@ const UNITS: [(&str, &str, &str); 3] = [
         "lucia-enrollment-worker.service",
         "usr/bin/lucia-enrollment-worker",
         "write /var/lib/lucia/worker\nwrite /var/lib/lucia/controller/nodes/enrollment-responses\n\
-         read /var/lib/lucia/controller/onboarding/state.json\nread /etc/lucia/worker.toml\n\
+         read /var/lib/lucia/controller/onboarding/state.json\nmapped /var/lib/lucia/controller/onboarding/state.json\n\
+         read /etc/lucia/worker.toml\n\
          read /var/lib/lucia/controller/nodes/enrollment-requests/some.json\n\
          refused /var/lib/lucia/controller/onboarding\nrefused /var/lib/lucia/controller/nodes\n\
          refused /var/lib/lucia/controller/nodes/enrollment-requests\nrefused /run/lucia\nrefused /etc/lucia\n\
-         hidden /var/lib/lucia/controller/tls\nhidden /var/lib/lucia/agent\nhidden /root\nnoexec /usr/bin/true",
+         hidden /var/lib/lucia/controller/tls\nhidden /var/lib/lucia/controller/nodes/identities\n\
+         hidden /var/lib/lucia/agent\nhidden /root\nnoexec /usr/bin/true",
     ),
 ];
-
-/// The probe that stands in for each daemon; cargo builds examples beside the binaries of a test run.
-fn probe() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_lucia-qualification")).with_file_name("examples").join("sandbox-probe")
-}
 
 fn lay(root: &Path, file: &str, from: &Path, mode: u32) {
     let to = root.join(file);
@@ -117,7 +115,7 @@ fn lay_units(root: &Path) {
     fs::create_dir_all(&wants).unwrap();
     for (name, program, holds) in UNITS {
         lay(root, &format!("usr/lib/systemd/system/{name}"), &unit(name), 0o644);
-        lay(root, program, &probe(), 0o755);
+        lay(root, program, Path::new(env!("CARGO_BIN_EXE_sandbox-probe")), 0o755);
         let list = Path::new(program).file_name().unwrap().to_str().unwrap();
         fs::write(root.join(format!("etc/lucia/{list}.probe")), holds).unwrap();
         symlink(format!("/usr/lib/systemd/system/{name}"), wants.join(name)).unwrap();
@@ -160,13 +158,14 @@ fn the_sandboxes_hold_and_leave_room_to_work() {
 fn owners_are_right(node: &Node) {
     let base = "/var/lib/lucia/controller";
     for (path, want) in [
-        ("", "750 lucia-controller:lucia-enrollment"),
+        ("", "2750 lucia-controller:lucia-enrollment"),
         ("/onboarding", "2750 lucia-controller:lucia-enrollment"),
         ("/onboarding/probe", "600 lucia-controller:lucia-enrollment"),
         ("/nodes", "2750 lucia-controller:lucia-enrollment"),
         ("/nodes/enrollment-requests", "2750 lucia-controller:lucia-enrollment"),
         ("/nodes/enrollment-responses", "2750 lucia-worker:lucia-enrollment"),
         ("/nodes/enrollment-responses/probe", "600 lucia-worker:lucia-enrollment"),
+        ("/nodes/identities", "700 lucia-controller:lucia-enrollment"),
         ("/tls", "700 lucia-controller:lucia-controller"),
         ("/../worker", "700 lucia-worker:lucia-worker"),
         ("/../agent", "700 root:root"),

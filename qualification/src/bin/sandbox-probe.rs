@@ -1,7 +1,8 @@
 //! Stands in for a daemon inside its unit's sandbox: tries what `/etc/lucia/<its name>.probe` lists, says READY, stays.
 //!
 //! Each line is a word and paths: `write DIR`, `refused DIR` (nothing can be made there), `read FILE`, `hidden PATH`,
-//! `noexec PROGRAM`, `same FILE FILE` (one device and inode). What did not hold is printed, and it exits with 1.
+//! `noexec PROGRAM`, `same FILE FILE` (one device and inode),
+//! `mapped PATH` (its owner and group are not shown as nobody). What did not hold is printed, and it exits with 1.
 
 use std::fs;
 use std::io;
@@ -11,6 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use nix::unistd::{AccessFlags, access};
+
+/// How an owner looks that a user namespace does not know.
+const NOBODY: u32 = 65534;
 
 fn main() -> ExitCode {
     let own = std::env::args_os().next().unwrap_or_default();
@@ -44,6 +48,7 @@ fn holds(line: &str) -> bool {
         ["read", file] => fs::read(file).is_ok(),
         ["hidden", path] => fs::read_dir(path).is_err() && fs::read(path).is_err(),
         ["noexec", program] => access(*program, AccessFlags::X_OK).is_err(),
+        ["mapped", path] => fs::metadata(path).is_ok_and(|meta| meta.uid() != NOBODY && meta.gid() != NOBODY),
         ["same", one, other] => {
             let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
             matches!((id(one), id(other)), (Ok(a), Ok(b)) if a == b)
