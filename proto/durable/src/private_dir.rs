@@ -243,7 +243,7 @@ impl PrivateDir {
             Err(errno) => Err(errno.into()),
         })
         .map_err(stopped)?;
-        let dir = Self::open_at(at, relative, path, |facts| rules.check_owner_and_mode(facts))?;
+        let dir = Self::open_at(at, relative, path, |facts| rules.check_before(facts))?;
         let facts = dir.fd.metadata().map_err(|err| failed("open", path, err))?;
         if rules.check_exact(&facts).is_err() {
             if let Some(group) = rules.group {

@@ -8,6 +8,9 @@ use nix::sys::stat::SFlag;
 /// Permission bits, with setuid, setgid and sticky.
 const PERMISSIONS: u32 = 0o7777;
 
+/// The bit that hands a directory's group on to what is made in it.
+const SETGID: u32 = 0o2000;
+
 /// Whose a directory or file must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -115,18 +118,19 @@ impl Owner {
 
 impl DirRules {
     pub(crate) fn check(&self, facts: &Metadata) -> Result<(), RuleBreach> {
-        self.check_owner_and_mode(facts)?;
+        check_kind("directory", SFlag::S_IFDIR, facts.mode())?;
+        self.owner.check(facts)?;
+        check_mode(self.mode, facts.mode())?;
         match self.group {
             Some(want) if facts.gid() != want => Err(RuleBreach::Group { want, got: facts.gid() }),
             _ => Ok(()),
         }
     }
 
-    /// As [`DirRules::check`] without the group, which `create` is about to set.
-    pub(crate) fn check_owner_and_mode(&self, facts: &Metadata) -> Result<(), RuleBreach> {
-        check_kind("directory", SFlag::S_IFDIR, facts.mode())?;
-        self.owner.check(facts)?;
-        check_mode(self.mode, facts.mode())
+    /// As [`DirRules::check`] for a directory that `create` is about to bring up to the rules: without the group, and
+    /// with the setgid bit, which a new directory inherits from its parent and which opens it to nobody.
+    pub(crate) fn check_before(&self, facts: &Metadata) -> Result<(), RuleBreach> {
+        Self { mode: self.mode | SETGID, group: None, ..*self }.check(facts)
     }
 
     /// Whether it is exactly as the rules say, rather than merely no more open.

@@ -130,6 +130,16 @@ fn list_is_bounded_sorted_and_knows_our_names_only() {
 }
 
 #[test]
+fn a_private_directory_is_made_inside_a_shared_one() {
+    let scratch = Scratch::new();
+    let shared = DirRules { mode: 0o2750, ..DirRules::private() };
+    let dir = PrivateDir::create(&scratch.path().join("shared"), shared).unwrap();
+    dir.create_subdir(&name("private"), DirRules::private()).unwrap();
+    assert_eq!(mode_of(&scratch.path().join("shared/private")), 0o700);
+    dir.subdir(&name("private"), DirRules::private()).unwrap();
+}
+
+#[test]
 fn exists_and_remove_tell_what_was_there() {
     let scratch = Scratch::new();
     let dir = scratch.open();
