@@ -142,7 +142,7 @@ pub fn next_steps(made: &Made, config: &Path) -> String {
          \x20  openssl x509 -in /etc/lucia/root.pem -outform DER | sha256sum\n\
          2. Take {} offline now: the worker does not need it. Keep it for the next issuing CA, in two years.\n\
          3. Set endpoint-names in {} to the names nodes call the controller by.\n\
-         4. systemctl enable --now lucia-worker\n",
+         4. systemctl enable --now lucia-enrollment-worker\n",
         made.fleet,
         made.root_pem.display(),
         made.root_key.display(),

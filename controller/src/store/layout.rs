@@ -146,6 +146,9 @@ fn group(config: &Config) -> Result<Option<u32>, LayoutError> {
     let Some(name) = &config.group else { return Ok(None) };
     let lookup = |source| LayoutError::Lookup { setting: "group", name: name.clone(), source };
     let unknown = || LayoutError::Unknown { setting: "group", name: name.clone(), what: "group" };
+    if let Ok(id) = name.parse() {
+        return Ok(Some(id));
+    }
     let group = Group::from_name(name).map_err(lookup)?.ok_or_else(unknown)?;
     Ok(Some(Gid::as_raw(group.gid)))
 }
@@ -154,6 +157,9 @@ fn worker(config: &Config) -> Result<Owner, LayoutError> {
     let Some(name) = &config.worker_user else { return Ok(Owner::Us) };
     let lookup = |source| LayoutError::Lookup { setting: "worker-user", name: name.clone(), source };
     let unknown = || LayoutError::Unknown { setting: "worker-user", name: name.clone(), what: "user" };
+    if let Ok(id) = name.parse() {
+        return Ok(Owner::Uid(id));
+    }
     let user = User::from_name(name).map_err(lookup)?.ok_or_else(unknown)?;
     Ok(Owner::Uid(user.uid.as_raw()))
 }
