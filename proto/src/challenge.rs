@@ -47,7 +47,8 @@ impl ChallengeId {
     /// When it was made, in milliseconds since 1970, and its other 74 bits.
     #[must_use]
     pub fn parts(&self) -> (u64, u128) {
-        let value = self.0.bytes().filter_map(|b| (b as char).to_digit(16)).fold(0u128, |v, d| (v << 4) | u128::from(d));
+        let value =
+            self.0.bytes().filter_map(|b| (b as char).to_digit(16)).fold(0u128, |v, d| (v << 4) | u128::from(d));
         let millis = u64::try_from(value >> 80).unwrap_or(u64::MAX);
         (millis, (((value >> 64) & 0xfff) << 62) | (value & 0x3fff_ffff_ffff_ffff))
     }
@@ -152,14 +153,21 @@ mod tests {
     #[test]
     fn s_9_no_id_or_nonce_can_shift_the_frame() {
         let id = ChallengeId::from_parts(1, 2);
-        for bad in [format!("{id}\n"), format!("\n{}", &id.as_str()[1..]), id.as_str().to_uppercase() + "A", String::new()] {
+        for bad in
+            [format!("{id}\n"), format!("\n{}", &id.as_str()[1..]), id.as_str().to_uppercase() + "A", String::new()]
+        {
             assert!(bad.parse::<ChallengeId>().is_err(), "{bad:?}");
         }
         // Version 4, and a wrong variant.
         assert!("00000000-0001-4000-8000-000000000000".parse::<ChallengeId>().is_err());
         assert!("00000000-0001-7000-0000-000000000000".parse::<ChallengeId>().is_err());
         let nonce = Nonce::from_bytes(&[5; 32]);
-        for bad in [format!("{nonce}\n"), nonce.as_str().replace('=', "\n"), STANDARD.encode([5; 31]), STANDARD.encode([5; 33])] {
+        for bad in [
+            format!("{nonce}\n"),
+            nonce.as_str().replace('=', "\n"),
+            STANDARD.encode([5; 31]),
+            STANDARD.encode([5; 33]),
+        ] {
             assert!(bad.parse::<Nonce>().is_err(), "{bad:?}");
         }
         let text = signed_text(&id, &nonce, "{}");
@@ -168,7 +176,9 @@ mod tests {
 
     #[test]
     fn an_id_holds_its_time_and_74_bits() {
-        for (millis, rest) in [(0, 0), (1_795_982_400_123, 0x3ff_ffff_ffff_ffff_ffff), (0xffff_ffff_ffff, 0x155_5555_5555_5555_5555)] {
+        for (millis, rest) in
+            [(0, 0), (1_795_982_400_123, 0x3ff_ffff_ffff_ffff_ffff), (0xffff_ffff_ffff, 0x155_5555_5555_5555_5555)]
+        {
             let id = ChallengeId::from_parts(millis, rest);
             assert_eq!(id.parts(), (millis, rest), "{id}");
             assert_eq!(id.as_str().parse(), Ok(id));

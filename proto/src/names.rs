@@ -77,7 +77,20 @@ mod tests {
         hostname(&long, true);
         hostname(&format!("{long}a"), false);
         for bad in [
-            "", "-a", "a-", "1a", "A", "a.b", "a_b", "localhost", "xn--bcher-kva", "a;reboot", "a b", "a\n", "ä", "a/b",
+            "",
+            "-a",
+            "a-",
+            "1a",
+            "A",
+            "a.b",
+            "a_b",
+            "localhost",
+            "xn--bcher-kva",
+            "a;reboot",
+            "a b",
+            "a\n",
+            "ä",
+            "a/b",
         ] {
             hostname(bad, false);
         }

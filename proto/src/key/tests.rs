@@ -124,7 +124,8 @@ fn s_1_wycheproof_p1363() {
             // The agent's own library agrees, so that both verifiers of the workspace are held.
             let other = p256::ecdsa::VerifyingKey::from_sec1_bytes(point).unwrap();
             let parsed = p256::ecdsa::Signature::from_slice(test.sig.as_ref());
-            let other = parsed.is_ok_and(|sig| p256::ecdsa::signature::Verifier::verify(&other, &test.msg, &sig).is_ok());
+            let other =
+                parsed.is_ok_and(|sig| p256::ecdsa::signature::Verifier::verify(&other, &test.msg, &sig).is_ok());
             assert_eq!(other, verdict, "case {} in p256", test.tc_id);
             seen += 1;
         }

@@ -67,16 +67,10 @@ fn s_8_a_proof_is_for_one_challenge_key_node_and_purpose() {
         refused(check(&proof, &good, &mine, &other.public().fingerprint().node_id(), Purpose::DeviceState)),
         ProofError::Node { .. }
     ));
-    assert!(matches!(
-        refused(check(&proof, &good, &mine, &node, Purpose::Installation)),
-        ProofError::Purpose { .. }
-    ));
+    assert!(matches!(refused(check(&proof, &good, &mine, &node, Purpose::Installation)), ProofError::Purpose { .. }));
     // The report says `heartbeat`, the call says `heartbeat`, but a question is no heartbeat.
     let wrong = Proof::sign(&question(&mine, Purpose::Heartbeat), &challenge(1), &mine).unwrap();
-    assert!(matches!(
-        refused(check(&wrong, &good, &mine, &node, Purpose::Heartbeat)),
-        ProofError::Purpose { .. }
-    ));
+    assert!(matches!(refused(check(&wrong, &good, &mine, &node, Purpose::Heartbeat)), ProofError::Purpose { .. }));
     let mut moved = proof.clone();
     moved.challenge_id = challenge(2).challenge_id;
     assert!(matches!(
