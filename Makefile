@@ -28,7 +28,8 @@ lint: ## formatting, clippy and shellcheck
 
 bench: ## the figures, each with its goal
 	$(CARGO) build --quiet --release --workspace --bins
-	$(CARGO) bench --quiet -p lucia-tests
+	$(CARGO) bench --quiet -p lucia-worker
+	$(CARGO) bench --quiet -p lucia-tests --bench figures -- $(if $(filter-out 0,$(QUICK)),--quick)
 
 install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
 	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl

@@ -10,7 +10,6 @@ mod controller;
 mod cost;
 mod figures;
 mod site;
-mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +33,6 @@ fn run() -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     // The process's own thread keeps CPU 0 with the program under test; whatever drives it runs on CPU 1.
     cost::pin(0)?;
-    worker::measure(&mut figures)?;
     controller::measure(&bin, quick, &mut figures)?;
     Ok(figures)
 }

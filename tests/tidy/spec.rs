@@ -26,12 +26,19 @@ fn carried() -> BTreeMap<String, Vec<String>> {
             let Some(ids) = line.trim().strip_prefix(concat!("// ", "spec: ")) else { continue };
             let is_test = lines[at + 1..].iter().take(4).any(|line| line.contains("#[test]") || line.contains("#[tokio::test") || line.contains("proptest!"));
             assert!(is_test, "{path}:{}: `{}` does not stand above a test", at + 1, line.trim());
-            for id in ids.split([',', ' ']).filter(|id| !id.is_empty()) {
+            for id in ids.split([',', ' ']).filter(|id| is_promise(id)) {
                 out.entry(id.to_owned()).or_default().push(format!("{path}:{}", at + 1));
             }
         }
     }
     out
+}
+
+/// Two capitals, a hyphen, a number. Names of threats such as H-3 may stand beside promises.
+fn is_promise(id: &str) -> bool {
+    id.split_once('-').is_some_and(|(group, number)| {
+        group.len() == 2 && group.bytes().all(|b| b.is_ascii_uppercase()) && number.parse::<u16>().is_ok()
+    })
 }
 
 #[test]
