@@ -123,13 +123,15 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
         ));
     }
     if json {
-        print(&json!({
-            "deviceId": node_id,
-            "verificationCode": fingerprint.verification_code(),
-            "fingerprint": fingerprint,
-            "expiresAt": found.expires_at,
-        })
-        .to_string());
+        print(
+            &json!({
+                "deviceId": node_id,
+                "verificationCode": fingerprint.verification_code(),
+                "fingerprint": fingerprint,
+                "expiresAt": found.expires_at,
+            })
+            .to_string(),
+        );
     } else {
         print(&format!("The controller knows this machine; it can be approved until {}.", found.expires_at));
     }
@@ -162,13 +164,15 @@ pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -
         })?;
     session.tell(Doing::Granted);
     if json {
-        print(&json!({
-            "taskId": grant.task_id,
-            "hostname": grant.hostname,
-            "diskId": grant.disk_id,
-            "expiresAt": grant.expires_at,
-        })
-        .to_string());
+        print(
+            &json!({
+                "taskId": grant.task_id,
+                "hostname": grant.hostname,
+                "diskId": grant.disk_id,
+                "expiresAt": grant.expires_at,
+            })
+            .to_string(),
+        );
     } else {
         print(&format!("hostname {}\ndisk {}\nuntil {}", grant.hostname, grant.disk_id, grant.expires_at));
     }

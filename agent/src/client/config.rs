@@ -49,7 +49,9 @@ pub enum ConfigError {
         rule: String,
     },
     /// The root is none.
-    #[error("{path} is not the root certificate of your fleet; take it from the worker (`root.pem`), not from the controller")]
+    #[error(
+        "{path} is not the root certificate of your fleet; take it from the worker (`root.pem`), not from the controller"
+    )]
     Root {
         /// Which file.
         path: PathBuf,
@@ -100,14 +102,17 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Form`] or [`ConfigError::Value`].
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let raw: Raw = toml::from_str(text)
-            .map_err(|error| ConfigError::Form { path: path.to_owned(), message: error.to_string().trim().to_owned() })?;
+        let raw: Raw = toml::from_str(text).map_err(|error| ConfigError::Form {
+            path: path.to_owned(),
+            message: error.to_string().trim().to_owned(),
+        })?;
         let value = |setting, rule: String| ConfigError::Value { path: path.to_owned(), setting, rule };
         let (host, port) = split_url(&raw.controller_url)
             .ok_or_else(|| value("controller-url", "https://HOST:PORT without a path".to_owned()))?;
-        let name = raw.controller_name.parse().map_err(|rule: lucia_proto::names::BadDnsName| {
-            value("controller-name", rule.to_string())
-        })?;
+        let name = raw
+            .controller_name
+            .parse()
+            .map_err(|rule: lucia_proto::names::BadDnsName| value("controller-name", rule.to_string()))?;
         if !raw.root_file.is_absolute() {
             return Err(value("root-file", "an absolute path".to_owned()));
         }

@@ -86,11 +86,15 @@ impl TransportError {
     #[must_use]
     pub const fn cure(&self) -> &'static str {
         match self {
-            Self::Connect { .. } => "check that the controller runs and that this machine reaches it; it is tried again",
+            Self::Connect { .. } => {
+                "check that the controller runs and that this machine reaches it; it is tried again"
+            }
             Self::Stranger { .. } => {
                 "check controller-url, controller-name and root-file in /etc/lucia/agent.toml, and who answers at that address"
             }
-            Self::Clock { .. } => "set this machine's clock (timedatectl); if it is right, the controller's certificate has ended",
+            Self::Clock { .. } => {
+                "set this machine's clock (timedatectl); if it is right, the controller's certificate has ended"
+            }
             Self::Cut(_) | Self::Timeout { .. } => "nothing; it is tried again",
             Self::TooLarge => "check for a proxy between this machine and the controller",
         }

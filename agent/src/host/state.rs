@@ -1,6 +1,8 @@
 //! The agent's private directory: 0700, files 0600, no links followed, one writer.
 
-use lucia_durable::{DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{
+    DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError,
+};
 use thiserror::Error;
 
 use super::root::Root;

@@ -93,8 +93,7 @@ pub fn find(state: &State) -> Result<Option<NodeKey>, KeyError> {
         return Ok(None);
     };
     let damaged = |source| KeyError::Damaged { path: path(state), source };
-    let text =
-        std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::key::KeyError::NotPrivateKey))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::key::KeyError::NotPrivateKey))?;
     NodeKey::from_pem(text).map(Some).map_err(damaged)
 }
 

@@ -184,8 +184,7 @@ impl Identity {
         let told = |error: &dyn std::error::Error| {
             tracing::warn!("a certificate on disk is passed over: {}", crate::host::chain(error));
         };
-        let rules =
-            LeafRules { node_id: &self.node_id, hostname: &self.hostname, fingerprint: &self.fingerprint };
+        let rules = LeafRules { node_id: &self.node_id, hostname: &self.hostname, fingerprint: &self.fingerprint };
         let leaf = Leaf::parse(pem).and_then(|leaf| leaf.check(&rules)).inspect_err(|error| told(error)).ok()?;
         let issued = leaf.not_before().plus(LAPSED_CHAIN_OFFSET);
         let roots = std::slice::from_ref(&self.root);

@@ -32,7 +32,9 @@ pub enum Refusal {
         disk: DiskId,
     },
     /// The controller has changed its mind, or never said so.
-    #[error("the controller says {phase:?} (inventory {inventory}) where an approved installation of inventory {granted} is needed")]
+    #[error(
+        "the controller says {phase:?} (inventory {inventory}) where an approved installation of inventory {granted} is needed"
+    )]
     Controller {
         /// What it says.
         phase: DevicePhase,

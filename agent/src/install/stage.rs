@@ -160,7 +160,8 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
     target.put("etc", "hostname", format!("{}\n", grant.hostname).as_bytes(), 0o644)?;
     let machine_id = machine_id(target)?;
 
-    let mut state = State::take(target.private_dir("var/lib/lucia/agent")?, "stage-managed").map_err(StageError::State)?;
+    let mut state =
+        State::take(target.private_dir("var/lib/lucia/agent")?, "stage-managed").map_err(StageError::State)?;
     match key::find(&state).map_err(StageError::Key)? {
         None => key::store(&mut state, staged.key).map_err(StageError::Key)?,
         Some(found) if found.public() == staged.key.public() => state.confirm_key().map_err(StageError::State)?,

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
-use lucia_durable::{BadName, DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError, WriteError};
+use lucia_durable::{
+    BadName, DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError, WriteError,
+};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::Mode;
@@ -21,7 +23,9 @@ const MAX: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// `--root` is not the root of an installed system.
-    #[error("--root {path} is refused: it must be the absolute path of an existing directory other than /, without . and ..")]
+    #[error(
+        "--root {path} is refused: it must be the absolute path of an existing directory other than /, without . and .."
+    )]
     Root {
         /// What was given.
         path: PathBuf,

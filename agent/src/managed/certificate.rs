@@ -114,9 +114,14 @@ impl<T: Transport> CertificateLoop<T> {
                 Ok(self.backoff.next(pace, error.retry_after()))
             }
             Err(EnrollError::Accept(error)) => {
-                let doubtful = matches!(&error, AcceptError::State(StateError::Write(
-                    WriteError::Unsure { .. } | WriteError::Failed { doing: "sync", .. } | WriteError::Crashed { .. },
-                )));
+                let doubtful = matches!(
+                    &error,
+                    AcceptError::State(StateError::Write(
+                        WriteError::Unsure { .. }
+                            | WriteError::Failed { doing: "sync", .. }
+                            | WriteError::Crashed { .. },
+                    ))
+                );
                 self.shared.refused(call, crate::host::chain(&error), accept_cure(&error));
                 if doubtful { Err(DiskDoubtful(error)) } else { Ok(self.backoff.next(Pace::RENEWAL, None)) }
             }

@@ -69,8 +69,7 @@ where
         Client::new(transport(), Arc::clone(&key), clock, server)
     };
     let hostname = identity.hostname().clone();
-    let certificate =
-        CertificateLoop::new(client(), identity, Backoff::new(seed.wrapping_mul(3)), Arc::clone(&shared));
+    let certificate = CertificateLoop::new(client(), identity, Backoff::new(seed.wrapping_mul(3)), Arc::clone(&shared));
     let heartbeat =
         HeartbeatLoop::new(client(), hostname, Backoff::new(seed.wrapping_mul(5).wrapping_add(1)), Arc::clone(&shared));
 

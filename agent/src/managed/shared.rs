@@ -39,13 +39,7 @@ pub struct Shared {
 impl Shared {
     /// The shared part of a daemon that starts with `status`.
     #[must_use]
-    pub fn new(
-        state: State,
-        file: StatusFile,
-        status: Status,
-        clock: Arc<dyn Clock>,
-        notify: Notify,
-    ) -> Self {
+    pub fn new(state: State, file: StatusFile, status: Status, clock: Arc<dyn Clock>, notify: Notify) -> Self {
         Self {
             state,
             clock,

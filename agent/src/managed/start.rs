@@ -48,10 +48,14 @@ pub struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotInstalled {
     /// Another copy of the program runs.
-    #[error("this program is not {AGENT_BINARY}; start the service (`systemctl start lucia-node-agent`) instead of a copy")]
+    #[error(
+        "this program is not {AGENT_BINARY}; start the service (`systemctl start lucia-node-agent`) instead of a copy"
+    )]
     NotAtItsPath,
     /// Not the root that PID 1 booted, or not the one that was staged.
-    #[error("this is not the system that was installed: {what}; start the service (`systemctl start lucia-node-agent`) on the installed system")]
+    #[error(
+        "this is not the system that was installed: {what}; start the service (`systemctl start lucia-node-agent`) on the installed system"
+    )]
     NotTheInstalledRoot {
         /// Which sign is missing.
         what: &'static str,
@@ -60,7 +64,9 @@ pub enum NotInstalled {
     #[error("this is still the boot of the installer; reboot into the installed system")]
     InstallersBoot,
     /// Another name than the approved one.
-    #[error("/etc/hostname says {found:?}, but this node was approved as {approved:?}; write {approved:?} into /etc/hostname")]
+    #[error(
+        "/etc/hostname says {found:?}, but this node was approved as {approved:?}; write {approved:?} into /etc/hostname"
+    )]
     Hostname {
         /// What is there.
         found: String,
@@ -171,6 +177,12 @@ pub fn check(facts: &Facts, installed: Option<InstalledFacts>) -> Result<Install
     Ok(Installed(installed))
 }
 
+/// The proof without the conditions, for the daemon's own stories.
+#[cfg(test)]
+pub(crate) fn installed_for_tests(facts: InstalledFacts) -> Installed {
+    Installed(facts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +242,8 @@ mod tests {
     fn another_root_is_refused() {
         let (scratch, installed) = good();
         assert_eq!(judge(&scratch, None), Err(11));
-        let other = InstalledFacts { machine_id: "2".repeat(32).replace('2', "4").parse().unwrap(), ..installed.clone() };
+        let other =
+            InstalledFacts { machine_id: "2".repeat(32).replace('2', "4").parse().unwrap(), ..installed.clone() };
         assert_eq!(judge(&scratch, Some(other)), Err(11));
         scratch.put("etc/machine-id", "uninitialized\n");
         assert_eq!(judge(&scratch, Some(installed.clone())), Err(11));
