@@ -139,6 +139,10 @@ impl App {
                 biased;
                 () = stopped(&mut stop_signal) => break,
                 Some(part) = parts.join_next() => {
+                    // A part may hear of the stop before this loop does.
+                    if *stop.borrow() {
+                        break;
+                    }
                     let _ = stop.send(true);
                     return Err(AppError::Ended { part: part.unwrap_or("a part") });
                 }

@@ -200,7 +200,13 @@ async fn approve(client: &Client<'_>, args: Approve) -> Result<OnboardingView, F
         });
     }
     if !args.yes && args.erase.is_none() {
-        ask(&format!("This erases disk {} of {} and installs {} on it.", args.disk, device.verification_code, args.hostname), ERASE)?;
+        ask(
+            &format!(
+                "This erases disk {} of {} and installs {} on it.",
+                args.disk, device.verification_code, args.hostname
+            ),
+            ERASE,
+        )?;
     }
     let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned() };
     Ok(client.post(Endpoint::Approve, Some(&device.device_id), &form).await?)
@@ -211,7 +217,9 @@ async fn find(client: &Client<'_>, text: &str) -> Result<(NodeId, String), Failu
     let code = text.parse::<VerificationCode>().ok();
     let nodes: NodesView = client.call(Endpoint::Nodes, None).await?;
     for node in nodes.nodes {
-        if node.hostname.as_str() == text || node.node_id.as_str() == text || Some(&node.verification_code) == code.as_ref()
+        if node.hostname.as_str() == text
+            || node.node_id.as_str() == text
+            || Some(&node.verification_code) == code.as_ref()
         {
             return Ok((node.node_id, node.hostname.to_string()));
         }

@@ -142,7 +142,9 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
             vec![
                 plain(node.hostname.to_string()),
                 (format!("{:?}", node.state), state_tone(node.state)),
-                plain(node.last_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", span(now.since(at))))),
+                plain(
+                    node.last_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", span(now.since(at)))),
+                ),
                 plain(node.address.map_or_else(|| "-".to_owned(), |address| address.to_string())),
                 certificate(node, now),
                 plain(node.verification_code.as_str().to_owned()),
@@ -225,7 +227,13 @@ fn sample(sample: &Sample) -> Vec<(String, Tone)> {
 /// One event.
 pub(crate) fn event(event: &EventLine) -> String {
     let device = event.device_id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
-    format!("{:>6}  {}  {}  {}{device}", event.sequence, event.at, shown(event.kind.as_str()), shown(event.actor.as_str()))
+    format!(
+        "{:>6}  {}  {}  {}{device}",
+        event.sequence,
+        event.at,
+        shown(event.kind.as_str()),
+        shown(event.actor.as_str())
+    )
 }
 
 /// `status`.
@@ -291,7 +299,8 @@ mod tests {
         {
             assert_eq!(span(Duration::from_secs(seconds)), want);
         }
-        for (size, want) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (8 << 30, "8.0 GiB"), (1 << 53, "8192.0 TiB")]
+        for (size, want) in
+            [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (8 << 30, "8.0 GiB"), (1 << 53, "8192.0 TiB")]
         {
             assert_eq!(bytes(size), want);
         }

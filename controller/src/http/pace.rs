@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
@@ -122,6 +122,11 @@ impl Pace {
         }
     }
 
+    /// The connection is over for us; the other side gets a moment to read why.
+    fn lingering(&self) {
+        self.state().phase = Phase::Answer(Instant::now() + LINGER);
+    }
+
     fn flushed(&self) {
         let mut state = self.state();
         if matches!(state.phase, Phase::Answer(_)) {
@@ -149,16 +154,23 @@ impl State {
     }
 }
 
+/// How long, and for how many bytes, what was sent past a refusal is thrown away. Closing over unread bytes would
+/// reset the connection, and the reset would overtake the refusal (RFC 9112, section 9.6).
+const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
+const LINGER_BYTES: usize = 1024 * 1024;
+
 /// A stream that keeps its [`Pace`].
 #[derive(Debug)]
 pub(super) struct Paced<S> {
     inner: S,
     pace: Arc<Pace>,
+    /// Bytes thrown away after the end; nothing before it.
+    thrown: Option<usize>,
 }
 
 impl<S> Paced<S> {
     pub(super) const fn new(inner: S, pace: Arc<Pace>) -> Self {
-        Self { inner, pace }
+        Self { inner, pace, thrown: None }
     }
 }
 
@@ -174,7 +186,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
     }
@@ -189,7 +201,22 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+        let this = self.get_mut();
+        if this.thrown.is_none() {
+            ready!(Pin::new(&mut this.inner).poll_shutdown(cx))?;
+            this.pace.lingering();
+        }
+        let thrown = this.thrown.get_or_insert(0);
+        let mut bytes = [0; 8192];
+        while *thrown < LINGER_BYTES {
+            let mut buf = ReadBuf::new(&mut bytes);
+            match ready!(Pin::new(&mut this.inner).poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => *thrown += buf.filled().len(),
+                // Its end, in order or not, is what was waited for.
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_write_vectored(

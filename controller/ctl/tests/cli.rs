@@ -1,0 +1,286 @@
+//! The real `luciactl` against a socket that answers from a script and remembers what it was asked.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use lucia_proto::host_api::{EventsView, NodesView, OnboardingView};
+use lucia_proto::json;
+
+const FINGERPRINT: &str = "1a2b3c4d5e6f00000000000000000000ffffffffffffffffffffffffffffffff";
+const ID: &str = "1a2b3c4d5e6f00000000000000000000";
+
+#[expect(clippy::disallowed_methods, reason = "the tests of a program start it")]
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_luciactl"))
+}
+
+/// A controller that gives each answer once, in order.
+struct Fake {
+    dir: PathBuf,
+    asked: mpsc::Receiver<String>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fake {
+    fn new(answers: Vec<(u16, String)>) -> Self {
+        let dir = std::env::temp_dir().join(format!("luciactl-{}-{:p}", std::process::id(), &answers));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("socket");
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).unwrap();
+        let (told, asked) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            for (status, body) in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = Vec::new();
+                let mut buffer = [0; 4096];
+                while !whole(&request) {
+                    let count = stream.read(&mut buffer).unwrap();
+                    if count == 0 {
+                        break;
+                    }
+                    request.extend_from_slice(&buffer[..count]);
+                }
+                let text = String::from_utf8(request).unwrap();
+                let line = text.lines().next().unwrap_or_default().replace(" HTTP/1.1", "");
+                let form = text.split("\r\n\r\n").nth(1).unwrap_or_default();
+                let _ = told.send(format!("{line} {form}").trim_end().to_owned());
+                let head =
+                    format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+                let _ = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
+            }
+        });
+        Self { dir, asked, thread: Some(thread) }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        program().arg("--socket").arg(self.dir.join("socket")).args(args).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.try_iter().collect()
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        // A script that was not asked to its end waits in accept; its thread ends with the test.
+        drop(self.thread.take());
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    body.len() >= length.unwrap_or(0)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8([output.stdout.as_slice(), output.stderr.as_slice()].concat()).unwrap()
+}
+
+fn onboarding(window: bool, devices: &[String]) -> String {
+    let window = if window { r#""windowExpiresAt":"2026-11-29T20:30:00Z","# } else { "" };
+    let text = format!(
+        r#"{{"serverTime":"2026-11-29T20:00:00Z",{window}"worker":{{"ready":true}},"devices":[{}]}}"#,
+        devices.join(",")
+    );
+    json::from_str::<OnboardingView>(&text, 1 << 20, 24).unwrap();
+    text
+}
+
+fn device(phase: &str, more: &str) -> String {
+    format!(
+        r#"{{"deviceId":"{ID}","fingerprint":"{FINGERPRINT}","verificationCode":"1a2b-3c4d-5e6f","phase":"{phase}",
+        "address":"192.0.2.10","discoveredAt":"2026-11-29T19:59:00Z","expiresAt":"2026-11-29T20:29:00Z","inventoryRevision":1,
+        "inventory":{{"architecture":"x86_64","bootMode":"Uefi","manufacturer":"QEMU","logicalCpuCount":4,"memoryBytes":8589934592,
+        "interfaces":[{{"name":"eth0","macAddress":"52:54:00:12:34:56","addresses":[]}}],
+        "disks":[{{"id":"wwn-0x5","path":"/dev/vda","sizeBytes":1099511627776,"isRemovable":false,"isReadOnly":false}}]}}{more}}}"#
+    )
+}
+
+fn task(more: &str) -> String {
+    format!(
+        r#","task":{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"AwaitingEnrollment","hostname":"web-1",
+        "diskId":"wwn-0x5","authorityExpiresAt":"2026-11-29T20:10:00Z"{more}}}"#
+    )
+}
+
+fn nodes(lines: &str) -> String {
+    let text = format!(r#"{{"serverTime":"2026-11-29T20:00:00Z","nodes":[{lines}]}}"#);
+    json::from_str::<NodesView>(&text, 1 << 20, 24).unwrap();
+    text
+}
+
+const NODE: &str = r#"{"nodeId":"1a2b3c4d5e6f00000000000000000000","hostname":"web-1","verificationCode":"1a2b-3c4d-5e6f",
+    "state":"Online","address":"192.0.2.10","lastSeenAt":"2026-11-29T19:59:50Z","certificateExpiresAt":"2026-12-06T20:00:00Z"}"#;
+
+// spec: CT-4
+#[test]
+fn what_is_empty_says_what_to_do_next() {
+    for (args, answers, says) in [
+        (vec!["onboarding"], vec![(200, onboarding(false, &[]))], "luciactl window open"),
+        (vec!["onboarding"], vec![(200, onboarding(true, &[]))], "open for 30 min"),
+        (vec!["nodes"], vec![(200, nodes(""))], "luciactl onboarding"),
+        (vec!["events"], vec![(200, r#"{"events":[],"lastSequence":0}"#.to_owned())], "No events yet"),
+        (
+            vec!["onboarding"],
+            vec![(
+                200,
+                onboarding(
+                    false,
+                    &[device("AwaitingEnrollment", &task(r#","enrollmentPendingSince":"2026-11-29T19:59:49Z""#))],
+                ),
+            )],
+            "lucia-enrollment-worker pending",
+        ),
+        (
+            vec!["onboarding"],
+            vec![(200, onboarding(true, &[device("Rejected", "")]))],
+            "luciactl restore 1a2b-3c4d-5e6f",
+        ),
+    ] {
+        let output = Fake::new(answers).run(&args);
+        let said = said(&output);
+        assert!(output.status.success() && said.contains(says), "{args:?} {said}");
+    }
+}
+
+// spec: CT-5
+#[test]
+fn an_approval_wants_the_whole_fingerprint_and_a_yes() {
+    let seen = || (200, onboarding(true, &[device("Discovered", "")]));
+    let approve = |fingerprint: &str, more: &[&str], answers: Vec<(u16, String)>| {
+        let fake = Fake::new(answers);
+        let args =
+            ["approve", "1A2B-3C4D-5E6F", "--fingerprint", fingerprint, "--hostname", "web-1", "--disk", "wwn-0x5"];
+        let output = fake.run(&[&args, more].concat());
+        (output.status.code(), said(&output), fake.asked())
+    };
+    let other = FINGERPRINT.replace("ffff", "fffe");
+    let (code, text, asked) = approve(&other, &["--yes"], vec![seen()]);
+    assert_eq!((code, asked.len()), (Some(1), 1), "{text}");
+    assert!(text.contains(FINGERPRINT) && text.contains(&other), "{text}");
+
+    let (code, text, asked) = approve(FINGERPRINT, &[], vec![seen()]);
+    assert_eq!((code, asked.len()), (Some(64), 1), "{text}");
+    assert!(text.contains("--yes"), "{text}");
+
+    for confirmed in [&["--yes"][..], &["--erase", "ERASE"]] {
+        let typed = FINGERPRINT.to_uppercase();
+        let (code, text, asked) = approve(&typed, confirmed, vec![seen(), (200, onboarding(true, &[]))]);
+        assert_eq!(code, Some(0), "{text}");
+        let form = r#"{"hostname":"web-1","diskId":"wwn-0x5","confirmation":"ERASE"}"#;
+        assert_eq!(asked[1], format!("POST /api/host/devices/{ID}/approve-install {form}"));
+    }
+}
+
+// spec: CT-6
+#[test]
+fn each_verb_asks_what_it_says() {
+    let list = || (200, onboarding(true, &[device("Rejected", "")]));
+    let done = || (200, onboarding(true, &[]));
+    for (args, answers, asked) in [
+        (
+            vec!["window", "open", "--minutes", "30"],
+            vec![done()],
+            vec![r#"POST /api/host/onboarding/window {"minutes":30}"#.to_owned()],
+        ),
+        (vec!["window", "close"], vec![done()], vec!["DELETE /api/host/onboarding/window".to_owned()]),
+        (
+            vec!["reject", "1a2b3c4d5e6f"],
+            vec![list(), done()],
+            vec![String::new(), format!("POST /api/host/devices/{ID}/reject")],
+        ),
+        (
+            vec!["dismiss", "1a2b-3c4d-5e6f"],
+            vec![list(), done()],
+            vec![String::new(), format!("POST /api/host/devices/{ID}/dismiss")],
+        ),
+        (
+            vec!["restore", "1a2b-3c4d-5e6f"],
+            vec![list(), done()],
+            vec![String::new(), format!("POST /api/host/devices/{ID}/restore")],
+        ),
+        (
+            vec!["remove", "web-1", "--yes"],
+            vec![(200, nodes(NODE)), done()],
+            vec!["GET /api/host/nodes".to_owned(), format!("DELETE /api/host/nodes/{ID}")],
+        ),
+        (
+            vec!["remove", "1A2B-3C4D-5E6F", "--yes"],
+            vec![(200, nodes(NODE)), done()],
+            vec![String::new(), format!("DELETE /api/host/nodes/{ID}")],
+        ),
+    ] {
+        let count = answers.len();
+        let fake = Fake::new(answers);
+        let output = fake.run(&args);
+        assert!(output.status.success(), "{args:?} {}", said(&output));
+        let got = fake.asked();
+        assert_eq!(got.len(), count);
+        for (got, want) in got.iter().zip(&asked).filter(|(_, want)| !want.is_empty()) {
+            assert_eq!(got, want, "{args:?}");
+        }
+    }
+}
+
+// spec: CT-7
+#[test]
+fn programs_get_json_and_exit_codes() {
+    let output = Fake::new(vec![(200, nodes(NODE))]).run(&["nodes", "--json"]);
+    assert_eq!(json::from_slice::<NodesView>(&output.stdout, 1 << 20, 24).unwrap().nodes.len(), 1);
+    let event =
+        |n| format!(r#"{{"sequence":{n},"at":"2026-11-29T20:00:00Z","kind":"AdmissionOpened","actor":"operator:0"}}"#);
+    let events = format!(r#"{{"events":[{},{}],"lastSequence":2}}"#, event(1), event(2));
+    json::from_str::<EventsView>(&events, 1 << 20, 24).unwrap();
+    let output = Fake::new(vec![(200, events)]).run(&["events", "--json"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{}\n{}\n", event(1), event(2)));
+
+    let refusal = r#"{"error":{"code":"hostname_in_use","message":"taken","type":"invalid_request_error"}}"#;
+    let nowhere = std::env::temp_dir().join("luciactl-no-such-socket");
+    let output = program().arg("--socket").arg(nowhere).arg("nodes").output().unwrap();
+    assert_eq!(output.status.code(), Some(69), "{}", said(&output));
+    for (args, answers, code, says) in [
+        (vec!["window", "open"], vec![(409, refusal.to_owned())], 1, "taken (hostname_in_use)"),
+        (vec!["nodes"], vec![(200, "[]".to_owned())], 1, "not understood"),
+        (vec!["reject", "ffff-ffff-ffff"], vec![(200, onboarding(true, &[]))], 1, "no device has the code"),
+        (vec!["node", "web-9"], vec![(200, nodes(NODE)), (200, onboarding(true, &[]))], 1, "web-9"),
+        (vec!["remove", "web-1"], vec![(200, nodes(NODE))], 64, "--yes"),
+        (vec!["window", "open", "--minutes", "61"], vec![], 64, "1 to 60"),
+        (vec!["approve", "1a2b-3c4d-5e6f"], vec![], 64, "--fingerprint"),
+        (vec!["dance"], vec![], 64, "dance"),
+        (vec!["--help"], vec![], 0, "Exit codes"),
+    ] {
+        let output = Fake::new(answers).run(&args);
+        assert_eq!(output.status.code(), Some(code), "{args:?} {}", said(&output));
+        assert!(said(&output).contains(says), "{args:?} {}", said(&output));
+    }
+}
+
+// spec: CT-8
+#[test]
+fn manual_and_completions_come_from_the_program_itself() {
+    let output = program().arg("man").output().unwrap();
+    assert!(output.status.success() && said(&output).contains(".TH luciactl"));
+    for shell in ["bash", "zsh", "fish"] {
+        let output = program().args(["completions", shell]).output().unwrap();
+        assert!(output.status.success() && said(&output).contains("onboarding"), "{shell}");
+    }
+}
+
+// spec: CT-2
+#[test]
+fn a_hostile_answer_commands_no_terminal() {
+    let hostile = r#"{"error":{"code":"busy","message":"\u0009x","type":"server_error"}}"#;
+    let output = Fake::new(vec![(503, hostile.to_owned())]).run(&["nodes"]);
+    assert!(!said(&output).contains('\t'), "{output:?}");
+    let output = Fake::new(vec![(200, nodes(NODE))]).run(&["nodes"]);
+    assert!(!said(&output).contains('\u{1b}'), "no colours where there is no terminal");
+}

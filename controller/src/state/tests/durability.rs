@@ -1,0 +1,277 @@
+//! Starts that must not happen, writes that fail, and what doctor makes of it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use lucia_durable::crash_point::{crash_at, fail_at, record};
+use lucia_proto::code::Code;
+use lucia_proto::phase::DevicePhase as P;
+
+use super::bench::{Machine, OPERATOR, World, code, start};
+use crate::state::chain;
+use crate::store::{Generation, Health, doctor, restore};
+
+/// The refusal of a start, whole.
+#[track_caller]
+fn refused(world: &World) -> String {
+    chain(&start(&world.config, &world.clock, 9).err().unwrap())
+}
+
+/// A world whose controller has stopped.
+fn stopped(world: World) -> World {
+    let World { scratch, clock, ca, config, controller } = world;
+    drop(controller);
+    let elsewhere = World::new();
+    World { scratch, clock, ca, config, controller: elsewhere.controller }
+}
+
+// spec: JO-10
+#[test]
+fn a_second_controller_is_refused_naming_the_first() {
+    let world = World::new();
+    let text = refused(&world);
+    assert!(text.contains(".onboarding.lease") && text.contains("pid"), "{text}");
+}
+
+// spec: JO-11
+#[test]
+fn f_10_what_is_not_a_whole_journal_stops_the_start() {
+    let cut = |path: &Path, keep: usize| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..keep.min(bytes.len())]).unwrap();
+    };
+    type Damage = fn(&Path, &dyn Fn(&Path, usize));
+    let damages: [(&str, Damage, &str); 8] = [
+        ("missing", |path, _| std::fs::remove_file(path).unwrap(), "missing"),
+        ("empty", |path, cut| cut(path, 0), "damaged"),
+        ("torn", |path, cut| cut(path, 512), "damaged"),
+        (
+            "one byte",
+            |path, _| {
+                let text = std::fs::read_to_string(path).unwrap();
+                std::fs::write(path, text.replace("\"generation\":", "\"generatiom\":")).unwrap();
+            },
+            "damaged",
+        ),
+        (
+            "chain",
+            |path, _| {
+                let text = std::fs::read_to_string(path).unwrap();
+                std::fs::write(path, text.replace(OPERATOR, "operator:1")).unwrap();
+            },
+            "damaged",
+        ),
+        (
+            "version",
+            |path, _| {
+                let text = std::fs::read_to_string(path).unwrap();
+                std::fs::write(path, text.replace("\"version\":4", "\"version\":5")).unwrap();
+            },
+            "damaged",
+        ),
+        ("open", |path, _| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap(), "0640"),
+        (
+            "link",
+            |path, _| {
+                std::fs::rename(path, path.with_extension("moved")).unwrap();
+                std::os::unix::fs::symlink(path.with_extension("moved"), path).unwrap();
+            },
+            "link",
+        ),
+    ];
+    for (name, damage, word) in damages {
+        let world = World::new();
+        world.node(1);
+        let world = stopped(world);
+        let path = world.file("onboarding/state.json");
+        damage(&path, &cut);
+        let before = std::fs::read(&path).ok();
+        let text = refused(&world);
+        assert!(text.contains("state.json") && text.contains("doctor"), "{name}: {text}");
+        assert!(text.contains(word), "{name}: {text}");
+        assert_eq!(std::fs::read(&path).ok(), before, "{name}: left as it is");
+        let report = doctor(&world.config).unwrap();
+        assert!(!report.healthy && report.cures.iter().any(|cure| cure.contains("--restore 1")), "{name}: {report:?}");
+        if name == "link" {
+            continue;
+        }
+        restore(&world.config, Generation::First).unwrap();
+        assert!(doctor(&world.config).unwrap().healthy, "{name}");
+        start(&world.config, &world.clock, 9).unwrap();
+    }
+}
+
+// spec: JO-12
+#[test]
+fn marker_and_journal_belong_together() {
+    let world = stopped(World::new());
+    let lease = world.file("onboarding/.onboarding.lease");
+    assert!(std::fs::read_to_string(&lease).unwrap().starts_with("Lucia.Onboarding.v1\n"));
+    // A journal without its lease came from elsewhere.
+    std::fs::remove_file(&lease).unwrap();
+    let text = refused(&world);
+    assert!(text.contains("not written here"), "{text}");
+    let _ = std::fs::remove_file(&lease);
+    let report = doctor(&world.config).unwrap();
+    assert!(report.cures.iter().any(|cure| cure.contains("--restore 0")), "{report:?}");
+    restore(&world.config, Generation::Current).unwrap();
+    drop(start(&world.config, &world.clock, 9).unwrap());
+    // Another program's lease.
+    std::fs::write(&lease, "Somebody.else\nx\n").unwrap();
+    assert!(refused(&world).contains("not the lease"));
+}
+
+// spec: JO-13
+#[test]
+fn leftovers_stop_the_first_start_alone() {
+    let world = World::new();
+    world.window();
+    let world = stopped(world);
+    let pending = world.file("onboarding/.state.json.pending");
+    std::fs::write(&pending, "{").unwrap();
+    drop(start(&world.config, &world.clock, 9).unwrap());
+    assert!(!pending.exists());
+    // At the very first start nothing may be there.
+    let dir = world.file("onboarding");
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    std::fs::write(&pending, "{").unwrap();
+    assert!(refused(&world).contains("holds files"));
+    assert!(!world.file("onboarding/state.json").exists());
+}
+
+// spec: JO-14
+#[test]
+fn former_generations_are_kept() {
+    let world = World::new();
+    for _ in 0..40 {
+        world.window();
+    }
+    let report = doctor(&world.config).unwrap();
+    let generations: Vec<u64> = report
+        .findings
+        .iter()
+        .filter_map(|finding| match finding.health {
+            Health::Whole { generation, .. } => Some(generation),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(generations.len(), 4, "{report:?}");
+    assert_eq!((generations[0], generations[1]), (40, 39));
+    assert!(generations[2] < 39 && generations[2] >= 24 && generations[3] < generations[2], "{generations:?}");
+    let mode = std::fs::metadata(world.file("onboarding/state.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o640);
+    let mode = std::fs::metadata(world.file("onboarding")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o2750);
+}
+
+// spec: JO-15
+#[test]
+fn after_a_failed_write_nothing_is_changed_until_a_restart() {
+    let world = World::new();
+    let machine = world.node(1);
+    let journal = world.journal();
+    let other = Machine::new(2);
+    {
+        let _plan = fail_at(&world.file("onboarding"), "replace/rename", 1, nix::libc::EIO);
+        assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
+    }
+    assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
+    assert_eq!(
+        code(world.controller.open_window(lucia_proto::host_api::Minutes::new(1).unwrap(), OPERATOR)),
+        Some(Code::PersistenceFailed)
+    );
+    assert_eq!(world.journal(), journal);
+    assert_eq!(world.phase(&other), None, "what was refused is not seen");
+    machine.heartbeat(&world).unwrap();
+    let world = world.restart();
+    world.window();
+    other.discover(&world).unwrap();
+}
+
+// spec: JO-16
+#[test]
+fn f_5_a_full_disk_refuses_one_change_and_no_heartbeat() {
+    let world = World::new();
+    let machine = world.node(1);
+    let journal = world.journal();
+    let other = Machine::new(2);
+    {
+        let _plan = fail_at(world.scratch.path(), "replace/write", 0, nix::libc::ENOSPC);
+        assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
+        machine.heartbeat(&world).unwrap();
+    }
+    assert_eq!(world.journal(), journal);
+    other.discover(&world).unwrap();
+}
+
+// spec: JO-17
+#[test]
+fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
+    let steps = {
+        let world = World::new();
+        let machine = world.node(1);
+        let plan = record(world.scratch.path());
+        world.controller.remove(machine.id(), OPERATOR).unwrap();
+        plan.steps().len()
+    };
+    assert!(steps > 8, "{steps}");
+    for at in 0..steps {
+        let world = World::new();
+        let machine = world.node(1);
+        world.controller.flush();
+        let plan = crash_at(world.scratch.path(), at);
+        let answer = world.controller.remove(machine.id(), OPERATOR);
+        drop(plan);
+        let world = world.restart();
+        match world.phase(&machine) {
+            Some(phase) => {
+                assert_eq!(phase, P::Managed, "step {at}");
+                assert!(answer.is_err(), "step {at}: acknowledged and lost");
+                assert!(!world.file(&format!("nodes/removals/{}.json", machine.id())).exists(), "step {at}");
+                machine.heartbeat(&world).unwrap();
+            }
+            None => {
+                assert!(world.file(&format!("nodes/removals/{}.json", machine.id())).exists(), "step {at}");
+                assert!(!world.file(&format!("nodes/identities/{}.json", machine.id())).exists(), "step {at}");
+                assert!(!world.file(&format!("nodes/enrollment-requests/{}.json", machine.id())).exists(), "step {at}");
+                assert_eq!(code(machine.heartbeat(&world)), Some(Code::NodeIdentityInvalid), "step {at}");
+            }
+        }
+    }
+}
+
+// spec: HB-3
+#[test]
+fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
+    let world = World::new();
+    let machines: Vec<Machine> = (1..=20).map(|number| world.node(number)).collect();
+    for machine in &machines {
+        machine.heartbeat(&world).unwrap();
+    }
+    let written = |world: &World| {
+        let plan = record(&world.file("nodes/identities"));
+        world.controller.tick();
+        plan.steps().iter().filter(|step| **step == "replace/done").count()
+    };
+    assert_eq!([written(&world), written(&world), written(&world), written(&world)], [8, 8, 4, 0]);
+}
+
+// spec: HB-4
+#[test]
+fn a_foreign_or_damaged_record_stops_the_start() {
+    let world = World::new();
+    let (machine, other) = (world.node(1), world.node(2));
+    world.controller.flush();
+    let path = |machine: &Machine| format!("nodes/identities/{}.json", machine.id());
+    let (one, two) = (world.file(&path(&machine)), world.file(&path(&other)));
+    let world = stopped(world);
+    let bytes = std::fs::read(&one).unwrap();
+    std::fs::write(&one, std::fs::read(&two).unwrap()).unwrap();
+    assert!(refused(&world).contains("renamed or copied"));
+    std::fs::write(&one, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(refused(&world).contains("damaged"));
+    std::fs::write(&one, &bytes).unwrap();
+    start(&world.config, &world.clock, 9).unwrap();
+}

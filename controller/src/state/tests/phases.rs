@@ -1,0 +1,344 @@
+//! Every phase and every call; what each refuses leaves the journal's bytes alone.
+
+use lucia_proto::code::Code;
+use lucia_proto::host_api::Minutes;
+use lucia_proto::ids::RequestId;
+use lucia_proto::phase::DevicePhase as P;
+
+use super::bench::{Machine, OPERATOR, World, code, inventory};
+
+/// A machine brought to a phase.
+fn in_phase(world: &World, number: u8, phase: P) -> Machine {
+    match phase {
+        P::Managed => return world.node(number),
+        P::AwaitingEnrollment => return world.certified(number),
+        _ => {}
+    }
+    let mut machine = Machine::new(number);
+    world.window();
+    machine.discover(world).unwrap();
+    match phase {
+        P::Approved => machine.approve(world).unwrap(),
+        P::Installing => {
+            machine.approve(world).unwrap();
+            machine.grant(world).unwrap();
+            machine.progress(world, P::Installing).unwrap();
+        }
+        P::Failed => {
+            machine.approve(world).unwrap();
+            machine.grant(world).unwrap();
+            machine.progress(world, P::Failed).unwrap();
+        }
+        P::Rejected => world.controller.reject(machine.id(), OPERATOR).unwrap(),
+        _ => {}
+    }
+    assert_eq!(world.phase(&machine), Some(phase));
+    machine
+}
+
+// spec: ST-6
+#[test]
+fn every_call_in_every_phase() {
+    use Code as C;
+    type Call = (&'static str, fn(&World, &mut Machine) -> Option<Code>);
+    let calls: [Call; 13] = [
+        ("discover", |w, m| code(m.discover(w))),
+        ("approve", |w, m| code(m.approve(w))),
+        ("reject", |w, m| code(w.controller.reject(m.id(), OPERATOR))),
+        ("restore", |w, m| code(w.controller.restore(m.id(), OPERATOR))),
+        ("dismiss", |w, m| code(w.controller.dismiss(m.id(), OPERATOR))),
+        ("installation", |w, m| code(m.installation(w))),
+        ("grant", |w, m| code(m.grant(w))),
+        ("installing", |w, m| code(m.progress(w, P::Installing))),
+        ("awaiting", |w, m| code(m.progress(w, P::AwaitingEnrollment))),
+        ("failed", |w, m| code(m.progress(w, P::Failed))),
+        ("managed", |w, m| code(m.progress(w, P::Managed))),
+        ("enroll", |w, m| code(m.enroll(w))),
+        ("heartbeat", |w, m| code(m.heartbeat(w))),
+    ];
+    // Discovered, Approved, Installing, AwaitingEnrollment, Managed, Failed, Rejected; `None` is an answer.
+    let want: [[Option<Code>; 7]; 13] = [
+        [None, None, None, None, Some(C::ManagedDevice), None, None],
+        [None, np(), np(), np(), np(), np(), np()],
+        [None, np(), np(), np(), np(), np(), np()],
+        [nr(), nr(), nr(), nr(), nr(), nr(), None],
+        [nr(), nr(), nr(), nr(), nr(), None, None],
+        [na(), None, None, None, None, na(), na()],
+        [na(), None, None, gc(), gc(), na(), na()],
+        [it(), Some(C::NotGranted), None, it(), it(), it(), it()],
+        [it(), Some(C::NotGranted), None, None, it(), it(), it()],
+        [None, None, None, None, it(), None, it()],
+        [it(), it(), it(), it(), it(), it(), it()],
+        [na(), er(), er(), None, None, na(), na()],
+        [id(), id(), id(), None, None, id(), id()],
+    ];
+    for (at, (name, call)) in calls.iter().enumerate() {
+        for (phase, want) in P::ALL.into_iter().zip(want[at]) {
+            let world = World::new();
+            let mut machine = in_phase(&world, 1, phase);
+            let (before, journal) = (world.phase(&machine), world.journal());
+            let got = call(&world, &mut machine);
+            assert_eq!(got, want, "{name} in {phase:?}");
+            if want.is_some() {
+                assert_eq!(world.phase(&machine), before, "{name} in {phase:?}");
+                assert!(world.journal() == journal, "{name} in {phase:?} left a trace");
+            }
+            // Only a heartbeat makes a node.
+            if world.phase(&machine) == Some(P::Managed) {
+                assert!(phase == P::Managed || *name == "heartbeat", "{name} in {phase:?}");
+            }
+        }
+    }
+}
+
+fn np() -> Option<Code> {
+    Some(Code::NotPending)
+}
+fn nr() -> Option<Code> {
+    Some(Code::NotRejected)
+}
+fn na() -> Option<Code> {
+    Some(Code::NotApproved)
+}
+fn gc() -> Option<Code> {
+    Some(Code::GrantConsumed)
+}
+fn it() -> Option<Code> {
+    Some(Code::InvalidTransition)
+}
+fn er() -> Option<Code> {
+    Some(Code::EnrollmentNotReady)
+}
+fn id() -> Option<Code> {
+    Some(Code::NodeIdentityInvalid)
+}
+
+// spec: JO-1
+#[test]
+fn nobody_is_discovered_while_the_window_is_closed() {
+    let world = World::new();
+    let machine = Machine::new(1);
+    assert_eq!(code(world.controller.boot_challenge(machine.from)), Some(Code::AdmissionClosed));
+    assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
+    world.controller.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.controller.boot_challenge(machine.from).unwrap();
+    world.advance(59);
+    machine.discover(&world).unwrap();
+    world.advance(1);
+    assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
+    world.window();
+    world.controller.close_window(OPERATOR).unwrap();
+    assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
+    // The wall clock set back opens it for no longer.
+    world.controller.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.advance(61);
+    world.clock.set_wall(world.now().minus(std::time::Duration::from_secs(3600)));
+    assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
+}
+
+// spec: JO-2
+#[test]
+fn the_window_is_closed_at_every_start() {
+    let world = World::new();
+    world.window();
+    let world = world.restart();
+    assert_eq!(world.controller.onboarding().window_expires_at, None);
+    assert_eq!(code(Machine::new(1).discover(&world)), Some(Code::AdmissionClosed));
+    let kinds: Vec<String> = world.controller.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    assert_eq!(kinds, ["AdmissionOpened", "AdmissionClosedOnStartup"]);
+    let world = world.restart();
+    assert_eq!(world.controller.events(0, 500).last_sequence, 2);
+}
+
+// spec: JO-3
+#[test]
+fn discovery_is_repeatable_and_other_hardware_voids_an_approval() {
+    let world = World::new();
+    world.window();
+    let mut machine = Machine::new(1);
+    let first = machine.discover(&world).unwrap();
+    world.advance(600);
+    let journal = world.journal();
+    assert_eq!(machine.discover(&world).unwrap(), first);
+    assert_eq!(world.journal(), journal);
+    machine.approve(&world).unwrap();
+    assert_eq!(machine.discover(&world).unwrap(), first);
+    assert_eq!(world.phase(&machine), Some(P::Approved));
+    // Other hardware before the grant: to be approved anew.
+    machine.inventory = inventory(2 << 30);
+    machine.discover(&world).unwrap();
+    let state = machine.state(&world).unwrap();
+    assert_eq!((state.phase, state.inventory_revision, state.hostname), (P::Discovered, 2, None));
+    machine.approve(&world).unwrap();
+    assert_eq!(code(machine.grant(&world)), Some(Code::ApprovalMismatch));
+    machine.revision = 2;
+    machine.grant(&world).unwrap();
+    // After the grant: failed.
+    machine.inventory = inventory(3 << 30);
+    machine.discover(&world).unwrap();
+    assert_eq!(machine.state(&world).unwrap().phase, P::Failed);
+    // A new attempt starts from nothing.
+    machine.discover(&world).unwrap();
+    let state = machine.state(&world).unwrap();
+    assert_eq!((state.phase, state.inventory_revision, state.task_id), (P::Discovered, 3, None));
+}
+
+// spec: JO-4
+#[test]
+fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
+    let world = World::new();
+    world.node(1);
+    let machine = Machine::new(2);
+    machine.discover(&world).unwrap();
+    let journal = world.journal();
+    for (hostname, disk, confirmation, want) in [
+        ("n2", "disk0", "erase", Code::InvalidOnboardingRequest),
+        ("n2", "disk9", "ERASE", Code::IneligibleDisk),
+        ("n2", "usb0", "ERASE", Code::IneligibleDisk),
+        ("n2", "rom0", "ERASE", Code::IneligibleDisk),
+        ("n2", "empty0", "ERASE", Code::IneligibleDisk),
+        ("n1", "disk0", "ERASE", Code::HostnameInUse),
+        ("lucia", "disk0", "ERASE", Code::InvalidOnboardingRequest),
+    ] {
+        let mut form = machine.form();
+        form.hostname = hostname.parse().unwrap();
+        form.disk_id = disk.parse().unwrap();
+        form.confirmation = confirmation.to_owned();
+        assert_eq!(code(world.controller.approve(machine.id(), &form, OPERATOR)), Some(want), "{hostname} {disk}");
+    }
+    let stranger = Machine::new(9);
+    assert_eq!(code(stranger.approve(&world)), Some(Code::DeviceNotFound));
+    assert_eq!(world.journal(), journal);
+    // A name that is approved is taken, before it is a node.
+    machine.approve(&world).unwrap();
+    let other = Machine::new(3);
+    other.discover(&world).unwrap();
+    assert_eq!(code(world.controller.approve(other.id(), &machine.form(), OPERATOR)), Some(Code::HostnameInUse));
+}
+
+// spec: JO-5
+#[test]
+fn one_grant_a_task_and_the_same_request_gets_the_same_answer() {
+    let world = World::new();
+    world.window();
+    let mut machine = Machine::new(1);
+    machine.discover(&world).unwrap();
+    assert_eq!(code(machine.grant(&world)), Some(Code::NotApproved));
+    machine.approve(&world).unwrap();
+    let before = machine.installation(&world).unwrap();
+    assert!(before.can_request_installation_grant);
+    let grant = machine.grant(&world).unwrap();
+    assert_eq!((&grant.task_id, &grant.hostname), (&before.task_id, &before.hostname));
+    assert!(!machine.installation(&world).unwrap().can_request_installation_grant);
+    world.advance(5);
+    assert_eq!(machine.grant(&world).unwrap(), grant);
+    let mut other = machine.grant_request();
+    other.request_id = RequestId::from_random([77; 16]);
+    assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::GrantConsumed));
+    let mut other = machine.grant_request();
+    other.disk_id = "usb0".parse().unwrap();
+    assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::RequestReused));
+    // The id of this grant, used by another machine.
+    let mut second = Machine::new(2);
+    second.request_id = machine.request_id.clone();
+    second.discover(&world).unwrap();
+    second.approve(&world).unwrap();
+    assert_eq!(code(second.grant(&world)), Some(Code::RequestReused));
+}
+
+// spec: JO-6
+#[test]
+fn session_approval_and_grant_end_in_their_time() {
+    let world = World::new();
+    world.window();
+    let mut machine = Machine::new(1);
+    let first = machine.discover(&world).unwrap();
+    world.advance(1800);
+    assert_eq!(code(machine.approve(&world)), Some(Code::DiscoveryExpired));
+    // Discovering again begins a new session; one that goes on is not renewed.
+    assert!(machine.discover(&world).unwrap().expires_at > first.expires_at);
+    machine.approve(&world).unwrap();
+    world.advance(900);
+    assert_eq!(code(machine.grant(&world)), Some(Code::NotApproved));
+    world.controller.tick();
+    assert_eq!(world.phase(&machine), Some(P::Discovered));
+    // An approval late in the session ends with it.
+    world.window();
+    machine.approve(&world).unwrap();
+    world.advance(899);
+    machine.grant(&world).unwrap();
+    world.advance(7199);
+    machine.progress(&world, P::Installing).unwrap();
+    world.advance(1);
+    assert_eq!(code(machine.progress(&world, P::AwaitingEnrollment)), Some(Code::EnrollmentExpired));
+    assert_eq!(code(machine.grant(&world)), Some(Code::EnrollmentExpired));
+    world.controller.tick();
+    assert_eq!(world.phase(&machine), Some(P::Failed));
+    let kinds: Vec<String> = world.controller.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    assert!(kinds.ends_with(&["InstallationExpired".to_owned()]), "{kinds:?}");
+    assert!(kinds.contains(&"InstallationApprovalExpired".to_owned()));
+    assert!(kinds.contains(&"AdmissionExpired".to_owned()));
+}
+
+// spec: JO-7
+#[test]
+fn the_registry_is_full_at_its_settings() {
+    let world = World::with("[limits]\ndevices = 2\ntasks = 2");
+    world.window();
+    let (a, b, c) = (Machine::new(1), Machine::new(2), Machine::new(3));
+    a.discover(&world).unwrap();
+    b.discover(&world).unwrap();
+    let journal = world.journal();
+    assert_eq!(code(c.discover(&world)), Some(Code::RegistryFull));
+    assert_eq!(world.journal(), journal);
+    assert_eq!(code(c.state(&world)), Some(Code::NodeIdentityInvalid));
+    // A decision makes no room by itself, time does.
+    b.approve(&world).unwrap();
+    world.advance(1801);
+    c.discover(&world).unwrap();
+    assert_eq!(world.phase(&a), None);
+    assert_eq!(code(a.state(&world)), Some(Code::NodeIdentityInvalid));
+    // Ended tasks nobody holds make room for new ones.
+    world.controller.tick();
+    b.discover(&world).unwrap();
+    for _ in 0..3 {
+        b.approve(&world).unwrap();
+        world.advance(900);
+        world.controller.tick();
+        b.discover(&world).unwrap();
+        world.window();
+        if world.now().secs() % 2 == 0 {
+            world.advance(901);
+            b.discover(&world).unwrap();
+        }
+    }
+}
+
+// spec: JO-8
+#[test]
+fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
+    let world = World::new();
+    world.window();
+    let machine = Machine::new(1);
+    machine.discover(&world).unwrap();
+    world.controller.reject(machine.id(), OPERATOR).unwrap();
+    world.advance(1801);
+    machine.discover(&world).unwrap();
+    assert_eq!(world.phase(&machine), Some(P::Rejected));
+    world.controller.restore(machine.id(), OPERATOR).unwrap();
+    machine.approve(&world).unwrap();
+    let other = Machine::new(2);
+    other.discover(&world).unwrap();
+    world.controller.reject(other.id(), OPERATOR).unwrap();
+    world.controller.dismiss(other.id(), OPERATOR).unwrap();
+    assert_eq!(world.phase(&other), None);
+    assert_eq!(code(other.state(&world)), Some(Code::NodeIdentityInvalid));
+    for answer in [
+        world.controller.reject(other.id(), OPERATOR),
+        world.controller.restore(other.id(), OPERATOR),
+        world.controller.dismiss(other.id(), OPERATOR),
+    ] {
+        assert_eq!(code(answer), Some(Code::DeviceNotFound));
+    }
+    assert_eq!(code(world.controller.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
+}
