@@ -14,7 +14,7 @@ mod operator;
 mod refusal;
 mod start;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod upkeep;
 mod view;
 

@@ -1,1 +1,49 @@
+//! The sealed id itself.
 
+use super::*;
+use lucia_proto::time::{ManualClock, UnixTime};
+
+fn challenges() -> (Challenges, Scope, IpAddr) {
+    let clock = Arc::new(ManualClock::at(UnixTime::from_secs(1_795_982_400)));
+    let challenges = Challenges::new(&[5; 32], SourceBinding::Strict, clock);
+    let scope = Scope::Node("0123456789abcdef0123456789abcdef".parse().unwrap());
+    (challenges, scope, "192.0.2.1".parse().unwrap())
+}
+
+// spec: CH-3
+#[test]
+fn each_bit_of_an_id_is_sealed() {
+    let (challenges, scope, from) = challenges();
+    let id = challenges.issue(&scope, from).challenge_id;
+    let (at, rest) = id.parts();
+    challenges.open(&id, &scope, from).unwrap();
+    for bit in 0..48 {
+        let forged = ChallengeId::from_parts(at ^ (1 << bit), rest);
+        assert_eq!(challenges.open(&forged, &scope, from).unwrap_err().code, Code::ChallengeRefused, "time bit {bit}");
+    }
+    for bit in 0..74 {
+        let forged = ChallengeId::from_parts(at, rest ^ (1 << bit));
+        assert_eq!(challenges.open(&forged, &scope, from).unwrap_err().code, Code::ChallengeRefused, "rest bit {bit}");
+    }
+    assert_eq!(challenges.remembered(), 0);
+}
+
+#[test]
+fn the_nonce_is_the_one_that_was_told_and_each_is_another() {
+    let (challenges, scope, from) = challenges();
+    let (a, b) = (challenges.issue(&scope, from), challenges.issue(&scope, from));
+    assert_eq!(challenges.open(&a.challenge_id, &scope, from).unwrap(), a.nonce);
+    assert_ne!(a.nonce, b.nonce);
+    assert_ne!(a.challenge_id, b.challenge_id);
+}
+
+#[test]
+fn the_rate_of_discoveries_is_one_for_all() {
+    let (challenges, _, from) = challenges();
+    let mut taken = 0;
+    for _ in 0..DISCOVERIES_PER_SECOND + 5 {
+        let id = challenges.issue(&Scope::Boot, from).challenge_id;
+        taken += u32::from(challenges.accept(&id, &Scope::Boot).is_ok());
+    }
+    assert_eq!(taken, DISCOVERIES_PER_SECOND);
+}

@@ -43,7 +43,7 @@ fn c_no_hostile_certificate_passes_and_none_changes_anything() {
         }
     }
     // What is over and otherwise right may renew; see RN-2.
-    assert_eq!(lapsed, ["C-9 over"]);
+    assert_eq!(lapsed, ["C-9 over", "C-10 authority over"]);
     assert_eq!(messages.len(), 1);
     assert_eq!(world.journal(), journal);
     assert_eq!(world.controller.node(machine.id()).unwrap().node.last_seen_at, seen);

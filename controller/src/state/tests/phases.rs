@@ -298,20 +298,46 @@ fn the_registry_is_full_at_its_settings() {
     c.discover(&world).unwrap();
     assert_eq!(world.phase(&a), None);
     assert_eq!(code(a.state(&world)), Some(Code::NodeIdentityInvalid));
-    // Ended tasks nobody holds make room for new ones.
-    world.controller.tick();
-    b.discover(&world).unwrap();
-    for _ in 0..3 {
-        b.approve(&world).unwrap();
+}
+
+// spec: JO-18
+#[test]
+fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
+    let world = World::with("[limits]\ndevices = 2\ntasks = 2");
+    world.window();
+    let (a, b) = (Machine::new(1), Machine::new(2));
+    a.discover(&world).unwrap();
+    for _ in 0..4 {
+        a.approve(&world).unwrap();
         world.advance(900);
         world.controller.tick();
-        b.discover(&world).unwrap();
+        assert_eq!(world.phase(&a), Some(P::Discovered));
         world.window();
-        if world.now().secs() % 2 == 0 {
-            world.advance(901);
-            b.discover(&world).unwrap();
-        }
+        a.discover(&world).unwrap();
     }
+    assert_eq!(world.controller.keeper.read().tasks.len(), 2);
+    // One that goes on keeps its place, and so does the last of a device that failed.
+    a.approve(&world).unwrap();
+    b.discover(&world).unwrap();
+    b.approve(&world).unwrap();
+    a.progress(&world, P::Failed).unwrap();
+    b.progress(&world, P::Failed).unwrap();
+    a.discover(&world).unwrap();
+    a.approve(&world).unwrap();
+    assert_eq!(world.controller.keeper.read().tasks.len(), 2);
+    let full = World::with("[limits]\ndevices = 2\ntasks = 2");
+    full.window();
+    a.discover(&full).unwrap();
+    b.discover(&full).unwrap();
+    a.approve(&full).unwrap();
+    b.approve(&full).unwrap();
+    b.progress(&full, P::Failed).unwrap();
+    a.progress(&full, P::Failed).unwrap();
+    a.discover(&full).unwrap();
+    b.discover(&full).unwrap();
+    a.approve(&full).unwrap();
+    b.approve(&full).unwrap();
+    assert_eq!(full.phase(&b), Some(P::Approved));
 }
 
 // spec: JO-8
