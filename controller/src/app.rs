@@ -170,7 +170,7 @@ impl App {
         notify.stopping();
         while parts.join_next().await.is_some() {}
         // What heartbeats left to write.
-        let _ = tokio::task::spawn_blocking(move || controller.tick()).await;
+        let _ = tokio::task::spawn_blocking(move || controller.flush()).await;
         tracing::info!("stopped");
         Ok(())
     }

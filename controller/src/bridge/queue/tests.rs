@@ -36,7 +36,8 @@ fn an_open_request_differs_in_nothing() {
     let now = UnixTime::from_secs(1_000_000);
     let later = now.plus(Duration::from_secs(1));
     let other = TestNode::new(2);
-    let changes: [(&str, fn(&mut Wanted, &TestNode)); 5] = [
+    type Change = fn(&mut Wanted, &TestNode);
+    let changes: [(&str, Change); 5] = [
         ("nodeId", |wanted, other| wanted.node_id = other.node_id.clone()),
         ("taskId", |wanted, other| wanted.task_id = other.task_id.clone()),
         ("hostname", |wanted, other| wanted.hostname = other.hostname.clone()),
