@@ -51,7 +51,7 @@ impl Session {
         let key = Arc::new(key.map_err(Exit::failed)?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let tls = tls::settings(&trust.root).map_err(Exit::config)?;
-        let transport = TlsTransport::new(&trust.config, &tls, Arc::clone(&clock)).map_err(Exit::config)?;
+        let transport = TlsTransport::new(&trust.config, &tls).map_err(Exit::config)?;
         let client = Client::new(transport, Arc::clone(&key), clock, Arc::new(ServerClock::new()));
         let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
         Ok(Self { root: root.clone(), state, trust, key, client, backoff: Backoff::new(seed) })

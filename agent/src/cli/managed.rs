@@ -57,7 +57,7 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
     let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
     let shared =
         Arc::new(Shared::new(state, StatusFile::new(root), status, Arc::clone(&clock), Notify::from_environment()));
-    let transport = TlsTransport::maker(config, &tls, &clock).map_err(Exit::config)?;
+    let transport = TlsTransport::maker(config, &tls).map_err(Exit::config)?;
     let daemon = Daemon { shared: Arc::clone(&shared), key, identity, transport, sampler: Sampler::new(root), seed };
     tracing::info!("node {} ({}) starts", orders.node_id, orders.hostname);
 
@@ -69,9 +69,13 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
             return Err(Exit::said(1, "cannot listen for SIGTERM"));
         };
         tokio::select! {
-            why = managed::run(&installed, daemon) => Err(Exit::said(1, format!("{why}; the service starts again"))),
-            _ = terminate.recv() => Ok(shared.notify().stopping()),
-            _ = interrupt.recv() => Ok(shared.notify().stopping()),
+            why = managed::run(&installed, daemon) => {
+                return Err(Exit::said(1, format!("{why}; the service starts again")));
+            }
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
+        shared.notify().stopping();
+        Ok(())
     })
 }

@@ -67,7 +67,7 @@ fn text<T: ToString>(value: Option<&T>) -> Option<String> {
 }
 
 fn table(status: &Status) -> String {
-    rows(&[
+    let mut out = rows(&[
         ("state", Some(status.line())),
         ("node", text(status.node_id.as_ref())),
         ("code", text(status.verification_code.as_ref())),
@@ -76,14 +76,17 @@ fn table(status: &Status) -> String {
         ("certificate until", text(status.certificate_until.as_ref())),
         ("last heartbeat", text(status.last_heartbeat.as_ref())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
-        ("refused", status.refusal.as_ref().map(|last| format!("{}: {} (at {})", last.call, last.what, last.at))),
-        ("cure", status.refusal.as_ref().map(|last| last.cure.clone())),
-    ])
+    ]);
+    for last in &status.refusals {
+        let refused = format!("{}: {} (at {})", last.call, last.what, last.at);
+        out.push_str(&rows(&[("held up", Some(refused)), ("to cure it", Some(last.cure.clone()))]));
+    }
+    out
 }
 
 /// What it waits for or was refused, what cures it, and the clock if it is off.
 fn sentence(status: &Status) -> String {
-    let mut sentence = match (&status.refusal, status.doing) {
+    let mut sentence = match (status.refusals.first(), status.doing) {
         (Some(last), _) => format!("{} is held up: {}; to cure it: {}", last.call, last.what, last.cure),
         (None, Doing::Heartbeating) => "All is well: heartbeats are accepted and nothing is waited for".to_owned(),
         (None, _) => {
@@ -147,7 +150,7 @@ mod tests {
         status.clock_offset_seconds = Some(-400);
         assert!(sentence(&status).contains("400 s ahead of the controller's"));
         status.clock_offset_seconds = Some(5);
-        status.refusal = Some(Refusal {
+        status.refusals.push(Refusal {
             at: UnixTime::EPOCH,
             call: "heartbeat".into(),
             what: "something other than the controller answered (HTTP 502)".into(),

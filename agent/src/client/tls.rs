@@ -16,7 +16,6 @@ use lucia_proto::chain;
 use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::limits::ANSWER_MAX;
 use lucia_proto::report::PROOF_HEADER;
-use lucia_proto::time::Clock;
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -45,7 +44,6 @@ pub struct TlsTransport {
     port: u16,
     name: ServerName<'static>,
     tls: TlsConnector,
-    clock: Arc<dyn Clock>,
     /// Tried first next time: a name server that is gone does not stop a node.
     last_good: Option<SocketAddr>,
     kept: Option<SendRequest<Full<Bytes>>>,
@@ -74,14 +72,13 @@ impl TlsTransport {
     ///
     /// # Errors
     /// When the name is no TLS name, which no checked name is.
-    pub fn new(config: &Config, tls: &Arc<ClientConfig>, clock: Arc<dyn Clock>) -> Result<Self, BadTls> {
+    pub fn new(config: &Config, tls: &Arc<ClientConfig>) -> Result<Self, BadTls> {
         let name = ServerName::try_from(config.name.to_string()).map_err(|error| BadTls(error.into()))?;
         Ok(Self {
             host: config.host.clone(),
             port: config.port,
             name,
             tls: TlsConnector::from(Arc::clone(tls)),
-            clock,
             last_good: None,
             kept: None,
         })
@@ -91,21 +88,9 @@ impl TlsTransport {
     ///
     /// # Errors
     /// As [`TlsTransport::new`].
-    pub fn maker(
-        config: &Config,
-        tls: &Arc<ClientConfig>,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<impl Fn() -> Self + use<>, BadTls> {
-        let Self { host, port, name, tls, clock, .. } = Self::new(config, tls, Arc::clone(clock))?;
-        Ok(move || Self {
-            host: host.clone(),
-            port,
-            name: name.clone(),
-            tls: tls.clone(),
-            clock: Arc::clone(&clock),
-            last_good: None,
-            kept: None,
-        })
+    pub fn maker(config: &Config, tls: &Arc<ClientConfig>) -> Result<impl Fn() -> Self + use<>, BadTls> {
+        let Self { host, port, name, tls, .. } = Self::new(config, tls)?;
+        Ok(move || Self { host: host.clone(), port, name: name.clone(), tls: tls.clone(), last_good: None, kept: None })
     }
 
     fn to(&self) -> String {
@@ -162,7 +147,7 @@ impl TlsTransport {
                 | CertificateError::ExpiredContext { .. }
                 | CertificateError::NotValidYet
                 | CertificateError::NotValidYetContext { .. },
-            )) => TransportError::Clock { now: self.clock.now(), source },
+            )) => TransportError::Clock { source },
             Some(rustls::Error::InvalidCertificate(_)) => {
                 TransportError::Stranger { to, name: self.name.to_str().into_owned(), source }
             }

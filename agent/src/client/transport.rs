@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
 /// A request as it goes out.
@@ -59,10 +58,8 @@ pub enum TransportError {
         source: std::io::Error,
     },
     /// The certificate is right but not now: a wrong clock here, or an expired controller.
-    #[error("the controller's certificate is not valid at {now}, which is the time on this machine")]
+    #[error("the controller's certificate is not valid at the time of this machine's clock")]
     Clock {
-        /// This machine's clock.
-        now: UnixTime,
         /// What is wrong with the time.
         #[source]
         source: std::io::Error,

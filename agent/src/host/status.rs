@@ -40,7 +40,7 @@ pub enum Doing {
     Lapsed,
 }
 
-/// The last refusal that is not cured yet.
+/// The last refusal of one call, until that call succeeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Refusal {
@@ -84,23 +84,48 @@ pub struct Status {
     /// The controller's clock less this machine's, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset_seconds: Option<i64>,
-    /// What was refused last, until it succeeds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Refusal>,
+    /// What was refused, at most once a call, in the order of the calls' names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+}
+
+/// A clock difference that changed by less is noise.
+const CLOCK_NOISE: u64 = 60;
+
+impl Refusal {
+    /// What was answered, without the details that are others each time (an address, a time): the two outermost
+    /// causes.
+    #[must_use]
+    pub fn gist(&self) -> &str {
+        gist(&self.what)
+    }
+}
+
+/// See [`Refusal::gist`].
+#[must_use]
+pub fn gist(what: &str) -> &str {
+    what.match_indices(": ").nth(1).and_then(|(at, _)| what.get(..at)).unwrap_or(what)
 }
 
 impl Status {
-    /// The status without what changes at each heartbeat.
-    fn lasting(&self) -> Self {
-        let mut lasting = self.clone();
-        lasting.last_heartbeat = None;
-        lasting.heartbeats = 0;
-        // A minute's difference is worth a line, a second's is noise.
-        lasting.clock_offset_seconds = self.clock_offset_seconds.map(|secs| secs / 60 * 60);
-        if let Some(refusal) = &mut lasting.refusal {
-            refusal.at = UnixTime::EPOCH;
-        }
-        lasting
+    /// Whether `other` differs in more than what changes at each heartbeat or try.
+    fn differs_for_long(&self, other: &Self) -> bool {
+        let lasting = |status: &Self| {
+            let mut status = status.clone();
+            status.last_heartbeat = None;
+            status.heartbeats = 0;
+            status.clock_offset_seconds = None;
+            for refusal in &mut status.refusals {
+                refusal.at = UnixTime::EPOCH;
+                refusal.what.truncate(refusal.gist().len());
+            }
+            status
+        };
+        let clock = match (self.clock_offset_seconds, other.clock_offset_seconds) {
+            (Some(one), Some(two)) => one.abs_diff(two) > CLOCK_NOISE,
+            (one, two) => one.is_some() != two.is_some(),
+        };
+        clock || lasting(self) != lasting(other)
     }
 
     /// One line about what the agent waits for.
@@ -122,7 +147,10 @@ impl Status {
 #[derive(Debug)]
 pub struct StatusFile {
     runtime: Option<PrivateDir>,
+    /// What the hot copy says.
     written: Status,
+    /// What the lasting copy says.
+    lasting: Status,
 }
 
 impl StatusFile {
@@ -135,7 +163,7 @@ impl StatusFile {
         }
         let runtime = PrivateDir::create(&root.runtime(), DirRules::private());
         let runtime = runtime.inspect_err(|error| tracing::warn!("{}", super::chain(error))).ok();
-        Self { runtime, written: Status::default() }
+        Self { runtime, written: Status::default(), lasting: Status::default() }
     }
 
     /// Writes `status`. A failure is logged: the daemon goes on without telling.
@@ -150,10 +178,11 @@ impl StatusFile {
         {
             tracing::warn!("{}", super::chain(&error));
         }
-        if status.lasting() != self.written.lasting()
-            && let Err(error) = state.replace(StateFile::Status, text.as_bytes())
-        {
-            tracing::warn!("{}", super::chain(&error));
+        if status.differs_for_long(&self.lasting) {
+            if let Err(error) = state.replace(StateFile::Status, text.as_bytes()) {
+                tracing::warn!("{}", super::chain(&error));
+            }
+            self.lasting = status.clone();
         }
         self.written = status.clone();
     }
@@ -204,16 +233,28 @@ mod tests {
         file.write(&state, &status);
         assert_eq!(lasting(), first);
         assert_eq!(read(&root), Ok(Some(status.clone())));
-        let refusal = Refusal {
-            at: UnixTime::from_secs(9),
+        let refusal = |at, detail: &str| Refusal {
+            at: UnixTime::from_secs(at),
             call: "heartbeat".into(),
-            what: "HTTP 502".into(),
+            what: format!("no answer: cannot connect: {detail}"),
             cure: "nothing".into(),
         };
-        status.refusal = Some(refusal);
+        status.refusals = vec![refusal(9, "10.0.0.1")];
         file.write(&state, &status);
-        assert_ne!(lasting(), first);
-        std::fs::remove_dir_all(root.runtime()).unwrap();
+        let second = lasting();
+        assert_ne!(second, first);
+        for at in 10..40_u32 {
+            status.refusals = vec![refusal(at.into(), &at.to_string())];
+            status.clock_offset_seconds = Some(59 + i64::from(at % 3));
+            file.write(&state, &status);
+        }
+        // The first clock difference was written, and none of the details after it.
+        let third = lasting();
+        assert!(String::from_utf8(third).unwrap().contains("cannot connect: 10\""));
         assert_eq!(read(&root), Ok(Some(status)));
+        // After a reboot the lasting copy speaks.
+        std::fs::remove_dir_all(root.runtime()).unwrap();
+        let after = read(&root).unwrap().unwrap();
+        assert_eq!(after.refusals[0].gist(), "no answer: cannot connect");
     }
 }

@@ -188,10 +188,12 @@ async fn a_lost_grant_is_asked_for_again_under_the_same_request() {
     }
 }
 
+type MakeReply = fn() -> Reply;
+
 // spec: AG-22
 #[tokio::test(start_paused = true)]
 async fn what_no_waiting_cures_ends_the_wait() {
-    let cases: Vec<(&str, fn() -> Reply)> = vec![
+    let cases: Vec<(&str, MakeReply)> = vec![
         ("rejected", || json(&device(DevicePhase::Rejected))),
         ("failed", || json(&device(DevicePhase::Failed))),
         ("managed", || json(&device(DevicePhase::Managed))),

@@ -79,7 +79,7 @@ impl<T: Transport> CertificateLoop<T> {
         let doing = match renewal(certificate.not_after, now) {
             Renewal::Keep => {
                 self.backoff.reset();
-                self.shared.succeeded("renew", None);
+                self.shared.succeeded("renew", |_| {});
                 return Ok(self.backoff.around(LOOK_EVERY));
             }
             Renewal::Renew => None,
@@ -95,12 +95,12 @@ impl<T: Transport> CertificateLoop<T> {
         let pace = if call == "renew" { Pace::RENEWAL } else { PENDING };
         match enroll::turn(&mut self.client, &mut self.identity, &self.shared.state).await {
             Ok(Turn::Pending) => {
-                self.shared.succeeded(call, None);
+                self.shared.succeeded(call, |_| {});
                 Ok(self.backoff.next(pace, None))
             }
             Ok(Turn::Accepted) => {
                 self.backoff.reset();
-                self.shared.succeeded(call, None);
+                self.shared.succeeded(call, |status| status.refusals.retain(|last| last.call != "enroll"));
                 self.publish();
                 let until = self.identity.certificate().map(|certificate| certificate.not_after.to_string());
                 tracing::info!("certificate until {}", until.unwrap_or_default());

@@ -116,8 +116,8 @@ impl<T: Transport> HeartbeatLoop<T> {
         // Its members beyond `accepted` are for later steps.
         let HeartbeatReply { .. } = answer.json()?;
         let at = self.client.server_now();
-        self.shared.succeeded("heartbeat", Some(Doing::Heartbeating));
-        self.shared.update(|status| {
+        self.shared.succeeded("heartbeat", |status| {
+            status.doing = Doing::Heartbeating;
             status.heartbeats = status.heartbeats.saturating_add(1);
             status.last_heartbeat = at;
         });

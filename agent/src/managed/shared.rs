@@ -12,7 +12,7 @@ use crate::client::clock::ServerClock;
 use crate::client::{CallError, cure};
 use crate::host::notify::Notify;
 use crate::host::state::State;
-use crate::host::status::{Doing, Refusal, Status, StatusFile};
+use crate::host::status::{Refusal, Status, StatusFile, gist};
 use crate::identity::Certificate;
 use crate::managed::usage::Readings;
 
@@ -81,10 +81,14 @@ impl Shared {
     /// Notes that a call was refused or not answered, and logs it when that is new.
     pub fn refused(&self, call: &'static str, what: String, cure: &str) {
         self.update(|status| {
-            if status.refusal.as_ref().is_none_or(|last| last.what != what || last.call != call) {
+            let before = status.refusals.iter().position(|last| last.call == call);
+            let before = before.map(|at| status.refusals.remove(at));
+            if before.is_none_or(|last| last.gist() != gist(&what)) {
                 tracing::warn!("{call}: {what}; {cure}");
             }
-            status.refusal = Some(Refusal { at: self.clock.now(), call: call.to_owned(), what, cure: cure.to_owned() });
+            let refusal = Refusal { at: self.clock.now(), call: call.to_owned(), what, cure: cure.to_owned() };
+            status.refusals.push(refusal);
+            status.refusals.sort_by(|one, two| one.call.cmp(&two.call));
         });
     }
 
@@ -94,15 +98,14 @@ impl Shared {
     }
 
     /// Notes that a call succeeded: what was refused of it is over.
-    pub fn succeeded(&self, call: &'static str, doing: Option<Doing>) {
+    pub fn succeeded(&self, call: &'static str, change: impl FnOnce(&mut Status)) {
         self.update(|status| {
-            if status.refusal.as_ref().is_some_and(|last| last.call == call) {
+            let before = status.refusals.len();
+            status.refusals.retain(|last| last.call != call);
+            if status.refusals.len() < before {
                 tracing::info!("{call}: works again");
-                status.refusal = None;
             }
-            if let Some(doing) = doing {
-                status.doing = doing;
-            }
+            change(status);
         });
     }
 

@@ -50,6 +50,8 @@ impl World {
             node: Rc::new(TestNode::new(7)),
             wall: start_time(),
         };
+        // No hot copy of the status: here /run is a disk, and hours of heartbeats would wait for it.
+        world.scratch.put("run/lucia/agent", "");
         let mut state = State::hold(&world.root(), "test").unwrap();
         crate::identity::key::store(&mut state, &world.node.key).unwrap();
         world
@@ -137,6 +139,8 @@ impl World {
     }
 }
 
+type MakeReply = fn() -> Reply;
+
 /// What the worker answers at `at`, with the one bundle there is.
 fn signed(ca: &TestCa, node: &TestNode, at: UnixTime) -> SignedAnswer {
     let mut answer = ca.answer(node, at);
@@ -209,12 +213,12 @@ async fn renewal_waits_in_steps_while_heartbeats_go_on() {
 // spec: RN-1
 #[tokio::test(start_paused = true)]
 async fn a_certificate_is_renewed_about_once_a_day() {
-    let world = World::with_certificate(i64::try_from(7 * DAY).unwrap());
+    let world = World::with_certificate(i64::try_from(6 * DAY + 600).unwrap());
     let answer = world.answer_at();
     let before = world.files();
     let ran = world
         .run(
-            2 * DAY + 3600,
+            DAY + 1200,
             with_challenges(move |seen| match seen.call {
                 Endpoint::Renew => answer(seen.now),
                 Endpoint::Heartbeat => accepted(),
@@ -224,7 +228,7 @@ async fn a_certificate_is_renewed_about_once_a_day() {
         .await;
     let renewals = times(&ran, Endpoint::Renew);
     assert_eq!(renewals.len(), 2, "{renewals:?}");
-    assert!(renewals[0].abs_diff(DAY) < 120 && (renewals[1] - renewals[0]).abs_diff(DAY) < 120, "{renewals:?}");
+    assert!(renewals[0].abs_diff(600) < 120 && (renewals[1] - renewals[0]).abs_diff(DAY) < 120, "{renewals:?}");
     assert_ne!(world.files()["certificate.pem"], before["certificate.pem"]);
     assert_eq!(world.files()["node.csr"], before["node.csr"]);
 }
@@ -295,7 +299,7 @@ async fn f_8_a_clock_wrong_by_ten_years_changes_nothing() {
 // spec: AG-14
 #[tokio::test(start_paused = true)]
 async fn b_4_strangers_and_refusals_cost_neither_key_nor_certificate() {
-    let strange: Vec<(&str, fn() -> Reply)> = vec![
+    let strange: Vec<(&str, MakeReply)> = vec![
         ("301", || Reply::Html(301)),
         ("401", || Reply::Html(401)),
         ("403", || Reply::Html(403)),
@@ -311,21 +315,21 @@ async fn b_4_strangers_and_refusals_cost_neither_key_nor_certificate() {
     for (name, reply) in strange {
         let world = World::with_certificate(i64::try_from(6 * DAY - 1).unwrap());
         let before = world.files();
-        let ran = world.run(3_600, move |_: &Seen| reply()).await;
+        let ran = world.run(1_200, move |_: &Seen| reply()).await;
         assert_eq!((ran.ended, world.files() == before), (None, true), "{name}");
-        assert!(ran.status.refusal.is_some(), "{name}");
-        assert!(ran.fake.calls().len() < 2_000, "{name}: {} calls in an hour", ran.fake.calls().len());
+        assert!(!ran.status.refusals.is_empty(), "{name}");
+        assert!(ran.fake.calls().len() < 700, "{name}: {} calls in twenty minutes", ran.fake.calls().len());
     }
     for code in Code::ALL {
         let world = World::with_certificate(i64::try_from(6 * DAY - 1).unwrap());
         let before = world.files();
         let code = *code;
-        let ran = world.run(3_600, with_challenges(move |_| Reply::Refuse(code))).await;
+        let ran = world.run(1_200, with_challenges(move |_| Reply::Refuse(code))).await;
         assert_eq!((ran.ended, world.files() == before), (None, true), "{code:?}");
-        let what = ran.status.refusal.unwrap().what;
+        let what = &ran.status.refusals[0].what;
         assert!(what.contains(code.as_str()), "{what}");
-        let most = if code.agent_action() == lucia_proto::code::AgentAction::SignAgain { 1_200 } else { 600 };
-        assert!(ran.fake.calls().len() < most, "{code:?}: {} calls in an hour", ran.fake.calls().len());
+        let most = if code.agent_action() == lucia_proto::code::AgentAction::SignAgain { 600 } else { 300 };
+        assert!(ran.fake.calls().len() < most, "{code:?}: {} calls in twenty minutes", ran.fake.calls().len());
     }
 }
 
@@ -346,7 +350,7 @@ async fn a_refused_identity_is_asked_for_about_once_an_hour_and_recovers_alone()
     let late = beats.iter().filter(|at| **at > DAY / 3).count();
     assert!((12..60).contains(&late), "{late} in half a day");
     assert_eq!(world.files(), before);
-    assert!(ran.status.refusal.unwrap().cure.contains("luciactl nodes"));
+    assert!(ran.status.refusals[0].cure.contains("luciactl nodes"));
 }
 
 // spec: AG-18
@@ -359,7 +363,7 @@ async fn a_controller_that_returns_hears_every_node_within_a_minute() {
     let beats = times(&ran, Endpoint::Heartbeat);
     let first = beats.iter().find(|at| **at >= 1_200).unwrap();
     assert!(first - 1_200 <= 60, "{first}");
-    assert!(ran.status.refusal.is_none());
+    assert!(ran.status.refusals.is_empty());
 }
 
 /// threats.md F-26: 5 % of good challenges refused, 5 % busy, 1 % cut.
