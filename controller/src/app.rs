@@ -200,7 +200,7 @@ fn renew_endpoint(controller: &Controller, certificate: &EndpointCertificate) ->
         Ok(false) => {}
         Err(error) => trouble = Some(chain(&error)),
     }
-    if let Err(refusal) = controller.endpoint_request(&certificate.csr()) {
+    if let Err(refusal) = controller.endpoint_request(certificate.csr()) {
         trouble = Some(refusal.log);
     }
     match controller.endpoint_answer() {
@@ -216,5 +216,8 @@ fn renew_endpoint(controller: &Controller, certificate: &EndpointCertificate) ->
         Some(until) => format!("serving, certificate until {until}"),
         None => "waiting for the enrollment worker to sign the endpoint's first certificate".to_owned(),
     };
-    trouble.map_or(state.clone(), |trouble| format!("{state}; {trouble}"))
+    match trouble {
+        Some(trouble) => format!("{state}; {trouble}"),
+        None => state,
+    }
 }

@@ -70,6 +70,7 @@ pub struct EndpointCertificate {
     file: FileName,
     names: EndpointNames,
     key: NodeKey,
+    csr: String,
     signing: Arc<dyn rustls::sign::SigningKey>,
     current: RwLock<Option<Current>>,
 }
@@ -93,7 +94,8 @@ impl EndpointCertificate {
         let der = pem::one(&pkcs8, "PRIVATE KEY", usize::MAX).map_err(TlsError::Pem)?;
         let signing =
             ring::sign::any_ecdsa_type(&PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(der))).map_err(TlsError::Tls)?;
-        let endpoint = Self { dir, file: name("endpoint.pem"), names, key, signing, current: RwLock::new(None) };
+        let csr = csr::endpoint_build(&names, &key);
+        let endpoint = Self { dir, file: name("endpoint.pem"), names, key, csr, signing, current: RwLock::new(None) };
         if let Err(error) = endpoint.reload() {
             tracing::warn!("the endpoint's certificate file is not used: {}", chain(&error));
         }
@@ -102,8 +104,8 @@ impl EndpointCertificate {
 
     /// The request the worker signs: always the same for the same key and names.
     #[must_use]
-    pub fn csr(&self) -> String {
-        csr::endpoint_build(&self.names, &self.key)
+    pub fn csr(&self) -> &str {
+        &self.csr
     }
 
     /// When the served certificate ends; nothing while there is none.

@@ -1,5 +1,7 @@
 //! The real binary: its verbs, its exit codes, and how it starts and ends.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
+
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
@@ -105,7 +107,7 @@ fn exit_codes_say_what_kind_of_failure_it_was() {
     }
 }
 
-// spec: SD-1
+// spec: HT-25
 #[test]
 fn it_starts_tells_systemd_and_ends_in_order_on_sigterm() {
     let dir = Scratch::new();

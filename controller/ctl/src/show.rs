@@ -201,7 +201,7 @@ pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
         out.push_str("No samples of the last hour.\n");
         return out;
     }
-    let rows: Vec<_> = samples.iter().map(|sample| self::sample(sample)).collect();
+    let rows: Vec<_> = samples.iter().map(sample).collect();
     out.push_str(&table(&["AT", "LOAD", "CPU", "TEMPERATURE", "MEMORY FREE", "STORAGE FREE"], &rows, screen));
     out
 }

@@ -104,7 +104,7 @@ mod tests {
         cells.iter().map(|cell| ((*cell).to_owned(), Tone::Plain)).collect()
     }
 
-    // spec: CT-1
+    // spec: CT-9
     #[test]
     fn a_table_fits_the_terminal() {
         let rows = [row(&["web-1", "Online", "10.0.0.5"]), row(&["a", "Stale", "2001:db8::1"])];
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(narrow, "HOSTNAME  STATE   ADD…\nweb-1     Online  10.…\na         Stale   200…\n");
     }
 
-    // spec: CT-2
+    // spec: CT-10
     #[test]
     fn text_of_a_machine_never_commands_the_terminal() {
         let rows = [row(&["\u{1b}[31mred\u{1b}[0m", "line\nbreak"])];

@@ -1,9 +1,12 @@
 //! The real `luciactl` against a socket that answers from a script and remembers what it was asked.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests stop the test where it stands")]
+
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -18,6 +21,9 @@ fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_luciactl"))
 }
 
+/// Fakes made so far: each has its own directory.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
 /// A controller that gives each answer once, in order.
 struct Fake {
     dir: PathBuf,
@@ -27,7 +33,11 @@ struct Fake {
 
 impl Fake {
     fn new(answers: Vec<(u16, String)>) -> Self {
-        let dir = std::env::temp_dir().join(format!("luciactl-{}-{:p}", std::process::id(), &answers));
+        let dir = std::env::temp_dir().join(format!(
+            "luciactl-{}-{}",
+            std::process::id(),
+            MADE.fetch_add(1, Ordering::Relaxed)
+        ));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("socket");
         let _ = std::fs::remove_file(&path);
@@ -275,7 +285,7 @@ fn manual_and_completions_come_from_the_program_itself() {
     }
 }
 
-// spec: CT-2
+// spec: CT-10
 #[test]
 fn a_hostile_answer_commands_no_terminal() {
     let hostile = r#"{"error":{"code":"busy","message":"\u0009x","type":"server_error"}}"#;

@@ -3,7 +3,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use lucia_proto::api::Endpoint;
 use lucia_proto::code::Code;
 use lucia_proto::json;
@@ -109,7 +109,8 @@ pub(super) async fn body(endpoint: Endpoint, body: Incoming, until: Instant) -> 
 }
 
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Vec::new();
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(max);
+    let mut bytes = Vec::with_capacity(expected.min(max));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             ApiError::new(Code::InvalidRequest, "the body ended before its end").log(error.to_string()).closing()

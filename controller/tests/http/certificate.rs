@@ -40,7 +40,7 @@ fn expires(site: &Site) -> Option<String> {
     site.order("GET", "/api/host/status", "").read::<StatusView>().certificate_expires_at.map(|at| at.to_string())
 }
 
-// spec: CE-1
+// spec: HT-23
 #[test]
 fn it_comes_from_the_worker_and_each_new_one_is_served_at_once() {
     let site = Site::uncertified();
@@ -64,7 +64,7 @@ fn it_comes_from_the_worker_and_each_new_one_is_served_at_once() {
     assert_eq!(std::fs::read(&request).unwrap(), asked, "the request stays the same bytes");
 }
 
-// spec: CE-2
+// spec: HT-24
 #[test]
 fn a_certificate_put_in_place_is_served_and_an_expired_one_stops_nothing() {
     let site = Site::with("", Timeouts::default());

@@ -5,7 +5,7 @@ use lucia_proto::api::Endpoint;
 use crate::machine::Machine;
 use crate::site::{Site, request};
 
-// spec: JS-1
+// spec: HT-20
 #[test]
 fn group_j_is_refused_in_the_envelope_of_every_call() {
     let site = Site::new();

@@ -1,5 +1,13 @@
 //! The HTTP edge from outside: a whole controller in a scratch directory, raw bytes over TLS and over its socket.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests stop the test where it stands"
+)]
+
 mod actors;
 mod certificate;
 mod edge;

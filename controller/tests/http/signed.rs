@@ -35,7 +35,7 @@ fn each_answer_carries_the_next_challenge_and_a_node_needs_no_other() {
     assert_eq!(exchange(&mut stream, &node.node_request(Endpoint::Heartbeat, proof)).unwrap().status, 200);
 }
 
-// spec: PR-1
+// spec: HT-21
 #[test]
 fn s_2_a_signature_that_is_none_is_refused_and_uses_up_nothing() {
     let site = Site::new();
@@ -61,7 +61,7 @@ fn s_2_a_signature_that_is_none_is_refused_and_uses_up_nothing() {
     assert_eq!(node.node_call(&site, Endpoint::Heartbeat, good).status, 200, "the challenge was not used up");
 }
 
-// spec: CH-2
+// spec: HT-26
 #[test]
 fn s_3_and_s_4_a_challenge_is_used_once_for_its_own_node() {
     let site = Site::new();
@@ -79,7 +79,7 @@ fn s_3_and_s_4_a_challenge_is_used_once_for_its_own_node() {
     }
 }
 
-// spec: PR-2
+// spec: HT-22
 #[test]
 fn s_8_a_signature_for_one_purpose_is_worth_nothing_at_another() {
     let site = Site::new();
