@@ -28,15 +28,15 @@ pub struct Config {
     pub root_file: PathBuf,
     /// The operator's Unix socket.
     pub socket: PathBuf,
-    /// Group that shares the journal and the queue with the worker; `None` leaves groups alone.
+    /// Group, by name or number, that shares the journal and the queue with the worker; `None` leaves groups alone.
     pub group: Option<String>,
-    /// User whose answers in the queue count; `None` takes the answers of the controller's own user.
+    /// User, by name or number, whose answers in the queue count; `None` takes the answers of the controller's own user.
     pub worker_user: Option<String>,
     /// What a challenge does with the caller's address.
     pub source_binding: SourceBinding,
     /// Peers whose forwarded header is believed.
     pub trusted_proxies: Vec<Network>,
-    /// Where devices may be discovered from.
+    /// Where devices and nodes may call from.
     pub allowed_networks: Vec<Network>,
     /// Most rows of the journal.
     pub limits: Limits,
