@@ -77,6 +77,17 @@ fn ended(from: IpAddr, reason: &str) {
     tracing::debug!(%from, "connection ended: {}", lucia_proto::text::shown(reason));
 }
 
+/// Serves one connection that somebody else accepted from `source`, if there is a place for it: how whole stories reach
+/// the edge without a network.
+pub async fn serve_stream<S>(stream: S, source: IpAddr, edge: Edge)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if let Some(permit) = edge.shared.gate.enter(source, Instant::now()) {
+        connection(stream, edge, Peer::Network(Arc::new(permit), source)).await;
+    }
+}
+
 /// Serves one connection to its end.
 pub(super) async fn connection<S>(stream: S, edge: Edge, peer: Peer)
 where

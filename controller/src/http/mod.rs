@@ -43,7 +43,7 @@ use crate::config::{Config, Network};
 use crate::state::{Controller, Refusal};
 use crate::tls::EndpointCertificate;
 
-pub use self::accept::serve_tls;
+pub use self::accept::{serve_stream, serve_tls};
 pub use self::operator::{SocketError, bind as bind_operator, serve_operator};
 
 /// The body of every answer: small and whole.

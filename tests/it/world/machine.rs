@@ -1,0 +1,357 @@
+//! One machine: first the installer's boot, then the system it put on the disk, each with the real agent on a root of
+//! its own.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_agent::client::Client;
+use lucia_agent::client::clock::ServerClock;
+use lucia_agent::client::config::Trust;
+use lucia_agent::client::retry::{Backoff, Pace};
+use lucia_agent::host::boot::boot_id;
+use lucia_agent::host::chain;
+use lucia_agent::host::notify::Notify;
+use lucia_agent::host::root::{AGENT_BINARY, Root};
+use lucia_agent::host::state::State;
+use lucia_agent::host::status::{Status, StatusFile};
+use lucia_agent::identity::{Identity, key};
+use lucia_agent::install::discover::discover;
+use lucia_agent::install::stage::{Staged, granted, stage_and_report};
+use lucia_agent::install::target::Target;
+use lucia_agent::install::wait::wait_install;
+use lucia_agent::install::{Installation, device_state, guard};
+use lucia_agent::inventory;
+use lucia_agent::managed::shared::Shared;
+use lucia_agent::managed::start::{self, Facts};
+use lucia_agent::managed::usage::Sampler;
+use lucia_agent::managed::{self, Daemon};
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::{Fingerprint, NodeKey};
+use lucia_proto::test_support::TestNode;
+use lucia_proto::time::Clock;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{StoryClock, Wire, World};
+
+/// systemd's `RestartSec=` of the agent, and how often the installer's script tries a verb again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// A machine of the story.
+pub(crate) struct Machine {
+    world: World,
+    number: u8,
+    hostname: String,
+    clock: Arc<StoryClock>,
+    installer: Root,
+    installed: Root,
+    boots: u32,
+    daemon: Option<Running>,
+    /// What ended the agent, each time it ended.
+    pub(crate) ends: Vec<String>,
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    run: Pin<Box<dyn Future<Output = String>>>,
+}
+
+/// Why a verb of the installer failed, as its caller reads it.
+type Failed = String;
+
+impl Machine {
+    /// A machine that nobody knows, with a key that it makes itself.
+    pub(crate) fn new(world: &World, number: u8) -> Self {
+        let home = world.path(&format!("machine-{number}"));
+        let (installer, installed) = (home.join("installer"), home.join("disk"));
+        for root in [&installer, &installed] {
+            copy(&fixture(), root);
+        }
+        let put = |path: &str, text: &str| put(&installer, path, text.as_bytes());
+        put(
+            "etc/lucia/agent.toml",
+            "controller-url = \"https://controller.test:8443\"\ncontroller-name = \"controller.test\"\n",
+        );
+        put("etc/lucia/root.pem", &world.ca().root_pem());
+        put("proc/self/exe", "the agent");
+        let mut machine = Self {
+            world: world.clone(),
+            number,
+            hostname: format!("n{number}"),
+            clock: world.clock(),
+            installer: Root::at(&installer),
+            installed: Root::at(&installed),
+            boots: 0,
+            daemon: None,
+            ends: Vec::new(),
+        };
+        machine.boot(&installer);
+        machine
+    }
+
+    /// A machine whose key the story knows: the key of `TestNode::new(number)`.
+    pub(crate) fn known(world: &World, number: u8) -> Self {
+        let machine = Self::new(world, number);
+        let mut state = State::hold(&machine.installer, "story").unwrap();
+        key::store(&mut state, &TestNode::new(number).key).unwrap();
+        machine
+    }
+
+    /// It will be approved under another name than its own.
+    pub(crate) fn called(mut self, hostname: &str) -> Self {
+        hostname.clone_into(&mut self.hostname);
+        self
+    }
+
+    pub(crate) fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
+    pub(crate) fn clock(&self) -> &StoryClock {
+        &self.clock
+    }
+
+    pub(crate) fn address(&self) -> IpAddr {
+        IpAddr::from([10, 0, 0, self.number])
+    }
+
+    /// The key in the installer, made if there is none yet.
+    pub(crate) fn key(&self) -> NodeKey {
+        let mut state = State::hold(&self.installer, "story").unwrap();
+        key::load_or_make(&mut state).unwrap()
+    }
+
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.key().public().fingerprint()
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.fingerprint().node_id()
+    }
+
+    fn boot(&mut self, root: &Path) {
+        self.boots += 1;
+        let id = format!("{:08x}-0000-4000-8000-{:012x}", self.boots, self.number);
+        put(root, "proc/sys/kernel/random/boot_id", format!("{id}\n").as_bytes());
+    }
+
+    fn wire(&self) -> Wire {
+        Wire::new(&self.world, &self.id(), self.address())
+    }
+
+    fn seed(&self) -> u64 {
+        self.world.seed().wrapping_mul(1009).wrapping_add(u64::from(self.number))
+    }
+
+    /// The installer's boot to its end: every verb until it succeeds, while an operator approves.
+    pub(crate) async fn install(&mut self) {
+        let fingerprint = self.fingerprint();
+        let world = self.world.clone();
+        tokio::select! {
+            () = world.approving(fingerprint, &self.hostname) => unreachable!("an operator never ends"),
+            () = self.installer_script() => {}
+        }
+        let disk = self.installed.path().to_owned();
+        for link in [&self.installed.running_binary(), &self.installed.agent_binary_of_pid_1()] {
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            fs::hard_link(self.installed.join(AGENT_BINARY), link).unwrap();
+        }
+        self.boot(&disk);
+    }
+
+    async fn installer_script(&self) {
+        let wire_id = self.id();
+        loop {
+            let died = self.world.0.agent_dies.notified();
+            tokio::select! {
+                biased;
+                () = died => {}
+                done = self.verbs(&wire_id) => match done {
+                    Ok(()) => return,
+                    Err(why) => assert!(self.world.elapsed() < Duration::from_secs(7200), "not staged in two hours: {why}"),
+                },
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// discover, wait-install, installation-guard, stage-managed, as the installer calls them.
+    async fn verbs(&self, id: &NodeId) -> Result<(), Failed> {
+        let root = &self.installer;
+        let boot = boot_id(root).unwrap();
+        let trust = Trust::load(root).unwrap();
+        let inventory = inventory::gather(root).unwrap();
+        let mut state = State::hold(root, "installer").map_err(|error| chain(&error))?;
+        let key = Arc::new(key::load_or_make(&mut state).map_err(|error| chain(&error))?);
+        let mut client = self.client(&key);
+        let mut backoff = Backoff::new(self.seed());
+        loop {
+            match discover(&mut client, &inventory).await {
+                Ok(found) => break assert_eq!(found.device_id, *id),
+                Err(error) => sleep(backoff.next(Pace::after(&error), error.retry_after())).await,
+            }
+        }
+        let mut backoff = Backoff::new(self.seed() + 1);
+        let mut client = self.client(&key);
+        wait_install(&mut client, &state, &boot, &mut backoff, |_| {}).await.map_err(|error| chain(&error))?;
+        let kept = Installation::read(&state).map_err(|error| chain(&error))?;
+        let device = device_state(&mut client).await.map_err(|error| chain(&error))?;
+        let now = client.server_now().unwrap();
+        guard::check(kept.as_ref(), &boot, &inventory, &device, now).map_err(|error| chain(&error))?;
+        let target = Target::open(self.installed.path()).unwrap();
+        let grant = granted(&state, &boot).map_err(|error| chain(&error))?;
+        let staged = Staged { trust: &trust, key: &key, boot: &boot, program: b"the agent" };
+        stage_and_report(&mut client, &target, &grant, staged).await.map_err(|error| chain(&error))?;
+        Ok(())
+    }
+
+    fn client(&self, key: &Arc<NodeKey>) -> Client<Wire> {
+        let clock: Arc<dyn Clock> = Arc::<StoryClock>::clone(&self.clock);
+        let wire = Wire::new(&self.world, &key.public().fingerprint().node_id(), self.address());
+        Client::new(wire, Arc::clone(key), clock, Arc::new(ServerClock::new()))
+    }
+
+    /// `managed-run`, as `cli::managed` starts it.
+    fn start(&self) -> Result<Running, Failed> {
+        let root = &self.installed;
+        let text = |error: &dyn std::error::Error| chain(error);
+        let facts = Facts::read(root).map_err(|error| text(&error))?;
+        let left = start::installed_facts(root).map_err(|error| text(&error))?;
+        let installed = start::check(&facts, left).map_err(|error| text(&error))?;
+        let state = State::hold(root, "managed-run").map_err(|error| text(&error))?;
+        let trust = Trust::load(root).map_err(|error| text(&error))?;
+        let key = Arc::new(key::load(&state).map_err(|error| text(&error))?);
+        let orders = installed.facts().clone();
+        let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root);
+        let identity = identity.map_err(|error| text(&error))?;
+        let clock: Arc<dyn Clock> = Arc::<StoryClock>::clone(&self.clock);
+        let shared =
+            Arc::new(Shared::new(state, StatusFile::new(root), Status::default(), clock, Notify::silent()));
+        let (world, id, from) = (self.world.clone(), orders.node_id, self.address());
+        let daemon = Daemon {
+            shared: Arc::clone(&shared),
+            key,
+            identity,
+            transport: move || Wire::new(&world, &id, from),
+            sampler: Sampler::new(root),
+            seed: self.seed(),
+        };
+        Ok(Running { shared, run: Box::pin(async move { managed::run(&installed, daemon).await }) })
+    }
+
+    /// Lets the installed system run for so long; an agent that ends or dies is started again, as systemd does.
+    pub(crate) async fn run(&mut self, span: Duration) {
+        let end = Instant::now() + span;
+        let world = self.world.clone();
+        while Instant::now() < end {
+            match &mut self.daemon {
+                Some(running) => {
+                    let ended = tokio::select! {
+                        biased;
+                        () = sleep_until(end) => return,
+                        () = world.0.agent_dies.notified() => "killed".to_owned(),
+                        why = running.run.as_mut() => why,
+                    };
+                    self.ends.push(ended);
+                    self.daemon = None;
+                    sleep(AGAIN).await;
+                }
+                None => match self.start() {
+                    Ok(running) => self.daemon = Some(running),
+                    Err(why) => {
+                        self.ends.push(why);
+                        sleep(AGAIN).await;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Runs until `done`, for `limit` at most.
+    pub(crate) async fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + limit;
+        while !done(self) {
+            assert!(Instant::now() < end, "not within {limit:?}: {:?}\nends: {:?}", self.status(), self.ends);
+            self.run(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// From nothing to Managed.
+    pub(crate) async fn join(&mut self) {
+        self.install().await;
+        let id = self.id();
+        let world = self.world.clone();
+        let managed = |_: &Self| world.phase(&id) == Some(lucia_proto::phase::DevicePhase::Managed);
+        self.run_until(Duration::from_secs(600), managed).await;
+    }
+
+    /// The agent is killed, and stays down until it runs again.
+    pub(crate) fn kill(&mut self) {
+        self.daemon = None;
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.daemon.as_ref().map(|running| running.shared.status()).unwrap_or_default()
+    }
+
+    /// A file of the installed agent.
+    pub(crate) fn file(&self, name: &str) -> Option<Vec<u8>> {
+        fs::read(self.installed.state().join(name)).ok()
+    }
+
+    /// Everything the installed agent keeps, but its lease and its status.
+    pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let entries = fs::read_dir(self.installed.state()).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+            .filter(|(name, _)| !matches!(name.as_str(), ".lease" | "status.json"))
+            .collect();
+        files.sort();
+        files
+    }
+
+    pub(crate) fn certificate_pem(&self) -> String {
+        String::from_utf8(self.file("certificate.pem").expect("a certificate")).unwrap()
+    }
+
+    /// The directory of the installed agent.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.installed.state()
+    }
+
+    /// A connection of this machine that no agent uses.
+    pub(crate) fn connection(&self) -> Wire {
+        self.wire()
+    }
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/fixtures/firecracker-guest")
+}
+
+fn put(root: &Path, path: &str, bytes: &[u8]) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(source).unwrap(), target).unwrap();
+        } else if kind.is_dir() {
+            copy(&source, &target);
+        } else {
+            fs::copy(source, target).unwrap();
+        }
+    }
+}

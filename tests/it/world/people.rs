@@ -1,0 +1,80 @@
+//! The operator: opens the window, compares the code, approves, admits.
+
+use std::time::Duration;
+
+use lucia_proto::host_api::{ApproveForm, ERASE, Minutes};
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::Fingerprint;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::time::Clock as _;
+use lucia_worker::config::Settings;
+use lucia_worker::home::Home;
+use lucia_worker::ledger::{AdmittedBy, Entry, Ledger};
+use lucia_worker::survey::{Outlook, Row, survey};
+use tokio::time::sleep;
+
+use super::World;
+
+const ACTOR: &str = "operator:1000";
+
+impl World {
+    pub(crate) fn open_window(&self) {
+        self.controller().open_window(Minutes::new(30).unwrap(), ACTOR).unwrap();
+    }
+
+    /// Looks every 5 seconds: keeps the window open, and approves the machine of this fingerprint under this name on the
+    /// first disk that can be erased. Never ends.
+    pub(crate) async fn approving(&self, fingerprint: Fingerprint, hostname: &str) {
+        loop {
+            if self.controller_is_up() {
+                let controller = self.controller();
+                let view = controller.onboarding();
+                if view.window_expires_at.is_none() {
+                    // A full disk or a dying controller is tried again at the next look.
+                    let _ = controller.open_window(Minutes::new(30).unwrap(), ACTOR);
+                }
+                let waiting = |phase| phase == DevicePhase::Discovered;
+                for device in view.devices.iter().filter(|device| waiting(device.phase)) {
+                    assert_eq!(device.fingerprint, fingerprint, "the codes at both ends are one");
+                    let disks = device.inventory.disks.iter();
+                    let disk = disks.filter(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0).last();
+                    let form = ApproveForm {
+                        hostname: hostname.parse().unwrap(),
+                        disk_id: disk.expect("a disk").id.clone(),
+                        confirmation: ERASE.to_owned(),
+                    };
+                    let _ = controller.approve(&device.device_id, &form, ACTOR);
+                }
+            }
+            sleep(Duration::from_secs(5)).await;
+        }
+    }
+
+    pub(crate) fn remove(&self, id: &NodeId) {
+        self.controller().remove(id, ACTOR).unwrap();
+    }
+
+    /// The worker asks nobody: a grant in the journal is enough from now on.
+    pub(crate) fn admit_by_journal(&self) {
+        std::fs::write(self.path("admission.toml"), "admission = \"journal\"\n").unwrap();
+        self.restart_worker();
+    }
+
+    /// `lucia-enrollment-worker admit`: whoever has a shell on the worker's host compares the fingerprint there. Says
+    /// whether there was something to admit.
+    pub(crate) fn admit(&self, fingerprint: &Fingerprint) -> bool {
+        let text = std::fs::read_to_string(self.path("worker.toml")).unwrap();
+        let config = Settings::parse(&text).unwrap().resolve().unwrap();
+        let home = Home::open(&config).unwrap();
+        let held = Ledger::hold(&home.dir).unwrap();
+        let mut ledger = Ledger::load(&home.dir).unwrap();
+        let now = self.worker_clock().now();
+        let found = survey(&config, &home, ledger.records(), now);
+        let waits = |row: &&Row| row.fingerprint == *fingerprint && row.outlook == Outlook::AwaitsAdmission;
+        let Some(row) = found.requests.iter().find(waits) else { return false };
+        let mut transaction = ledger.begin(&home.dir, held).unwrap();
+        transaction.add(now, Entry::Admitted { node: row.names.clone(), by: AdmittedBy::Operator }).unwrap();
+        transaction.commit().unwrap();
+        true
+    }
+}

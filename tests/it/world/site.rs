@@ -1,0 +1,190 @@
+//! The controller's and the worker's host: their directories, their starts and their ends.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_controller::config::Config;
+use lucia_controller::http::{Edge, Timeouts, serve_stream};
+use lucia_controller::state::Controller;
+use lucia_controller::tls::EndpointCertificate;
+use lucia_durable::{DirRules, PrivateDir};
+use lucia_proto::test_support::TestCa;
+use lucia_proto::time::{Clock, UnixTime};
+use lucia_worker::config::Settings;
+use lucia_worker::ledger::Ledger;
+use lucia_worker::turn::{Summary, Worker};
+use nix::unistd::{Gid, Uid};
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{START, World};
+
+/// A running controller and its connections.
+pub(super) struct Serving {
+    pub(super) controller: Arc<Controller>,
+    edge: Edge,
+    stop: watch::Sender<bool>,
+    connections: JoinSet<()>,
+}
+
+/// The worker, if it runs.
+#[derive(Default)]
+pub(super) struct Enrolling {
+    worker: Option<Worker>,
+    /// Whether its service is started: a worker that died starts again.
+    wanted: bool,
+    last: Summary,
+}
+
+/// Lays directories and settings, and begins a fleet with a CA that the story knows.
+pub(super) fn lay(dir: &Path, ca: &TestCa) {
+    let (uid, gid) = (Uid::effective(), Gid::effective());
+    for (sub, mode) in [
+        ("", 0o755),
+        ("controller", 0o2750),
+        ("controller/nodes", 0o2750),
+        ("controller/nodes/enrollment-responses", 0o2750),
+        ("worker", 0o700),
+        ("worker/ca", 0o700),
+        ("worker/receipts", 0o700),
+    ] {
+        fs::create_dir_all(dir.join(sub)).unwrap();
+        fs::set_permissions(dir.join(sub), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let settings = format!(
+        "names = [\"controller.test\"]\nstate-dir = {:?}\nroot-file = {:?}\nsocket = {:?}\ngroup = \"{gid}\"\n\
+         worker-user = \"{uid}\"\n",
+        dir.join("controller"),
+        dir.join("worker/ca/root.pem"),
+        dir.join("controller.sock"),
+    );
+    fs::write(dir.join("controller.toml"), settings).unwrap();
+    let settings = format!(
+        "state-dir = {:?}\ncontroller-state = {:?}\ncontroller-user = \"{uid}\"\ngroup = \"{gid}\"\n\
+         endpoint-names = [\"controller.test\"]\n",
+        dir.join("worker"),
+        dir.join("controller"),
+    );
+    fs::write(dir.join("worker.toml"), settings).unwrap();
+
+    let bundle = serde_json::to_vec(&ca.signed_bundle(1, START)).unwrap();
+    for (file, bytes) in [
+        ("worker/ca/root.pem", ca.root_pem().into_bytes()),
+        ("worker/ca/issuing.pem", ca.issuing_pem().into_bytes()),
+        ("worker/ca/issuing.key", ca.issuing_key.to_pem().unwrap().as_bytes().to_vec()),
+        ("worker/worker.key", ca.worker_key.to_pem().unwrap().as_bytes().to_vec()),
+        ("worker/bundle.json", bundle),
+    ] {
+        fs::write(dir.join(file), bytes).unwrap();
+        fs::set_permissions(dir.join(file), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let home = PrivateDir::open(&dir.join("worker"), DirRules::private()).unwrap();
+    Ledger::create(&home, ca.root().sha256(), START).unwrap();
+}
+
+impl Serving {
+    pub(super) fn accept(&mut self, stream: DuplexStream, from: IpAddr) {
+        while self.connections.try_join_next().is_some() {}
+        self.connections.spawn(serve_stream(stream, from, self.edge.clone()));
+    }
+}
+
+impl World {
+    pub(crate) fn start_controller(&self) {
+        let text = fs::read_to_string(self.path("controller.toml")).unwrap();
+        let config = Config::parse(&text).unwrap();
+        let starts = self.0.starts.get() + 1;
+        self.0.starts.set(starts);
+        let clock: Arc<dyn Clock> = Arc::<super::StoryClock>::clone(&self.0.controller_clock);
+        let now = clock.now();
+        // A new secret at each start, as the program has it.
+        let controller = Arc::new(Controller::open(&config, clock, [starts; 32]).unwrap());
+        let certificate = Arc::new(EndpointCertificate::open(&config.state_dir, config.names.clone()).unwrap());
+        let (stop, stopped) = watch::channel(false);
+        let edge = Edge::new(Arc::clone(&controller), certificate, &config, now, Timeouts::default(), stopped);
+        *self.0.controller.borrow_mut() =
+            Some(Serving { controller, edge, stop, connections: JoinSet::new() });
+    }
+
+    /// The controller dies as if killed: no call is answered any more, nothing is written at the end.
+    pub(crate) async fn kill_controller(&self) {
+        let Some(serving) = self.0.controller.borrow_mut().take() else { return };
+        let Serving { controller, edge, stop, mut connections } = serving;
+        connections.shutdown().await;
+        drop((edge, stop));
+        // A call that waits for the disk holds on to it for a moment longer.
+        while Arc::strong_count(&controller) > 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) async fn restart_controller(&self) {
+        self.kill_controller().await;
+        self.start_controller();
+    }
+
+    /// The running controller: the operator's side of it.
+    pub(crate) fn controller(&self) -> Arc<Controller> {
+        Arc::clone(&self.0.controller.borrow().as_ref().unwrap().controller)
+    }
+
+    pub(crate) fn controller_is_up(&self) -> bool {
+        self.0.controller.borrow().is_some()
+    }
+
+    pub(crate) fn start_worker(&self) {
+        self.0.worker.borrow_mut().wanted = true;
+    }
+
+    pub(crate) fn stop_worker(&self) {
+        let mut enrolling = self.0.worker.borrow_mut();
+        enrolling.wanted = false;
+        enrolling.worker = None;
+    }
+
+    pub(crate) fn restart_worker(&self) {
+        self.stop_worker();
+        self.start_worker();
+    }
+
+    /// One turn of the worker, if its service is started; one that died starts again at its next turn.
+    pub(crate) fn worker_turn(&self, now: UnixTime) {
+        let mut enrolling = self.0.worker.borrow_mut();
+        if !enrolling.wanted {
+            return;
+        }
+        if enrolling.worker.is_none() {
+            let text = fs::read_to_string(self.path("worker.toml")).unwrap();
+            let admission = self.path("admission.toml");
+            let text = fs::read_to_string(admission).map_or(text.clone(), |more| format!("{text}{more}"));
+            let config = Settings::parse(&text).unwrap().resolve().unwrap();
+            enrolling.worker = Worker::open(config).ok();
+        }
+        let Some(worker) = &mut enrolling.worker else { return };
+        match worker.turn(now) {
+            Ok(summary) => enrolling.last = summary,
+            Err(_) => enrolling.worker = None,
+        }
+    }
+
+    /// What the worker said at its last turn.
+    pub(crate) fn worker_said(&self) -> Summary {
+        self.0.worker.borrow().last.clone()
+    }
+
+    /// The worker's ledger, a line each.
+    pub(crate) fn ledger(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.path("worker/ledger.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// How long everybody lets the worker wait.
+    pub(crate) const fn poll() -> Duration {
+        Duration::from_secs(5)
+    }
+}
