@@ -31,12 +31,10 @@ pub struct Plan {
     pub name: String,
     /// The extracted Debian, never written to.
     pub lower: PathBuf,
-    /// What the node wrote; stays between boots.
-    pub upper: PathBuf,
-    /// Overlay's work directory, on the file system of `upper`.
-    pub work: PathBuf,
-    /// Where the overlay is mounted, in the keeper's mount namespace only.
-    pub root: PathBuf,
+    /// The node's own file system over it.
+    pub own: Layers,
+    /// The file system of the node that this one installs, at `/target`.
+    pub target: Option<Layers>,
     /// A file with this boot's id.
     pub boot_id: PathBuf,
     /// Files and directories of the host, and where the node sees them.
@@ -47,6 +45,17 @@ pub struct Plan {
     pub cgroup: String,
     /// By systemd-nspawn, since the host itself runs systemd.
     pub nspawn: bool,
+}
+
+/// A file system over the extracted Debian.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Layers {
+    /// What was written; stays between boots.
+    pub upper: PathBuf,
+    /// Overlay's work directory, on the file system of `upper`.
+    pub work: PathBuf,
+    /// Where the overlay is mounted, in the keeper's mount namespace only.
+    pub root: PathBuf,
 }
 
 /// The socket by which a node's init answers root; there as soon as units can be asked for.
@@ -61,7 +70,7 @@ pub fn keep(plan: &Plan) -> io::Result<()> {
     let hierarchies = if plan.nspawn { Vec::new() } else { cgroup::of_host()? };
     let subtree = Subtree::make(&hierarchies, &plan.cgroup)?;
     let kept = keep_in(plan);
-    let unmounted = umount2(&plan.root, MntFlags::MNT_DETACH); // fails if it was never mounted
+    let unmounted = umount2(&plan.own.root, MntFlags::MNT_DETACH); // fails if it was never mounted
     drop(subtree);
     kept.and_then(|()| Ok(unmounted?))
 }
@@ -137,17 +146,19 @@ fn is_init(pid: u32) -> bool {
     status.lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"))
 }
 
-/// Mounts the overlay and gives the node its names.
+/// Mounts the overlays and gives the node its names.
 fn lay_root(plan: &Plan) -> io::Result<()> {
-    let options =
-        format!("lowerdir={},upperdir={},workdir={}", plan.lower.display(), plan.upper.display(), plan.work.display());
-    mount(Some("overlay"), &plan.root, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
-    let machine_id = plan.root.join("etc/machine-id");
+    for layers in std::iter::once(&plan.own).chain(&plan.target) {
+        let [lower, upper, work] = [&plan.lower, &layers.upper, &layers.work].map(|path| path.display());
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        mount(Some("overlay"), &layers.root, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+    }
+    let machine_id = plan.own.root.join("etc/machine-id");
     if fs::read_to_string(&machine_id).map_or(true, |id| id.trim().len() != 32) {
         // As an installer does. Left empty, every boot of a fresh node would be a "first boot" with all presets applied.
         fs::write(machine_id, fs::read_to_string("/proc/sys/kernel/random/uuid")?.replace('-', ""))?;
     }
-    fs::write(plan.root.join("etc/hostname"), format!("{}\n", plan.name))?;
+    fs::write(plan.own.root.join("etc/hostname"), format!("{}\n", plan.name))?;
     Ok(())
 }
 
@@ -157,8 +168,8 @@ fn start_nspawn(plan: &Plan) -> io::Result<Child> {
         .args(["--quiet", "--boot", "--register=no", "--console=pipe", "--resolv-conf=off", "--timezone=off"])
         .args(["--link-journal=no", "--network-namespace-path=/proc/self/ns/net"])
         .arg(format!("--machine={}", plan.name))
-        .arg(format!("--directory={}", plan.root.display()))
-        .args(plan.binds.iter().map(|(host, inside)| format!("--bind={}:{}", host.display(), inside.display())))
+        .arg(format!("--directory={}", plan.own.root.display()))
+        .args(lent(plan).map(|(host, inside)| format!("--bind={}:{}", host.display(), inside.display())))
         .stdin(Stdio::null())
         .stdout(io::stderr())
         .spawn()
@@ -187,7 +198,7 @@ pub fn become_init(plan: &Plan) -> io::Result<()> {
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWCGROUP | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC,
     )?;
     mount(none(), "/", none(), MsFlags::MS_REC | MsFlags::MS_PRIVATE, none())?;
-    chdir(&plan.root)?;
+    chdir(&plan.own.root)?;
     mount_kernel_files(plan).map_err(|err| io::Error::other(format!("/proc and /sys: {err}")))?;
     mount_cgroups(&hierarchies).map_err(|err| io::Error::other(format!("/sys/fs/cgroup: {err}")))?;
     mount_devices().map_err(|err| io::Error::other(format!("/dev: {err}")))?;
@@ -206,10 +217,16 @@ pub fn become_init(plan: &Plan) -> io::Result<()> {
     Err(init.env_clear().env("PATH", PATH).env("container", "lucia").exec())
 }
 
+/// What the host lends, and the file system to be installed.
+fn lent(plan: &Plan) -> impl Iterator<Item = (&Path, &Path)> {
+    let target = plan.target.iter().map(|target| (target.root.as_path(), Path::new("/target")));
+    plan.binds.iter().map(|(host, inside)| (host.as_path(), inside.as_path())).chain(target)
+}
+
 /// Binds what the host lends, after /run and /tmp are there: a bind may lie below them.
 fn lend(plan: &Plan) -> io::Result<()> {
-    for (host, inside) in &plan.binds {
-        let target = plan.root.join(inside.strip_prefix("/").unwrap_or(inside));
+    for (host, inside) in lent(plan) {
+        let target = plan.own.root.join(inside.strip_prefix("/").unwrap_or(inside));
         if host.is_dir() {
             fs::create_dir_all(&target)?;
         } else {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lucia_qualification::demo::{self, Options};
 use lucia_qualification::keeper::{Plan, become_init, keep};
 use lucia_qualification::node::{Node, NodeSpec, node_root, possible};
+use lucia_qualification::seat::Seat;
 use lucia_qualification::{network, skip};
 
 #[derive(Parser)]
@@ -32,6 +34,18 @@ enum Verb {
         #[arg(trailing_var_arg = true)]
         command: Vec<String>,
     },
+    /// Bring a machine from discovery to Managed, on the screen as it happens
+    Demo {
+        /// End at the end, instead of staying up until Ctrl-C
+        #[arg(long)]
+        once: bool,
+        /// Its own directory, emptied at the start [default: target/demo]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// Where the built programs are [default: beside this one]
+        #[arg(long)]
+        bin: Option<PathBuf>,
+    },
     /// Say whether this machine can run container nodes (0 yes, 1 no)
     NodePossible,
     #[command(hide = true)]
@@ -40,6 +54,13 @@ enum Verb {
     NodeInit { plan: String },
     #[command(hide = true)]
     NetworkKeeper,
+    #[command(hide = true)]
+    TakeSeat {
+        seat: String,
+        program: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -59,6 +80,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<ExitCode, Failure> {
     match verb {
         Verb::NodeShell { upper, lower, bind, command } => return shell(upper, lower, bind, &command),
+        Verb::Demo { once, dir, bin } => demo::demo(&Options { once, dir, bin })?,
         Verb::NodePossible => {
             possible()?;
             println!("container nodes can run here");
@@ -66,6 +88,9 @@ fn run(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::NodeKeeper { plan } => keep(&serde_json::from_str::<Plan>(&plan)?)?,
         Verb::NodeInit { plan } => become_init(&serde_json::from_str::<Plan>(&plan)?)?,
         Verb::NetworkKeeper => network::hold()?,
+        Verb::TakeSeat { seat, program, arguments } => {
+            serde_json::from_str::<Seat>(&seat)?.take(&program, &arguments)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,6 +111,7 @@ fn shell(
         upper: upper.clone(),
         extra_bind: bind.into_iter().map(|path| (path.clone(), path)).collect(),
         network: None,
+        target: None,
     })?;
     let arguments: Vec<&str> =
         if command.is_empty() { vec!["bash"] } else { command.iter().map(String::as_str).collect() };

@@ -4,6 +4,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -62,6 +63,7 @@ impl Network {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0) // Ctrl-C is for who started it
             .spawn()
             .map_err(|err| NetworkError::Helper { helper: helper.to_owned(), err })?;
         let mut line = String::new();
@@ -82,6 +84,11 @@ impl Network {
     /// The address of the network's own end, reached from every node.
     pub fn host_address(&self) -> Ipv4Addr {
         HOST
+    }
+
+    /// Process id of the holder, whose network namespace it is.
+    pub fn holder_pid(&self) -> u32 {
+        self.holder.id()
     }
 
     /// A plug with address 10.73.0.(10 + `number`). Two nodes need two numbers.

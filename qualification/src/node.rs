@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::cgroup;
-use crate::keeper::{Plan, WITHHELD};
+use crate::keeper::{Layers, Plan, WITHHELD};
 use crate::network::Plug;
 pub use crate::possible::{Missing, host_runs_systemd, node_root, possible};
 use crate::program::Program;
@@ -29,6 +30,8 @@ pub struct NodeSpec {
     pub extra_bind: Vec<(PathBuf, PathBuf)>,
     /// The network it is plugged into, or only its own loopback.
     pub network: Option<Plug>,
+    /// The `upper` of another node, to be installed: its file system is mounted at `/target`, as an installer has it.
+    pub target: Option<PathBuf>,
 }
 
 /// Why a node did not do what was asked.
@@ -111,6 +114,7 @@ impl Node {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
+            .process_group(0) // Ctrl-C is for who started the node, which then lets the keeper clear up
             .spawn()
             .map_err(not_run)?;
         let mut line = String::new();
@@ -208,27 +212,30 @@ fn prepare(spec: &NodeSpec, nspawn: bool) -> Result<Plan, NodeError> {
     }
     let absolute =
         |path: &Path| fs::canonicalize(path).map_err(|err| NodeError::Prepare { path: path.to_owned(), err });
-    let make = |name: &str| {
-        let path = spec.upper.join(name);
-        fs::create_dir_all(&path).map_err(|err| NodeError::Prepare { path: path.clone(), err })?;
-        absolute(&path)
+    let lower = absolute(&spec.lower)?;
+    let layers = |upper: &Path| {
+        let make = |name: &str| {
+            let path = upper.join(name);
+            fs::create_dir_all(&path).map_err(|err| NodeError::Prepare { path: path.clone(), err })?;
+            absolute(&path)
+        };
+        let layers = Layers { upper: make("root")?, work: make("work")?, root: make("merged")? };
+        for path in [&lower, &layers.upper] {
+            if path.to_string_lossy().contains([':', ',', '\\']) {
+                return Err(NodeError::Spec { what: "overlay takes no path with : , or \\", path: path.clone() });
+            }
+        }
+        Ok(layers)
     };
-    let (upper, work, root) = (make("root")?, make("work")?, make("merged")?);
+    let (own, target) = (layers(&spec.upper)?, spec.target.as_deref().map(layers).transpose()?);
     let boot_id = spec.upper.join("boot_id");
     let uuid = fs::read("/proc/sys/kernel/random/uuid").and_then(|uuid| fs::write(&boot_id, uuid));
     uuid.map_err(|err| NodeError::Prepare { path: boot_id.clone(), err })?;
-    let lower = absolute(&spec.lower)?;
-    for path in [&lower, &upper] {
-        if path.to_string_lossy().contains([':', ',', '\\']) {
-            return Err(NodeError::Spec { what: "overlay takes no path with : , or \\", path: path.clone() });
-        }
-    }
     Ok(Plan {
         name: spec.name.clone(),
         lower,
-        upper,
-        work,
-        root,
+        own,
+        target,
         boot_id: absolute(&boot_id)?,
         binds: spec.extra_bind.clone(),
         plug: spec.network.clone(),

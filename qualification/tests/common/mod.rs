@@ -24,6 +24,7 @@ impl Scratch {
             upper: self.0.join(name),
             extra_bind: Vec::new(),
             network: None,
+            target: None,
         }
     }
 }

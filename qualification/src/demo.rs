@@ -1,0 +1,228 @@
+//! `make demo`: worker, controller and one machine nobody has seen before, from discovery to Managed, with the real
+//! programs on a real systemd Debian.
+//!
+//! | part | what |
+//! |---|---|
+//! | `place` | the demo's own directory, its users by number, its settings |
+//! | `site` | worker and controller, each under its user, and their network |
+//! | `machine` | the machine: installer, approval, staging, reboot, enrolment, heartbeats |
+//! | `screen` | the timeline |
+//! | `measure` | what the agent of that node costs, for `make bench` |
+
+use std::io;
+use std::path::PathBuf;
+
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::network::NetworkError;
+use crate::node::{Missing, NodeError, possible};
+use crate::skip::workspace;
+
+use self::machine::Managed;
+use self::place::Place;
+use self::screen::{Screen, Who};
+use self::site::Site;
+
+mod machine;
+mod place;
+pub mod screen;
+mod site;
+
+/// What the demo is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// End after the last line instead of staying up.
+    pub once: bool,
+    /// Its directory; without it `target/demo`.
+    pub dir: Option<PathBuf>,
+    /// Where the built programs are; without it beside this one.
+    pub bin: Option<PathBuf>,
+}
+
+/// Why the demo did not come to its end. Each says what cures it where that can be known.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The machine cannot run nodes.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// A program was not built.
+    #[error("{} is not built. Cure: cargo build --workspace --bins, or make demo, which does it", path.display())]
+    NoProgram {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The directory holds something else.
+    #[error("{} is not empty and not a former demo's, so nothing in it is touched. Cure: --dir with another", dir.display())]
+    NotOurs {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Another demo runs there.
+    #[error("another demo runs in {}. Cure: end it by Ctrl-C where it runs, or take another --dir", dir.display())]
+    Busy {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// No Unix socket can have such a path.
+    #[error("{} is too long a path for a Unix socket. Cure: --dir with a shorter one, as /var/tmp/demo", dir.display())]
+    LongPath {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A file of the demo's directory.
+    #[error("cannot make or read {}", path.display())]
+    Place {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        err: io::Error,
+    },
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The node.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A program did not start.
+    #[error("cannot run {}", program.display())]
+    NotRun {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        #[source]
+        err: io::Error,
+    },
+    /// A program said no.
+    #[error("{command} ({status}): {said}")]
+    Refused {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        said: String,
+    },
+    /// An answer that is not what was asked for.
+    #[error("cannot use the answer {said:?}")]
+    Answer {
+        /// The answer.
+        said: String,
+        /// What is wrong with it.
+        #[source]
+        err: serde_json::Error,
+    },
+    /// Worker or controller ended.
+    #[error("the {name} ended ({status}). {said}")]
+    Ended {
+        /// Which.
+        name: &'static str,
+        /// How.
+        status: String,
+        /// The end of its log.
+        said: String,
+    },
+    /// Something did not happen.
+    #[error("{what}: still not there after {seconds} s. {said}")]
+    Waited {
+        /// What was waited for.
+        what: &'static str,
+        /// For how long.
+        seconds: u64,
+        /// What the programs said last.
+        said: String,
+    },
+    /// The two ends do not show the same.
+    #[error("{what}: {one} at one end and {other} at the other; nothing is approved")]
+    Differ {
+        /// What was compared.
+        what: &'static str,
+        /// At the machine.
+        one: String,
+        /// At the other end.
+        other: String,
+    },
+    /// Something that should be shown is not.
+    #[error("{what} is not in what was shown: {said}")]
+    NotShown {
+        /// What is missing.
+        what: &'static str,
+        /// What was shown.
+        said: String,
+    },
+}
+
+/// A fleet of one node that is Managed, still running.
+pub struct Standing {
+    node: Managed,
+    site: Site,
+}
+
+/// Brings everything up to `heartbeats` heartbeats.
+pub fn raise(options: &Options, heartbeats: usize, screen: &Screen) -> Result<Standing, DemoError> {
+    possible()?;
+    let helper = std::env::current_exe().map_err(|err| DemoError::Place { path: "/proc/self/exe".into(), err })?;
+    let beside = helper.parent().map(PathBuf::from).unwrap_or_default();
+    let bin = options.bin.clone().unwrap_or(beside);
+    let dir = options.dir.clone().unwrap_or_else(|| workspace().join("target/demo"));
+    let place = Place::prepare(&dir, &bin, &helper)?;
+    screen.say(Who::Demo, &format!("all of it is in {} and in namespaces of its own", place.dir.display()));
+    let mut site = Site::start(place, screen)?;
+    let order = machine::install(&mut site, screen)?;
+    let node = machine::boot_managed(&mut site, order, heartbeats, screen)?;
+    Ok(Standing { node, site })
+}
+
+/// The whole demo, as a person sees it.
+pub fn demo(options: &Options) -> Result<(), DemoError> {
+    let screen = Screen::stdout();
+    let standing = raise(options, 3, &screen)?;
+    screen.plain(&standing.node.last_line());
+    if !options.once {
+        screen.plain(&try_next(&standing.site.place));
+        wait_for_ctrl_c();
+        screen.say(Who::Demo, "stopping");
+    }
+    standing.end()?;
+    if !options.once {
+        screen.say(Who::Demo, "nothing of it runs any more");
+    }
+    Ok(())
+}
+
+impl Standing {
+    /// Shuts the node down, then controller and worker.
+    pub fn end(self) -> Result<(), DemoError> {
+        self.node.node.stop()?;
+        drop(self.site);
+        Ok(())
+    }
+}
+
+fn try_next(place: &Place) -> String {
+    let dir = place.dir.display();
+    format!(
+        "\nIt stays up until Ctrl-C. In another terminal, as root:\n\
+         \x20 {dir}/luciactl nodes\n\
+         \x20 {dir}/luciactl node {host}\n\
+         \x20 {dir}/luciactl events --follow\n\
+         \x20 {dir}/luciactl status\n\
+         \x20 {dir}/worker status\n\
+         \x20 {dir}/node lucia-node-agent why\n\
+         \x20 {dir}/node systemctl status lucia-node-agent\n\
+         \x20 {dir}/node                    a shell on the node\n\
+         \x20 {dir}/luciactl remove {host}  its key is refused from then on\n\
+         Logs: {dir}/log; settings: {dir}/etc",
+        host = place::HOSTNAME,
+    )
+}
+
+/// Until somebody asks the demo to end. The programs of the demo are in process groups of their own and go on.
+fn wait_for_ctrl_c() {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    if signals.thread_block().is_ok() {
+        let _ = signals.wait();
+        // Also for what is started to shut down: a blocked signal is handed on to it.
+        let _ = signals.thread_unblock();
+    }
+}

@@ -1,0 +1,254 @@
+//! The machine of the demo: it boots an installer, is approved, is staged, boots again, and is a node.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use lucia_proto::host_api::{NodeView, OnboardingView};
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::names::DiskId;
+use lucia_proto::time::UnixTime;
+use serde::Deserialize;
+
+use super::DemoError;
+use super::place::{HOSTNAME, NAME, Place};
+use super::screen::{Screen, Who};
+use super::site::{SOON, Site, parsed, ran};
+use crate::keeper::WITHHELD;
+use crate::node::{Node, NodeSpec, node_root};
+
+/// Longest time between two heartbeats that the demo waits for: 30 s, and what a busy machine adds.
+const HEARTBEAT_WAIT: Duration = Duration::from_secs(90);
+/// The agent in the installer.
+const AGENT: &str = "lucia-node-agent";
+
+/// What the operator knows once the machine was staged.
+pub(super) struct Order {
+    fingerprint: Fingerprint,
+    installer_boot: String,
+}
+
+/// The node, running.
+pub(super) struct Managed {
+    pub(super) node: Node,
+    node_id: NodeId,
+    heartbeats: usize,
+    until: UnixTime,
+}
+
+impl Managed {
+    /// The demo's last line.
+    pub(super) fn last_line(&self) -> String {
+        format!(
+            "demo: node {} {HOSTNAME} Managed, {} heartbeats, certificate until {}",
+            self.node_id, self.heartbeats, self.until
+        )
+    }
+}
+
+/// From a machine nobody knows to one that has the system, the agent and its orders on its disk.
+pub(super) fn install(site: &mut Site, screen: &Screen) -> Result<Order, DemoError> {
+    let installer = boot_installer(site, screen)?;
+    let installer_boot = installer.boot_id().to_owned();
+    site.ctl(&["window", "open", "--minutes", "15"])?;
+    screen.say(Who::Operator, "luciactl window open --minutes 15");
+
+    screen.say(Who::Console, "lucia-node-agent discover");
+    let shown = on(&installer, &[AGENT, "discover"])?;
+    screen.say(Who::Console, &shown);
+    let fingerprint: Fingerprint = shown_after(&shown, "Fingerprint:")?;
+    let code: VerificationCode = shown_after(&shown, "Verification code:")?;
+
+    screen.say(Who::Operator, &format!("luciactl onboarding\n{}", site.ctl(&["onboarding"])?));
+    let disk = compare(site, &fingerprint, &code, screen)?;
+
+    // The installer waits before the approval comes, as it would for a person.
+    let mut waiting = installer.command(&[AGENT, "wait-install", "--timeout", "120"]);
+    waiting.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let not_run = |err| DemoError::NotRun { program: AGENT.into(), err };
+    let mut waiting = waiting.spawn().map_err(not_run)?;
+    let mut told = waiting.stderr.take().map(BufReader::new);
+    let mut line = String::new();
+    if let Some(told) = &mut told {
+        let _ = told.read_line(&mut line); // its exit code says more
+    }
+    screen.say(Who::Console, &format!("lucia-node-agent wait-install\n{line}"));
+
+    let (code, hex, disk) = (code.to_string(), fingerprint.to_string(), disk.to_string());
+    site.ctl(&["approve", &code, "--fingerprint", &hex, "--hostname", HOSTNAME, "--disk", &disk, "--erase", "ERASE"])?;
+    screen.say(
+        Who::Operator,
+        &format!("luciactl approve {code} --fingerprint {hex}\n  --hostname {HOSTNAME} --disk {disk} --erase ERASE"),
+    );
+
+    let mut rest = String::new();
+    if let Some(mut told) = told {
+        let _ = told.read_to_string(&mut rest);
+    }
+    let granted = waiting.wait_with_output().map_err(not_run)?;
+    if !granted.status.success() {
+        let command = format!("{AGENT} wait-install");
+        return Err(DemoError::Refused { command, status: granted.status.to_string(), said: rest.trim().to_owned() });
+    }
+    screen.say(Who::Console, &format!("granted\n{}", String::from_utf8_lossy(&granted.stdout)));
+    let guarded = on(&installer, &[AGENT, "installation-guard"])?;
+    screen.say(Who::Console, &format!("lucia-node-agent installation-guard\n{guarded}"));
+    screen.say(
+        Who::Console,
+        "(here an installer erases the disk and installs Debian; the demo has one ready on /target)",
+    );
+    let staged = on(&installer, &[AGENT, "stage-managed", "--root", "/target"])?;
+    screen.say(Who::Console, &format!("lucia-node-agent stage-managed --root /target\n{staged}"));
+    installer.stop()?;
+    screen.say(Who::Console, "powered off");
+    Ok(Order { fingerprint, installer_boot })
+}
+
+/// The same two texts at both ends, before anything is approved.
+fn compare(
+    site: &Site,
+    fingerprint: &Fingerprint,
+    code: &VerificationCode,
+    screen: &Screen,
+) -> Result<DiskId, DemoError> {
+    let view: OnboardingView = site.ctl_json(&["onboarding"])?;
+    let not_shown = |what| DemoError::NotShown { what, said: format!("{view:?}") };
+    let device = view.devices.iter().find(|device| device.verification_code == *code);
+    let device = device.ok_or_else(|| not_shown("the machine"))?;
+    same("the fingerprint", fingerprint, &device.fingerprint)?;
+    screen.say(
+        Who::Operator,
+        &format!("compares\n  console     {fingerprint}\n  controller  {}\n  the same", device.fingerprint),
+    );
+    let disk = device.inventory.disks.first().ok_or_else(|| not_shown("a disk"))?;
+    Ok(disk.id.clone())
+}
+
+fn same<T: PartialEq + ToString>(what: &'static str, one: &T, other: &T) -> Result<(), DemoError> {
+    if one == other {
+        return Ok(());
+    }
+    Err(DemoError::Differ { what, one: one.to_string(), other: other.to_string() })
+}
+
+/// The installer: Debian with the agent, the settings and the root that the operator brought.
+fn boot_installer(site: &Site, screen: &Screen) -> Result<Node, DemoError> {
+    let place = &site.place;
+    let laid = lay_installer(place).and_then(|()| lay_disk(&place.path("machine/disks")));
+    laid.map_err(|err| DemoError::Place { path: place.path("machine"), err })?;
+    let target = Some(place.path("machine/installed"));
+    let node = Node::boot(NodeSpec { target, ..spec(site, "installer", "machine/installer") })?;
+    screen.say(Who::Console, &format!("booted the installer, boot id {}", node.boot_id()));
+    Ok(node)
+}
+
+fn spec(site: &Site, name: &str, upper: &str) -> NodeSpec {
+    NodeSpec {
+        helper: site.place.helper.clone(),
+        name: name.into(),
+        lower: node_root(),
+        upper: site.place.path(upper),
+        extra_bind: vec![(site.place.path("machine/disks"), "/sys/block".into())],
+        network: Some(site.network.plug(1)),
+        target: None,
+    }
+}
+
+fn lay_installer(place: &Place) -> std::io::Result<()> {
+    let root = place.path("machine/installer/root");
+    fs::create_dir_all(root.join("usr/bin"))?;
+    fs::create_dir_all(root.join("etc/lucia"))?;
+    fs::copy(place.program(AGENT), root.join("usr/bin").join(AGENT))?;
+    fs::copy(place.root_file(), root.join("etc/lucia/root.pem"))?;
+    let settings = format!("controller-url = \"https://10.73.0.1:8443\"\ncontroller-name = \"{NAME}\"\n");
+    fs::write(root.join("etc/lucia/agent.toml"), settings)
+}
+
+/// One disk that is none, as the kernel would show it: the host's own disks are not seen, not even by name.
+fn lay_disk(disks: &Path) -> std::io::Result<()> {
+    let disk = disks.join("vda");
+    fs::create_dir_all(&disk)?;
+    for (name, value) in [("size", "134217728"), ("removable", "0"), ("ro", "0"), ("serial", "LUCIA-DEMO")] {
+        fs::write(disk.join(name), format!("{value}\n"))?;
+        fs::set_permissions(disk.join(name), fs::Permissions::from_mode(0o444))?;
+    }
+    Ok(())
+}
+
+/// Boots what was staged; the worker's operator admits it, and it becomes Managed.
+pub(super) fn boot_managed(
+    site: &mut Site,
+    order: Order,
+    heartbeats: usize,
+    screen: &Screen,
+) -> Result<Managed, DemoError> {
+    let node = Node::boot(spec(site, HOSTNAME, "machine/installed"))?;
+    if node.boot_id() == order.installer_boot {
+        let said = node.boot_id().to_owned();
+        return Err(DemoError::NotShown { what: "another boot id than the installer's", said });
+    }
+    screen.say(Who::Node, &format!("booted from its disk, boot id {}", node.boot_id()));
+    let enter =
+        format!("nsenter --target={} --all -- setpriv --bounding-set={WITHHELD} \"${{@:-bash}}\"", node.leader_pid());
+    let made = site.place.command("node", &enter);
+    made.map_err(|err| DemoError::Place { path: site.place.path("node"), err })?;
+    admit(site, &order, screen)?;
+
+    let id = order.fingerprint.node_id();
+    let view = |site: &Site| site.ctl_json::<NodeView>(&["node", id.as_str()]).ok();
+    let until = site.wait("the node's certificate", SOON, |site| view(site)?.node.certificate_expires_at)?;
+    screen.say(Who::Worker, &format!("signed its certificate, until {until}"));
+    for number in 1..=heartbeats {
+        let seen = site.wait("a heartbeat", HEARTBEAT_WAIT, |site| view(site).filter(|v| v.samples.len() >= number))?;
+        let next = if number < heartbeats { "; the next in about 30 s" } else { "" };
+        screen.say(Who::Node, &format!("heartbeat {number} of {heartbeats}, {:?}{next}", seen.node.state));
+    }
+    let why = on(&node, &["/usr/lib/lucia/agent/lucia-node-agent", "why"])?;
+    screen.say(Who::Node, &format!("lucia-node-agent why\n{why}"));
+    Ok(Managed { node, node_id: id, heartbeats, until })
+}
+
+/// One request of `pending --json`.
+#[derive(Debug, Clone, Deserialize)]
+struct Row {
+    code: VerificationCode,
+    fingerprint: Fingerprint,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pending {
+    requests: Vec<Row>,
+}
+
+/// On the worker's host: what `pending` shows is compared with the machine's own screen, then admitted.
+fn admit(site: &mut Site, order: &Order, screen: &Screen) -> Result<(), DemoError> {
+    let row = site.wait("the node's request for a certificate", SOON, |site| {
+        let pending: Pending = parsed(&site.worker(&["pending", "--json"]).ok()?).ok()?;
+        pending.requests.first().cloned()
+    })?;
+    screen.say(Who::Operator, &format!("lucia-enrollment-worker pending\n{}", site.worker(&["pending"])?));
+    same("the fingerprint", &order.fingerprint, &row.fingerprint)?;
+    let (code, hex) = (row.code.to_string(), order.fingerprint.to_string());
+    site.worker(&["admit", &code, "--fingerprint", &hex])?;
+    screen.say(Who::Operator, &format!("lucia-enrollment-worker admit {code} --fingerprint {hex}"));
+    Ok(())
+}
+
+/// What a program on the machine printed.
+fn on(node: &Node, arguments: &[&str]) -> Result<String, DemoError> {
+    ran(&mut node.command(arguments)).map_err(|err| match err {
+        DemoError::Refused { status, said, .. } => DemoError::Refused { command: arguments.join(" "), status, said },
+        err => err,
+    })
+}
+
+/// The word after `label` in what a person reads.
+fn shown_after<T: std::str::FromStr>(shown: &str, label: &'static str) -> Result<T, DemoError> {
+    let word = shown.split(label).nth(1).and_then(|rest| rest.split_whitespace().next());
+    let value = word.and_then(|word| word.parse().ok());
+    value.ok_or_else(|| DemoError::NotShown { what: label, said: shown.to_owned() })
+}
