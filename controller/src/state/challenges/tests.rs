@@ -47,3 +47,31 @@ fn the_rate_of_discoveries_is_one_for_all() {
     }
     assert_eq!(taken, DISCOVERIES_PER_SECOND);
 }
+
+// spec: CH-2
+#[test]
+fn s_3_both_of_two_that_were_opened_cannot_be_accepted() {
+    let (challenges, scope, from) = challenges();
+    let id = challenges.issue(&scope, from).challenge_id;
+    // Two callers are past the first look when the first of them is accepted.
+    challenges.open(&id, &scope, from).unwrap();
+    challenges.open(&id, &scope, from).unwrap();
+    challenges.accept(&id, &scope).unwrap();
+    assert_eq!(challenges.accept(&id, &scope).unwrap_err().code, Code::ChallengeRefused);
+    assert_eq!(challenges.open(&id, &scope, from).unwrap_err().code, Code::ChallengeRefused);
+}
+
+// spec: CH-8
+#[test]
+fn what_was_opened_in_time_and_forgotten_meanwhile_is_not_accepted() {
+    let clock = Arc::new(ManualClock::at(UnixTime::from_secs(1_795_982_400)));
+    let challenges = Challenges::new(&[5; 32], SourceBinding::Off, Arc::clone(&clock) as Arc<dyn Clock>);
+    let from = "192.0.2.1".parse().unwrap();
+    let id = challenges.issue(&Scope::Boot, from).challenge_id;
+    challenges.open(&id, &Scope::Boot, from).unwrap();
+    challenges.accept(&id, &Scope::Boot).unwrap();
+    clock.advance(Duration::from_millis(120_001));
+    challenges.forget();
+    assert_eq!(challenges.remembered(), 0);
+    assert_eq!(challenges.accept(&id, &Scope::Boot).unwrap_err().code, Code::ChallengeRefused);
+}
