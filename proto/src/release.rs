@@ -125,9 +125,8 @@ impl ArchiveReader {
     pub fn block<'a>(&mut self, block: &'a [u8; BLOCK]) -> Result<Step<'a>, ArchiveError> {
         let at = self.block;
         self.block += 1;
-        let zero = block.iter().all(|byte| *byte == 0);
         match self.state {
-            State::Header if zero => {
+            State::Header if is_zero(block) => {
                 self.state = State::OneZero;
                 Ok(Step::End)
             }
@@ -135,13 +134,13 @@ impl ArchiveReader {
             State::Data { left } => {
                 let here = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
                 let (data, padding) = block.split_at_checked(here).unwrap_or((block, &[]));
-                if padding.iter().any(|byte| *byte != 0) {
+                if !is_zero(padding) {
                     return Err(ArchiveError::Padding { block: at });
                 }
                 self.advance(left.saturating_sub(BLOCK as u64));
                 Ok(Step::Data(data))
             }
-            State::OneZero if zero => {
+            State::OneZero if is_zero(block) => {
                 self.state = State::Done;
                 Ok(Step::End)
             }
@@ -287,6 +286,10 @@ fn read_name(block: &[u8; BLOCK]) -> Option<FileName> {
 fn read_size(block: &[u8; BLOCK]) -> Option<u64> {
     let digits = std::str::from_utf8(block.get(124..135)?).ok()?;
     digits.bytes().all(|b| matches!(b, b'0'..=b'7')).then(|| u64::from_str_radix(digits, 8).ok())?
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 fn first_difference(expected: &[u8; BLOCK], found: &[u8; BLOCK]) -> Option<&'static str> {

@@ -2,6 +2,11 @@
 //! to the same bytes, so that a program of today understands, and is understood by, one of that day. A vector never
 //! changes; a new form of a message gets a new one.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "two helpers outside a test function; a vector that does not parse is the failure"
+)]
+
 use lucia_proto::answer::{Answer, AnswerExpectation, SignedAnswer};
 use lucia_proto::bundle::{Bundle, SignedBundle};
 use lucia_proto::chain::Root;

@@ -9,6 +9,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use super::scan::plain_length;
 use super::{JsonError, JsonErrorKind};
 
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
@@ -20,7 +21,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
 pub(super) fn unescape(raw: &str) -> Option<String> {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some(at) = rest.find('\\') {
+    while let Some(at) = rest.bytes().position(|byte| byte == b'\\') {
         out.push_str(rest.get(..at)?);
         let kind = *rest.as_bytes().get(at + 1)?;
         rest = rest.get(at + 2..)?;
@@ -79,14 +80,15 @@ impl<'de> Reader<'de> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let mut length = 0;
         let mut escaped = false;
-        while let Some(byte) = rest.get(length) {
-            match byte {
-                b'"' => break,
-                b'\\' => {
+        loop {
+            length += plain_length(rest.get(length..).unwrap_or_default());
+            match rest.get(length) {
+                None | Some(b'"') => break,
+                Some(b'\\') => {
                     escaped = true;
                     length += 2;
                 }
-                _ => length += 1,
+                Some(_) => length += 1,
             }
         }
         let raw = self.text.get(self.at..self.at + length).ok_or_else(syntax)?;
@@ -96,7 +98,8 @@ impl<'de> Reader<'de> {
 
     fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, JsonError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let length = rest.find(|c| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')).unwrap_or(rest.len());
+        let digits = |b: u8| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let length = rest.bytes().position(|b| !digits(b)).unwrap_or(rest.len());
         let number = rest.get(..length).unwrap_or_default();
         self.at += length;
         if let Ok(value) = number.parse::<u64>() {

@@ -452,6 +452,24 @@ fn nothing_but_one_object() {
     ]);
 }
 
+#[test]
+fn plain_bytes_are_counted_exactly_wherever_the_first_other_stands() {
+    use super::scan::plain_length;
+    for other in (0..=255u8).filter(|byte| !(b' '..=b'~').contains(byte) || matches!(byte, b'"' | b'\\')) {
+        for length in 0..20 {
+            for after in [b' ', b'~', b'!', b'#', b'[', b']', 0, 0x7f, 0xff, b'"', b'\\'] {
+                let mut text = vec![b' '; length];
+                text.push(other);
+                text.extend([after; 9]);
+                assert_eq!(plain_length(&text), length, "{other} after {length}, then {after}");
+            }
+        }
+    }
+    for plain in (b' '..=b'~').filter(|byte| !matches!(byte, b'"' | b'\\')) {
+        assert_eq!(plain_length(&[plain; 19]), 19, "{plain}");
+    }
+}
+
 // spec: JS-8
 #[test]
 fn size_is_looked_at_first() {

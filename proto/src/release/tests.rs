@@ -203,9 +203,8 @@ fn counts_and_sizes_are_bounded() {
     let mut reader = ArchiveReader::new();
     for n in 0..2 {
         assert_eq!(claim(&mut reader, &format!("f{n}"), RELEASE_FILE_MAX), Ok(true));
-        for _ in 0..RELEASE_FILE_MAX / BLOCK as u64 {
-            reader.block(&[0; BLOCK]).unwrap();
-        }
+        // As after 256 MiB of blocks.
+        reader.state = State::Header;
     }
     let error = claim(&mut reader, "more", 1).unwrap_err();
     assert!(matches!(error, ArchiveError::TooMuch { what: "512 MiB in all", .. }), "{error}");
