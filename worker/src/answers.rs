@@ -2,14 +2,13 @@
 
 use lucia_proto::answer::{ANSWER_SCHEMA_VERSION, Answer, AnswerError, SignedAnswer};
 use lucia_proto::bounded::{Text, Version};
-use lucia_proto::certificate::CheckedLeaf;
 use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::{EndpointAnswer, EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::time::UnixTime;
 
-use crate::ca::EndpointLeaf;
+use crate::ca::{EndpointLeaf, Issued};
 use crate::home::{Identity, Receipt};
 
 /// The receipt of a leaf: the former one where nothing changed, so that the same request gets the same bytes.
@@ -20,13 +19,12 @@ pub fn receipt(
     identity: &Identity,
     former: Option<Receipt>,
     request: &EnrollmentRequest,
-    leaf: &CheckedLeaf,
+    leaf: &Issued,
     csr_sha256: Digest,
     now: UnixTime,
 ) -> Result<Receipt, AnswerError> {
-    let certificate_pem = leaf.pem();
     if let Some(former) = former
-        && former.certificate_pem == certificate_pem
+        && former.certificate_pem == leaf.pem
         && still_says(&former, request, identity)
     {
         return Ok(former);
@@ -37,7 +35,7 @@ pub fn receipt(
         task_id: request.task_id.clone(),
         csr_sha256,
         hostname: request.hostname.clone(),
-        certificate_pem: certificate_pem.clone(),
+        certificate_pem: leaf.pem.clone(),
         ca_pem: identity.root.pem(),
         issued_at: now,
         bundle: identity.bundle.signed().clone(),
@@ -45,8 +43,8 @@ pub fn receipt(
     Ok(Receipt {
         node_id: request.node_id.clone(),
         csr_sha256,
-        certificate_pem,
-        not_after: leaf.not_after(),
+        certificate_pem: leaf.pem.clone(),
+        not_after: leaf.not_after,
         answer: SignedAnswer::sign(&answer, &identity.worker_key)?,
     })
 }

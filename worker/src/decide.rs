@@ -3,7 +3,7 @@
 //! The controller's word is never enough (design.md W1): the CSR must be the one this node can have made, the journal
 //! must agree, and the worker's own settings and ledger have the last word, in this order.
 
-use lucia_proto::certificate::{CheckedLeaf, Leaf, LeafRules};
+use lucia_proto::certificate::{Leaf, LeafRules};
 use lucia_proto::csr::{self, CheckedCsr, CsrError};
 use lucia_proto::enrollment::{Disagreement, EnrollmentRequest, agrees};
 use lucia_proto::ids::NodeId;
@@ -13,6 +13,7 @@ use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
+use crate::ca::Issued;
 use crate::config::{Admission, Reserved};
 use crate::home::Receipt;
 use crate::ledger::{AdmittedBy, NodeNames, Records};
@@ -44,7 +45,7 @@ pub enum Decision {
         /// What lets it in now, when the ledger does not have it yet.
         admit: Option<AdmittedBy>,
         /// Its live leaf, while 6 days or more of it remain (design.md I9).
-        live: Option<Box<CheckedLeaf>>,
+        live: Option<Issued>,
     },
     /// All is right, but a person has to admit it first. It gets no answer until then.
     AwaitAdmission,
@@ -162,7 +163,7 @@ fn live(
     receipt: Option<&Receipt>,
     csr: &CheckedCsr,
     now: UnixTime,
-) -> Result<Option<Box<CheckedLeaf>>, Refusal> {
+) -> Result<Option<Issued>, Refusal> {
     let Some(receipt) = receipt.filter(|receipt| receipt.not_after.since(now) >= RENEW_UNDER) else {
         return Ok(None);
     };
@@ -170,7 +171,8 @@ fn live(
         return Err(Refusal::OtherCsr);
     }
     // Our own file; but only a leaf that keeps every rule for this node leaves, wherever it comes from.
-    Ok(Leaf::parse(&receipt.certificate_pem).and_then(|leaf| leaf.check(&rules(request))).ok().map(Box::new))
+    let leaf = Leaf::parse(&receipt.certificate_pem).and_then(|leaf| leaf.check(&rules(request)));
+    Ok(leaf.ok().map(|leaf| Issued::new(&leaf, receipt.certificate_pem.clone())))
 }
 
 /// What the leaf of a request must be.

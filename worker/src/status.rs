@@ -104,7 +104,9 @@ fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
     let Ok(queue) = Queue::open(config) else { return };
     let Some(seen) = queue.ours(&file(STATUS_FILE), WORKER_STATUS_MAX).and_then(|b| WorkerStatus::from_bytes(&b).ok())
     else {
-        status.problems.push("the worker has not run yet; start it: systemctl start lucia-worker".to_owned());
+        status
+            .problems
+            .push("the worker has not run yet; start it: systemctl start lucia-enrollment-worker".to_owned());
         return;
     };
     status.checked_at = Some(seen.checked_at);
@@ -112,10 +114,10 @@ fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
         Ok(()) => {}
         Err(WorkerUnavailable::NotReady) if !status.problems.is_empty() => {}
         Err(error @ WorkerUnavailable::NotReady) => {
-            status.problems.push(format!("{error}; see its log: journalctl -u lucia-worker"));
+            status.problems.push(format!("{error}; see its log: journalctl -u lucia-enrollment-worker"));
         }
         Err(error @ WorkerUnavailable::Stale { .. }) => {
-            status.problems.push(format!("{error}; start it: systemctl start lucia-worker"));
+            status.problems.push(format!("{error}; start it: systemctl start lucia-enrollment-worker"));
         }
         Err(error @ WorkerUnavailable::Ahead { .. }) => {
             status.problems.push(format!("{error}; set this machine's clock right"));

@@ -10,6 +10,7 @@
 #[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
 mod fixture;
 
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -218,7 +219,7 @@ fn status_says_what_is_wrong_and_what_cures_it() {
     let site = Site::bare("");
     site.run(&["status"]).expect(1, "does not exist");
     site.run(&["init"]).expect(0, "");
-    site.run(&["status"]).expect(1, "start it: systemctl start lucia-worker");
+    site.run(&["status"]).expect(1, "start it: systemctl start lucia-enrollment-worker");
     site.run(&["once"]).expect(0, "");
     site.run(&["status"]).expect(0, "ready               yes");
     let json: serde_json::Value = serde_json::from_str(&site.run(&["status", "--json"]).out).unwrap();
@@ -255,6 +256,18 @@ fn usage_and_settings_have_their_own_exit_codes() {
     }
 }
 
+/// The next message to systemd. A socket with a time limit is not restarted by the kernel when a signal comes between.
+fn next_message(socket: &UnixDatagram) -> String {
+    let mut buffer = [0; 512];
+    loop {
+        match socket.recv(&mut buffer) {
+            Ok(length) => return String::from_utf8_lossy(buffer.get(..length).unwrap()).into_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => unreachable!("no message in time: {error}"),
+        }
+    }
+}
+
 /// The worker as a daemon, ended with the test.
 struct Daemon(Child);
 
@@ -287,17 +300,11 @@ impl Drop for Daemon {
 #[test]
 fn run_tells_systemd_answers_within_the_poll_and_ends_at_sigterm() {
     let mut site = Site::new("admission = \"journal\"");
-    let socket = std::os::unix::net::UnixDatagram::bind(site.path("notify")).unwrap();
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let heard = |want: &str| {
-        let mut buffer = [0; 512];
-        for _ in 0..20 {
-            let length = socket.recv(&mut buffer).unwrap();
-            if String::from_utf8_lossy(&buffer[..length]).contains(want) {
-                return;
-            }
-        }
-        panic!("never heard {want}");
+        let is_it = (0..20).any(|_| next_message(&socket).contains(want));
+        assert!(is_it, "never heard {want}");
     };
     let mut daemon = Daemon::start(&site);
     heard("READY=1");
@@ -330,19 +337,18 @@ fn run_tells_systemd_answers_within_the_poll_and_ends_at_sigterm() {
 #[test]
 fn admit_works_beside_a_running_worker() {
     let mut site = Site::new("");
-    let socket = std::os::unix::net::UnixDatagram::bind(site.path("notify")).unwrap();
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let node = TestNode::new(1);
     site.controller.approve(&node);
     site.controller.ask(&node);
     let _daemon = Daemon::start(&site);
-    let mut buffer = [0; 512];
-    socket.recv(&mut buffer).unwrap();
+    next_message(&socket);
     let code = node.fingerprint.verification_code();
     let said = site.run(&["admit", code.as_str(), "--fingerprint", &node.fingerprint.to_string()]);
     said.expect(0, "admitted n1");
     for _ in 0..6 {
-        socket.recv(&mut buffer).unwrap();
+        next_message(&socket);
         if site.controller.answer(&node.node_id).is_some() {
             break;
         }

@@ -18,7 +18,7 @@ use x509_cert::Certificate;
 use x509_cert::der::{Decode as _, DecodePem as _, Encode as _};
 use zeroize::Zeroizing;
 
-use super::{Ca, CaError, EndpointLeaf, Trust};
+use super::{Ca, CaError, EndpointLeaf, PemChain, Trust};
 
 /// 20 years of 365.25 days.
 const ROOT_LIFETIME: Duration = Duration::from_secs(7305 * 24 * 3600);
@@ -189,10 +189,10 @@ impl Ca for Embedded {
         hostname: &Hostname,
         node_id: &NodeId,
         now: UnixTime,
-    ) -> Result<String, CaError> {
+    ) -> Result<PemChain, CaError> {
         let names = vec![dns(hostname.as_str())?];
         let leaf = self.leaf(csr.public_key(), node_id.as_str(), names, ExtendedKeyUsagePurpose::ClientAuth, now)?;
-        Ok(format!("{}{}", leaf.pem(), self.pem))
+        Ok(PemChain { leaf: leaf.pem(), issuers: self.pem.clone() })
     }
 
     fn sign_endpoint(&self, csr: &CheckedEndpointCsr, now: UnixTime) -> Result<EndpointLeaf, CaError> {

@@ -31,7 +31,9 @@ fn a_leaf_is_what_the_design_says() {
     let node = TestNode::new(1);
     let mut serials = std::collections::BTreeSet::new();
     for _ in 0..20 {
-        let leaf = issue(&ca, &root, &checked(&node), &node.rules(), NOW).unwrap();
+        let issued = issue(&ca, &root, &checked(&node), &node.rules(), NOW).unwrap();
+        let leaf = Leaf::parse(&issued.pem).unwrap().check(&node.rules()).unwrap();
+        assert_eq!(issued, Issued::new(&leaf, leaf.pem()));
         assert_eq!(leaf.not_before(), NOW.minus(LEAF_BACKDATE));
         assert_eq!(leaf.not_after(), leaf.not_before().plus(LEAF_LIFETIME));
         assert_eq!(leaf.serial().len(), 32);
@@ -89,8 +91,8 @@ fn the_endpoint_gets_exactly_its_names() {
 struct Foreign<'a>(&'a str);
 
 impl Ca for Foreign<'_> {
-    fn sign_node(&self, _: &CheckedCsr, _: &Hostname, _: &NodeId, _: UnixTime) -> Result<String, CaError> {
-        Ok(self.0.to_owned())
+    fn sign_node(&self, _: &CheckedCsr, _: &Hostname, _: &NodeId, _: UnixTime) -> Result<PemChain, CaError> {
+        Ok(PemChain { leaf: self.0.to_owned(), issuers: String::new() })
     }
     fn sign_endpoint(&self, _: &CheckedEndpointCsr, _: UnixTime) -> Result<EndpointLeaf, CaError> {
         Err(CaError::Random)

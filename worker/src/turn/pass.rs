@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lucia_durable::FileName;
-use lucia_proto::certificate::CheckedLeaf;
 use lucia_proto::csr::{self, CheckedCsr};
 use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::{EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, request_hash};
@@ -14,7 +13,7 @@ use lucia_proto::time::UnixTime;
 use tracing::{info, warn};
 
 use super::{Summary, TurnError};
-use crate::ca::{self, Ca as _};
+use crate::ca::{self, Ca as _, Issued};
 use crate::config::Config;
 use crate::decide::{self, Decision, Facts, decide};
 use crate::home::{Home, Identity, Receipt, file, id_file};
@@ -52,7 +51,7 @@ struct Granted {
     hash: Digest,
     csr: CheckedCsr,
     admit: Option<AdmittedBy>,
-    live: Option<Box<CheckedLeaf>>,
+    live: Option<Issued>,
 }
 
 impl Pass<'_> {
@@ -206,7 +205,7 @@ impl Pass<'_> {
         let (id, identity, now) = (&request.node_id, self.identity, self.now);
         let is_new = live.is_none();
         let leaf = match live {
-            Some(leaf) => Ok(*leaf),
+            Some(leaf) => Ok(leaf),
             None => ca::issue(&identity.ca, &identity.root, &csr, &decide::rules(&request), now),
         };
         let leaf = match leaf {
@@ -224,14 +223,14 @@ impl Pass<'_> {
             self.add(Entry::Admitted { node: node.clone(), by })?;
         }
         let known = self.transaction.records().node(id).and_then(|record| record.leaf.clone());
-        let serial = leaf.serial();
+        let serial = &leaf.serial;
         // Also where a crash came between a receipt and its ledger line.
-        if known.is_none_or(|(known, _)| known != serial) {
-            self.add(Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after() })?;
+        if known.is_none_or(|(known, _)| known != *serial) {
+            self.add(Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after })?;
         }
         if is_new {
             summary.issued += 1;
-            info!(node = %id, hostname = %request.hostname, serial, until = %leaf.not_after(), "issued");
+            info!(node = %id, hostname = %request.hostname, serial, until = %leaf.not_after, "issued");
         } else {
             summary.reused += 1;
         }
