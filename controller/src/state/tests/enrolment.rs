@@ -138,6 +138,47 @@ fn an_answer_counts_for_the_very_bytes_that_were_asked() {
     }
 }
 
+// spec: EN-7
+#[test]
+fn an_answer_for_another_node_or_task_does_not_count_whatever_it_acknowledges() {
+    use lucia_proto::enrollment::EnrollmentAnswerFile;
+    let world = World::new();
+    let machine = awaiting(&world, 1);
+    machine.enroll(&world).unwrap();
+    world.worker_answers(&machine, Some(world.signed_answer(&machine)));
+    let path = world.file(&format!("nodes/enrollment-responses/{}.json", machine.id()));
+    let good = EnrollmentAnswerFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
+    let node = EnrollmentAnswerFile { node_id: Machine::new(2).node.node_id, ..good.clone() };
+    let task = EnrollmentAnswerFile { task_id: TaskId::from_random([9; 16]), ..good.clone() };
+    for wrong in [node, task] {
+        super::bench::write(&path, &wrong.to_bytes().unwrap());
+        assert_eq!(code(machine.enroll(&world)), Some(Code::NodeWorkerUnavailable));
+    }
+    super::bench::write(&path, &good.to_bytes().unwrap());
+    assert!(matches!(machine.enroll(&world).unwrap(), Enrolled::Ready(_)));
+}
+
+// spec: EN-8
+#[test]
+fn a_first_certificate_and_a_first_heartbeat_come_within_the_grants_time() {
+    let world = World::new();
+    let late = awaiting(&world, 1);
+    let silent = world.certified(2);
+    world.advance(7200);
+    world.worker_is_there();
+    let journal = world.journal();
+    assert_eq!(code(late.enroll(&world)), Some(Code::EnrollmentExpired));
+    assert_eq!(code(silent.heartbeat(&world)), Some(Code::EnrollmentExpired));
+    assert_eq!(world.phase(&silent), Some(P::AwaitingEnrollment));
+    assert_eq!(world.journal(), journal);
+    world.controller.tick();
+    assert_eq!(world.phase(&silent), Some(P::Failed));
+    // A node that is managed has all the time there is.
+    let node = world.node(3);
+    world.advance(7200);
+    node.heartbeat(&world).unwrap();
+}
+
 // spec: RN-1
 #[test]
 fn renewal_is_repeatable_and_the_old_leaf_works_to_its_own_end() {

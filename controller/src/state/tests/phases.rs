@@ -368,3 +368,17 @@ fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
     }
     assert_eq!(code(world.controller.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
 }
+
+// spec: JO-22
+#[test]
+fn an_approval_late_in_the_session_ends_with_it() {
+    let world = World::new();
+    world.window();
+    let mut machine = Machine::new(1);
+    let session = machine.discover(&world).unwrap().expires_at;
+    world.advance(1790);
+    machine.approve(&world).unwrap();
+    assert_eq!(machine.installation(&world).unwrap().authority_expires_at, session);
+    world.advance(10);
+    assert_eq!(code(machine.grant(&world)), Some(Code::NotApproved));
+}
