@@ -223,3 +223,6 @@ fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
 }
+
+#[cfg(test)]
+mod tests;
