@@ -7,6 +7,8 @@ built=$1 dest=$2 prefix=$3
 
 # Units name these paths, so they do not follow PREFIX.
 install -D -m 0755 "$built/lucia-node-agent" "$dest/usr/lib/lucia/agent/lucia-node-agent"
+install -d "$dest$prefix/bin"
+ln -sf /usr/lib/lucia/agent/lucia-node-agent "$dest$prefix/bin/lucia-node-agent" # for people: lucia-node-agent why
 for program in lucia-controller lucia-enrollment-worker luciactl; do
   install -D -m 0755 "$built/$program" "$dest$prefix/bin/$program"
 done

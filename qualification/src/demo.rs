@@ -24,6 +24,7 @@ use self::screen::{Screen, Who};
 use self::site::Site;
 
 mod machine;
+pub mod measure;
 mod place;
 pub mod screen;
 mod site;
@@ -200,7 +201,7 @@ impl Standing {
 }
 
 fn try_next(place: &Place) -> String {
-    let dir = place.dir.display();
+    let dir = place::word(&place.dir);
     format!(
         "\nIt stays up until Ctrl-C. In another terminal, as root:\n\
          \x20 {dir}/luciactl nodes\n\

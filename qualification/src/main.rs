@@ -46,6 +46,18 @@ enum Verb {
         #[arg(long)]
         bin: Option<PathBuf>,
     },
+    /// Measure the agent on a node over ten heartbeats; about five minutes, the timeline on standard error
+    MeasureAgent {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Its own directory, emptied at the start [default: target/measure-agent]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// Where the programs are, of a release build [default: target/release]
+        #[arg(long)]
+        bin: Option<PathBuf>,
+    },
     /// Say whether this machine can run container nodes (0 yes, 1 no)
     NodePossible,
     #[command(hide = true)]
@@ -81,6 +93,7 @@ fn run(verb: Verb) -> Result<ExitCode, Failure> {
     match verb {
         Verb::NodeShell { upper, lower, bind, command } => return shell(upper, lower, bind, &command),
         Verb::Demo { once, dir, bin } => demo::demo(&Options { once, dir, bin })?,
+        Verb::MeasureAgent { json, dir, bin } => measure_agent(json, dir, bin)?,
         Verb::NodePossible => {
             possible()?;
             println!("container nodes can run here");
@@ -93,6 +106,27 @@ fn run(verb: Verb) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn measure_agent(json: bool, dir: Option<PathBuf>, bin: Option<PathBuf>) -> Result<(), Failure> {
+    let target = skip::workspace().join("target");
+    let figures = demo::measure::measure(&Options {
+        once: true,
+        dir: Some(dir.unwrap_or_else(|| target.join("measure-agent"))),
+        bin: Some(bin.unwrap_or_else(|| target.join("release"))),
+    })?;
+    if json {
+        println!("{}", serde_json::to_string(&figures)?);
+    } else {
+        println!("program              {} bytes", figures.binary_bytes);
+        println!("resident             {} bytes after ten heartbeats", figures.resident_bytes);
+        println!("processor            {} µs a heartbeat", figures.cpu_micros_per_heartbeat);
+        match figures.exporter_resident_bytes {
+            Some(bytes) => println!("node-exporter        {bytes} bytes resident beside it"),
+            None => println!("node-exporter        not there; make setup unpacks it where apt-get can"),
+        }
+    }
+    Ok(())
 }
 
 fn shell(

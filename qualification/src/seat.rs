@@ -64,10 +64,11 @@ impl Seat {
 /// pass is covered by an empty directory that has nothing but the way.
 fn reach(directory: &Path) -> io::Result<()> {
     let Some(barred) = barred(directory)? else { return Ok(()) };
-    let held = File::open(directory)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    // Opened in the new namespace, or it could not be mounted there.
+    let held = File::open(directory)?;
     mount(Some("tmpfs"), &barred, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755"))?;
     fs::create_dir_all(directory)?;
     let from = format!("/proc/self/fd/{}", held.as_raw_fd());

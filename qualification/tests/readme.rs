@@ -1,5 +1,7 @@
 //! Every command of the README exists as it is written: its program, its verb and its options.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
+
 use std::path::{Path, PathBuf};
 
 use lucia_qualification::program::Program;

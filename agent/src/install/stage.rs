@@ -3,7 +3,7 @@
 //! Everything can be done again: a second run, after a crash or not, ends in the same files. `installed.json` comes
 //! last, so that a half staged system has an agent that refuses to start rather than one that starts without a key.
 
-use lucia_proto::api::{Endpoint, Grant};
+use lucia_proto::api::{Accepted, Endpoint, Grant};
 use lucia_proto::key::NodeKey;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::report::{Progress, Purpose};
@@ -16,6 +16,7 @@ use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
 use crate::host::boot::{BootId, MachineId};
 use crate::host::random::{self, NoRandomness};
+use crate::host::root::AGENT_BINARY;
 use crate::host::state::{State, StateError};
 use crate::identity::installed::{InstalledError, InstalledFacts};
 use crate::identity::key::{self, KeyError};
@@ -141,7 +142,9 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
     let node_id = client.node_id().clone();
     let message = lucia_proto::text::shown(message);
     let progress = Progress { node_id, purpose: Purpose::Progress, phase, message };
-    client.call(Endpoint::Progress, &progress, None).await.map_err(StageError::Call)?;
+    let answer = client.call(Endpoint::Progress, &progress, None).await.map_err(StageError::Call)?;
+    // Whoever answers something else is not the controller, and it was not told.
+    let Accepted { .. } = answer.json().map_err(StageError::Call)?;
     Ok(())
 }
 
@@ -151,6 +154,8 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
 /// [`StageError`] of the first file that could not be written; a second run goes on from there.
 pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<InstalledFacts, StageError> {
     target.put("usr/lib/lucia/agent", "lucia-node-agent", staged.program, 0o755)?;
+    // So that a person on the node can say `lucia-node-agent why`.
+    target.link("usr/bin", "lucia-node-agent", AGENT_BINARY)?;
     target.put("usr/lib/systemd/system", "lucia-node-agent.service", UNIT.as_bytes(), 0o644)?;
     target.put("usr/lib/tmpfiles.d", "lucia-agent.conf", TMPFILES.as_bytes(), 0o644)?;
     let mut config = staged.trust.config.clone();

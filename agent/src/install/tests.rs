@@ -277,6 +277,7 @@ fn staging_lays_every_file_and_may_be_repeated() {
     let first = tree(&dir);
     let text = |path: &str| String::from_utf8(first[path].1.clone()).unwrap();
     assert_eq!(first["usr/lib/lucia/agent/lucia-node-agent"], (0o755, b"the agent".to_vec()));
+    assert_eq!(text("usr/bin/lucia-node-agent"), "/usr/lib/lucia/agent/lucia-node-agent");
     assert_eq!(text("etc/hostname"), "n7\n");
     assert_eq!(text("etc/machine-id"), format!("{}\n", facts.machine_id));
     assert_eq!(

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lucia_proto::host_api::{NodeView, OnboardingView};
+use lucia_proto::host_api::{NodeView, NodesView, OnboardingView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::DiskId;
@@ -23,6 +23,8 @@ use crate::node::{Node, NodeSpec, node_root};
 
 /// Longest time between two heartbeats that the demo waits for: 30 s, and what a busy machine adds.
 const HEARTBEAT_WAIT: Duration = Duration::from_secs(90);
+/// An agent that was not answered yet asks again after 5, 10, then 20 s.
+const CERTIFICATE_WAIT: Duration = Duration::from_secs(60);
 /// The agent in the installer.
 const AGENT: &str = "lucia-node-agent";
 
@@ -35,8 +37,8 @@ pub(super) struct Order {
 /// The node, running.
 pub(super) struct Managed {
     pub(super) node: Node,
-    node_id: NodeId,
-    heartbeats: usize,
+    pub(super) node_id: NodeId,
+    pub(super) heartbeats: usize,
     until: UnixTime,
 }
 
@@ -199,17 +201,27 @@ pub(super) fn boot_managed(
     admit(site, &order, screen)?;
 
     let id = order.fingerprint.node_id();
-    let view = |site: &Site| site.ctl_json::<NodeView>(&["node", id.as_str()]).ok();
-    let until = site.wait("the node's certificate", SOON, |site| view(site)?.node.certificate_expires_at)?;
+    let until = site.wait("the node's certificate", CERTIFICATE_WAIT, |site| {
+        // The list, not the node: asking for one that is not there yet would be a refusal in the log each time.
+        let nodes: NodesView = site.ctl_json(&["nodes"]).ok()?;
+        nodes.nodes.into_iter().find(|node| node.node_id == id)?.certificate_expires_at
+    })?;
     screen.say(Who::Worker, &format!("signed its certificate, until {until}"));
     for number in 1..=heartbeats {
-        let seen = site.wait("a heartbeat", HEARTBEAT_WAIT, |site| view(site).filter(|v| v.samples.len() >= number))?;
+        let seen = heartbeat(site, &id, number)?;
         let next = if number < heartbeats { "; the next in about 30 s" } else { "" };
         screen.say(Who::Node, &format!("heartbeat {number} of {heartbeats}, {:?}{next}", seen.node.state));
     }
     let why = on(&node, &["/usr/lib/lucia/agent/lucia-node-agent", "why"])?;
     screen.say(Who::Node, &format!("lucia-node-agent why\n{why}"));
     Ok(Managed { node, node_id: id, heartbeats, until })
+}
+
+/// Waits until this many heartbeats of the node are known.
+pub(super) fn heartbeat(site: &mut Site, id: &NodeId, number: usize) -> Result<NodeView, DemoError> {
+    site.wait("a heartbeat", HEARTBEAT_WAIT, |site| {
+        site.ctl_json::<NodeView>(&["node", id.as_str()]).ok().filter(|view| view.samples.len() >= number)
+    })
 }
 
 /// One request of `pending --json`.
@@ -239,7 +251,7 @@ fn admit(site: &mut Site, order: &Order, screen: &Screen) -> Result<(), DemoErro
 }
 
 /// What a program on the machine printed.
-fn on(node: &Node, arguments: &[&str]) -> Result<String, DemoError> {
+pub(super) fn on(node: &Node, arguments: &[&str]) -> Result<String, DemoError> {
     ran(&mut node.command(arguments)).map_err(|err| match err {
         DemoError::Refused { status, said, .. } => DemoError::Refused { command: arguments.join(" "), status, said },
         err => err,

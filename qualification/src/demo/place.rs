@@ -188,6 +188,13 @@ fn claim(dir: &Path) -> Result<File, DemoError> {
     Ok(lock)
 }
 
+/// A path for a person to paste: quoted only where it must be.
+pub(super) fn word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) { text.into_owned() } else { quoted(&text) }
+}
+
 fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
@@ -220,5 +227,7 @@ mod tests {
     #[test]
     fn a_path_is_one_word_of_a_shell() {
         assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+        assert_eq!(word(Path::new("/work/target/demo-1")), "/work/target/demo-1");
+        assert_eq!(word(Path::new("/a b")), "'/a b'");
     }
 }

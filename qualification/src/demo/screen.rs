@@ -74,7 +74,7 @@ impl Screen {
         let seconds = self.start.elapsed().as_secs_f64();
         for (number, line) in text.trim_end().lines().enumerate() {
             let head = if number == 0 { head(seconds, who, self.colours) } else { " ".repeat(HEAD) };
-            self.write(&format!("{head}{line}\n"));
+            self.write(&format!("{}\n", format!("{head}{line}").trim_end()));
         }
     }
 

@@ -16,6 +16,7 @@ impl Scratch {
         Self(path)
     }
 
+    #[allow(dead_code, reason = "not every test file boots one itself")]
     pub(crate) fn spec(&self, name: &str) -> NodeSpec {
         NodeSpec {
             helper: env!("CARGO_BIN_EXE_lucia-qualification").into(),
@@ -42,7 +43,16 @@ pub(crate) fn skipped(test: &str) -> bool {
     true
 }
 
+/// A program of the workspace, which `cargo build --workspace --bins` puts beside the helper.
+#[allow(dead_code, reason = "not every test file drives one")]
+pub(crate) fn built(program: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_lucia-qualification")).with_file_name(program);
+    assert!(path.is_file(), "{} is not built: cargo build --workspace --bins", path.display());
+    path
+}
+
 /// What a program inside the node printed.
+#[allow(dead_code, reason = "not every test file boots one itself")]
 pub(crate) fn said(node: &Node, arguments: &[&str]) -> String {
     let output = node.exec(arguments).unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

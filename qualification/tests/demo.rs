@@ -1,0 +1,231 @@
+//! The demo as a person runs it, to its last line; then the node it made is looked at, and `managed-run` refuses on it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests stop the test where it stands")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+
+use common::{Scratch, built, skipped};
+use lucia_qualification::program::Program;
+use lucia_qualification::skip::workspace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+mod common;
+
+/// A demo that stays up; dropped, it is asked to end.
+struct Demo {
+    child: Child,
+    dir: PathBuf,
+    said: Vec<String>,
+}
+
+impl Demo {
+    /// Runs it up to its last line.
+    fn run(dir: &Path) -> Self {
+        let helper = Program::Built(env!("CARGO_BIN_EXE_lucia-qualification").into());
+        let mut child = helper.command().arg("demo").arg("--dir").arg(dir).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            let last = line.starts_with("demo: ");
+            said.push(line);
+            if last {
+                break;
+            }
+        }
+        Self { child, dir: dir.to_owned(), said }
+    }
+
+    /// One of the commands it offers.
+    #[track_caller]
+    fn command(&self, name: &str, arguments: &[&str]) -> Output {
+        Program::Built(self.dir.join(name)).command().args(arguments).output().unwrap()
+    }
+
+    /// What a program on the node printed.
+    #[track_caller]
+    fn on(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.command("node", arguments).stdout).unwrap().trim().to_owned()
+    }
+
+    fn show(&self, property: &str) -> String {
+        self.on(&["systemctl", "show", "--value", "--property", property, "lucia-node-agent"])
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        let _ = kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGINT);
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.interrupt();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
+    if skipped("a_machine_nobody_knows_becomes_a_node_in_one_command") {
+        return;
+    }
+    let scratch = Scratch::new("demo");
+    let mut demo = Demo::run(&scratch.0.join("demo"));
+    it_says_what_happened(&demo);
+    the_commands_it_offers_work(&demo);
+    the_agent_is_the_real_one_in_its_unit(&demo);
+    it_tells_how_it_is(&demo);
+    managed_run_refuses(&demo);
+
+    demo.interrupt();
+    assert!(demo.child.wait().unwrap().success());
+    let left = Program::Ip.command().args(["-o", "link"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&left.stdout).contains("lucia0"));
+    let dir = demo.dir.display().to_string();
+    let runs = |entry: fs::DirEntry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.starts_with(&dir));
+    assert_eq!(fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| runs(entry).then_some(())).count(), 0);
+}
+
+// spec: DE-1
+#[track_caller]
+fn it_says_what_happened(demo: &Demo) {
+    let said = demo.said.join("\n");
+    let words: Vec<&str> = demo.said.last().unwrap().split(' ').collect();
+    let ["demo:", "node", id, "demo-1", "Managed,", "3", "heartbeats,", "certificate", "until", until] = words[..]
+    else {
+        panic!("{said}");
+    };
+    assert!(id.len() == 32 && until.ends_with('Z') && until.len() == 20, "{id} {until}");
+    // spec: DE-2
+    let boots: Vec<&str> = said.split("boot id ").skip(1).map(|rest| rest.lines().next().unwrap()).collect();
+    assert!(matches!(boots[..], [installer, managed] if installer != managed), "{boots:?}");
+    // spec: DE-3
+    let shown = |end: &str| said.lines().find_map(|line| line.trim().strip_prefix(end)).unwrap();
+    assert!(shown("console     ").len() == 64 && shown("console     ") == shown("controller  "), "{said}");
+    assert!(shown("| Fingerprint:").contains(shown("controller  ")), "{said}");
+    assert!(!said.contains('\x1b'), "colours are for terminals");
+}
+
+// spec: DE-4
+#[track_caller]
+fn the_commands_it_offers_work(demo: &Demo) {
+    for (name, arguments, want) in [
+        ("luciactl", &["nodes"][..], "demo-1"),
+        ("luciactl", &["node", "demo-1"], "demo-1"),
+        ("luciactl", &["events"], "NodeEnrolled"),
+        ("luciactl", &["status"], ""),
+        ("worker", &["status"], ""),
+        ("node", &["systemctl", "status", "lucia-node-agent"], "active (running)"),
+    ] {
+        let output = demo.command(name, arguments);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(want), "{name} {arguments:?}: {output:?}");
+    }
+}
+
+// spec: MR-6
+#[track_caller]
+fn the_agent_is_the_real_one_in_its_unit(demo: &Demo) {
+    assert_eq!(demo.on(&["systemctl", "is-system-running"]), "running", "{}", demo.on(&["systemctl", "--failed"]));
+    let unit = fs::read_to_string(workspace().join("systemd/lucia-node-agent.service")).unwrap();
+    assert_eq!(demo.on(&["cat", &demo.show("FragmentPath")]), unit.trim());
+    assert_eq!(demo.show("NRestarts"), "0");
+    let process = format!("/proc/{}", demo.show("MainPID"));
+    assert_eq!(demo.on(&["readlink", &format!("{process}/exe")]), "/usr/lib/lucia/agent/lucia-node-agent");
+    let sum = |said: String| said.split(' ').next().unwrap().to_owned();
+    let here = Program::Built("sha256sum".into()).command().arg(built("lucia-node-agent")).output().unwrap();
+    let there = demo.on(&["sha256sum", "/usr/lib/lucia/agent/lucia-node-agent"]);
+    assert_eq!(sum(there), sum(String::from_utf8(here.stdout).unwrap()));
+    let status = demo.on(&["cat", &format!("{process}/status")]);
+    for line in ["CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+}
+
+// spec: AG-11
+#[track_caller]
+fn it_tells_how_it_is(demo: &Demo) {
+    assert_eq!(
+        demo.on(&["lucia-node-agent", "why"]),
+        "All is well: heartbeats are accepted and nothing is waited for."
+    );
+    let status = demo.on(&["lucia-node-agent", "status"]);
+    for word in ["heartbeats accepted", "demo-1", "10.73.0.1 port 8443", "certificate until"] {
+        assert!(status.contains(word), "{word}: {status}");
+    }
+    assert!(!status.contains("refused"), "{status}");
+}
+
+const INSTALLED: &str = "/var/lib/lucia/agent/installed.json";
+
+/// The four conditions of design.md N4 and the exit code of each, then the node goes on as if nothing had been.
+// spec: MR-7
+#[track_caller]
+fn managed_run_refuses(demo: &Demo) {
+    let run = |arguments: &[&str]| {
+        let output = demo.command("node", arguments);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run(&["sh", "-c", "cp -L /usr/bin/lucia-node-agent /root/copy && exec /root/copy managed-run"]);
+    assert!(code == Some(10) && said.contains("is not /usr/lib/lucia/agent/lucia-node-agent"), "{code:?} {said}");
+    // By hand, without what the unit binds; then from another root that has the program at the same path.
+    let (code, said) = run(&["/usr/lib/lucia/agent/lucia-node-agent", "managed-run"]);
+    assert!(code == Some(11) && said.contains("not the system that was installed"), "{code:?} {said}");
+    let other = "mkdir -p /tmp/other && cp -a /usr /etc /tmp/other/ && cd /tmp/other && ln -s usr/lib lib && \
+                 ln -s usr/lib64 lib64 && exec systemd-run -q --wait --pipe -p RootDirectory=/tmp/other -p MountAPIVFS=yes \
+                 -p BindReadOnlyPaths=/usr/lib/lucia:/run/lucia/boot /usr/lib/lucia/agent/lucia-node-agent managed-run";
+    let (code, said) = run(&["sh", "-c", other]);
+    assert!(code == Some(11) && said.contains("not the system that was installed"), "{code:?} {said}");
+
+    let refused_by_unit = |wrong: &str, code: &str, word: &str| {
+        let started = run(&["sh", "-c", &format!("{wrong} && systemctl restart lucia-node-agent")]);
+        assert_ne!(started.0, Some(0), "{wrong}");
+        let log = demo.on(&["journalctl", "-u", "lucia-node-agent", "-n", "5", "-o", "cat", "--no-pager"]);
+        assert_eq!((demo.show("ExecMainStatus").as_str(), log.contains(word)), (code, true), "{log}");
+        assert_eq!((demo.show("NRestarts").as_str(), demo.show("ActiveState").as_str()), ("0", "failed"));
+    };
+    let swap = format!(
+        "cp -a {INSTALLED} /root/kept && sed -i \"s/\\\"installBootId\\\":\\\"[0-9a-f-]*/\\\"installBootId\\\":\\\"$(cat /proc/sys/kernel/random/boot_id)/\" {INSTALLED}"
+    );
+    refused_by_unit(&swap, "12", "still the boot of the installer");
+    refused_by_unit(
+        &format!("cp -a /root/kept {INSTALLED} && echo web-9 >/etc/hostname"),
+        "13",
+        "approved as \"demo-1\"",
+    );
+
+    let (code, said) = run(&["sh", "-c", "echo demo-1 >/etc/hostname && systemctl restart lucia-node-agent"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(demo.on(&["systemctl", "is-system-running"]), "running");
+}
+
+// spec: DE-5
+#[test]
+fn what_is_missing_is_told_with_its_cure_and_nothing_is_touched() {
+    if skipped("what_is_missing_is_told_with_its_cure_and_nothing_is_touched") {
+        return;
+    }
+    let scratch = Scratch::new("demo-missing");
+    let helper = Program::Built(env!("CARGO_BIN_EXE_lucia-qualification").into());
+    let refused = |dir: &str, bin: &Path| {
+        let output = helper.command().args(["demo", "--once", "--dir", dir, "--bin"]).arg(bin).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let foreign = scratch.0.join("foreign");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(foreign.join("mine"), "kept").unwrap();
+    let said = refused(&foreign.to_string_lossy(), &scratch.0);
+    assert!(
+        said.contains("lucia-controller is not built") && said.contains("cargo build --workspace --bins"),
+        "{said}"
+    );
+    let bin = built("lucia-controller");
+    let said = refused(&foreign.to_string_lossy(), bin.parent().unwrap());
+    assert!(said.contains("not a former demo's") && said.contains("--dir"), "{said}");
+    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(foreign.join("mine")).unwrap(), "kept");
+}
