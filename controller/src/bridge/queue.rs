@@ -19,6 +19,9 @@ use crate::store::layout::{LayoutError, Responses, SHARED_FILE, file_of, name, n
 
 /// An unanswered request is given up after this long; asking again then makes a new one.
 const REQUEST_LIFETIME: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+/// An answered one can be collected for this long beyond that. A node that was told to wait may come back only after
+/// the longest of its pauses, 15 minutes: were its answer gone by then, it would be told to wait for ever.
+const COLLECTED_WITHIN: std::time::Duration = std::time::Duration::from_secs(50 * 60);
 /// The controller's own request.
 const ENDPOINT: &str = "endpoint.json";
 
@@ -53,7 +56,14 @@ enum Decision {
 }
 
 fn decide(there: Option<&EnrollmentRequest>, wanted: &Wanted, now: UnixTime) -> Decision {
-    let Some(there) = there.filter(|there| there.expires_at > now) else { return Decision::Ask };
+    match there.filter(|there| there.expires_at > now) {
+        None => Decision::Ask,
+        Some(there) => difference(there, wanted).map_or(Decision::Wait, Decision::Refuse),
+    }
+}
+
+/// The first field in which the request that lies there is not the one that is wanted.
+fn difference(there: &EnrollmentRequest, wanted: &Wanted) -> Option<&'static str> {
     let differs = [
         ("nodeId", there.node_id != wanted.node_id),
         ("taskId", there.task_id != wanted.task_id),
@@ -61,10 +71,12 @@ fn decide(there: Option<&EnrollmentRequest>, wanted: &Wanted, now: UnixTime) -> 
         ("publicKeyFingerprint", there.public_key_fingerprint != wanted.fingerprint),
         ("csrPem", there.csr_pem.as_str() != wanted.csr_pem),
     ];
-    match differs.iter().find(|(_, differs)| *differs) {
-        Some((field, _)) => Decision::Refuse(field),
-        None => Decision::Wait,
-    }
+    differs.iter().find(|(_, differs)| *differs).map(|(field, _)| *field)
+}
+
+/// Whether the answer to this request can still be collected.
+fn is_kept(request: &EnrollmentRequest, now: UnixTime) -> bool {
+    request.expires_at.plus(COLLECTED_WITHIN) > now
 }
 
 impl Queue {
@@ -92,6 +104,12 @@ impl Queue {
                 format!("{field}: an open request of this node asks for something else; it runs out in ten minutes."),
             )),
             Decision::Ask => {
+                let same = there.filter(|there| is_kept(there, now) && difference(there, wanted).is_none());
+                if let (Some(_), Some(bytes)) = (same, bytes.as_deref())
+                    && let Ok(Some(answer)) = self.answer(wanted, &file, bytes)
+                {
+                    return Ok(Some(answer));
+                }
                 worker::available(&self.responses, now)?;
                 self.ask(wanted, &file, now)?;
                 Ok(None)
@@ -173,13 +191,23 @@ impl Queue {
         self.requests.remove(&file).map(drop).map_err(|error| Refusal::persistence(&error))
     }
 
+    /// Whether the worker signed something for these request bytes.
+    fn is_answered(&self, file: &FileName, request: &[u8]) -> bool {
+        let bytes = self.read_answer(file, ANSWER_FILE_MAX).ok().flatten();
+        let answer = bytes.and_then(|bytes| EnrollmentAnswerFile::from_bytes(&bytes).ok());
+        answer.is_some_and(|answer| answer.request_hash == request_hash(request) && answer.answer.is_some())
+    }
+
     /// Deletes requests that ran out, and those that are not requests at all.
     pub(crate) fn expire(&self, now: UnixTime) -> Result<(), Refusal> {
         let listing = self.requests.list(DEVICES_MAX * 2).map_err(|error| Refusal::persistence(&error))?;
         for file in listing.names.iter().filter(|file| node_of(file).is_some()) {
-            let bytes = self.read(&self.requests, file, Owner::Us, QUEUE_FILE_MAX)?;
-            let request = bytes.and_then(|bytes| EnrollmentRequest::from_bytes(&bytes).ok());
-            if request.is_none_or(|request| request.expires_at <= now) {
+            let bytes = self.read(&self.requests, file, Owner::Us, QUEUE_FILE_MAX)?.unwrap_or_default();
+            let request = EnrollmentRequest::from_bytes(&bytes).ok();
+            let stays = request.is_some_and(|request| {
+                request.expires_at > now || (is_kept(&request, now) && self.is_answered(file, &bytes))
+            });
+            if !stays {
                 self.requests.remove(file).map_err(|error| Refusal::persistence(&error))?;
             }
         }
