@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, RenameFlags, renameat, renameat2};
+use nix::fcntl::{OFlag, RenameFlags, openat, renameat, renameat2};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
@@ -117,12 +119,10 @@ impl PrivateDir {
             return Ok(());
         }
         let _one = self.one_writer();
-        let staged = files.chunks(OPEN_AT_ONCE).try_for_each(|chunk| self.stage_chunk(chunk, mode)).and_then(|()| {
-            files.iter().try_for_each(|(name, _)| {
-                let path = self.path_of(name);
-                step("replace/rename", &path, || self.rename(name)).map_err(|stop| stopped("rename", &path, stop))
-            })
-        });
+        let staged = files
+            .chunks(OPEN_AT_ONCE)
+            .try_for_each(|chunk| self.stage_chunk(chunk, mode))
+            .and_then(|()| files.chunks(OPEN_AT_ONCE).try_for_each(|chunk| self.rename_chunk(chunk)));
         staged.inspect_err(|err| files.iter().for_each(|(name, _)| self.discard(name, err)))?;
         self.sync_entries("replace/dir-sync", self.path())?;
         done("replace/done", self.path())
@@ -210,6 +210,20 @@ impl PrivateDir {
         sync_together(&open)
     }
 
+    /// The former files are held open until all names are moved: giving the space of a file back takes milliseconds on
+    /// ext4, and a rename over its last use would wait for that, one after the other.
+    fn rename_chunk<B>(&self, chunk: &[(FileName, B)]) -> Result<(), WriteError> {
+        let hold = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let formers = chunk.iter().filter_map(|(name, _)| openat(self.fd(), name.as_str(), hold, Mode::empty()).ok());
+        let formers: Vec<OwnedFd> = formers.collect();
+        let renamed = chunk.iter().try_for_each(|(name, _)| {
+            let path = self.path_of(name);
+            step("replace/rename", &path, || self.rename(name)).map_err(|stop| stopped("rename", &path, stop))
+        });
+        close_together(formers);
+        renamed
+    }
+
     /// Puts the pending file in the place of `name`.
     pub(crate) fn rename(&self, name: &FileName) -> io::Result<()> {
         Ok(renameat(self.fd(), name.pending().as_str(), self.fd(), name.as_str())?)
@@ -273,6 +287,19 @@ fn sync_together(files: &[(File, PathBuf)]) -> Result<(), WriteError> {
         let ended: Vec<_> = started.into_iter().map(end).collect();
         ended.into_iter().collect()
     })
+}
+
+/// Closes files from a few threads at once, for the same reason.
+fn close_together(files: Vec<OwnedFd>) {
+    let threads = files.len().min(SYNCED_AT_ONCE);
+    let left = Mutex::new(files);
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            // Without a thread they are closed all the same, with the list itself.
+            let _ = Builder::new().spawn_scoped(scope, || while next().is_some() {});
+        }
+    });
 }
 
 fn done(name: &'static str, path: &Path) -> Result<(), WriteError> {
