@@ -40,7 +40,7 @@ macro_rules! vector {
 
 macro_rules! round_trips {
     ($($file:literal: $type:ty,)*) => {
-        // spec: PR-1
+        // spec: GB-1
         #[test]
         fn every_message_reads_and_writes_its_golden_bytes() {
             $({
@@ -119,7 +119,7 @@ fn key() -> NodePublicKey {
     NodePublicKey::from_pem(&read::<DiscoverCall>(vector!("discover-call.json")).public_key_pem).unwrap()
 }
 
-// spec: PR-2
+// spec: GB-2
 #[test]
 fn header_forms_are_golden_too() {
     let next: NextChallenge = read(vector!("next-challenge.json"));
@@ -130,7 +130,7 @@ fn header_forms_are_golden_too() {
     assert_eq!(HeaderProof::from_header(vector!("header-proof-header.txt").as_bytes()).unwrap(), proof);
 }
 
-// spec: PR-3
+// spec: GB-3
 #[test]
 fn the_signed_text_and_its_signatures_are_golden() {
     let challenge: Challenge = read(vector!("challenge.json"));
@@ -152,7 +152,7 @@ fn the_signed_text_and_its_signatures_are_golden() {
     proof.verify::<Discover>(&challenge.nonce, &key, &id, Purpose::Discover).unwrap();
 }
 
-// spec: PR-4 (threats.md J-8)
+// spec: GB-4 (threats.md J-8)
 #[test]
 fn the_same_value_in_other_bytes_is_not_what_was_signed() {
     let challenge: Challenge = read(vector!("challenge.json"));

@@ -5,7 +5,7 @@ use super::*;
 /// As every controller gets it.
 const DEFAULT: &str = include_str!("../../controller.toml");
 
-// spec: CT-1
+// spec: CF-1
 #[test]
 fn the_default_file_says_what_the_code_does() {
     let as_shipped = Config::parse(DEFAULT).unwrap();
@@ -41,7 +41,7 @@ fn the_default_file_says_what_the_code_does() {
     }
 }
 
-// spec: CT-2
+// spec: CF-2
 #[test]
 fn what_cannot_work_is_refused_by_name() {
     for (text, word) in [

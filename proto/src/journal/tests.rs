@@ -91,7 +91,7 @@ fn journal() -> Journal {
 
 type Change = fn(&mut Journal);
 
-// spec: JO-1
+// spec: JO-21
 #[test]
 fn a_journal_survives_its_bytes() {
     for journal in [Journal::empty(), journal()] {
@@ -100,7 +100,7 @@ fn a_journal_survives_its_bytes() {
     }
 }
 
-// spec: JO-2
+// spec: JO-22
 #[test]
 fn rows_that_contradict_one_another_are_refused() {
     let cases: [(&str, Change); 38] = [
@@ -167,7 +167,7 @@ fn rows_that_contradict_one_another_are_refused() {
     }
 }
 
-// spec: JO-2
+// spec: JO-22
 #[test]
 fn an_ended_installation_gives_its_name_back() {
     let mut journal = journal();
@@ -176,7 +176,7 @@ fn an_ended_installation_gives_its_name_back() {
     assert_eq!(journal.check(), Ok(()));
 }
 
-// spec: JO-3
+// spec: JO-23
 #[test]
 fn the_chain_covers_every_event_and_its_order() {
     let cases: [(&str, Change); 11] = [
@@ -210,7 +210,7 @@ fn the_chain_covers_every_event_and_its_order() {
     assert_eq!(wrapped.check(), Err(JournalError::Sequence { sequence: 2 }));
 }
 
-// spec: JO-4
+// spec: JO-24
 #[test]
 fn old_events_leave_and_the_chain_goes_on() {
     let mut journal = Journal::empty();
@@ -232,7 +232,7 @@ fn old_events_leave_and_the_chain_goes_on() {
     assert_eq!(journal.check(), Err(JournalError::TooMany { what: "events", max: EVENTS_MAX }));
 }
 
-// spec: JO-5
+// spec: JO-25
 #[test]
 fn the_schema_is_strict() {
     let text = String::from_utf8(journal().to_bytes().unwrap()).unwrap();

@@ -40,7 +40,7 @@ fn refused_header(at: usize, bytes: &[u8], field: &'static str) {
     assert_eq!(error, ArchiveError::Header { block: 0, field }, "{at} {bytes:?}");
 }
 
-// spec: AG-1
+// spec: RL-1
 #[test]
 fn plain_files_come_out_as_they_went_in() {
     let contents: [&[u8]; 5] = [b"", b"x", &[7; BLOCK - 1], &[8; BLOCK], &[9; BLOCK + 1]];
@@ -52,7 +52,7 @@ fn plain_files_come_out_as_they_went_in() {
     }
 }
 
-// spec: AG-1
+// spec: RL-1
 #[test]
 fn gnu_tar_writes_the_same_header() {
     // tar --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 --mode=0755 --sort=name -b1 -cf - agent
@@ -70,7 +70,7 @@ fn gnu_tar_writes_the_same_header() {
     assert_eq!(ours, theirs);
 }
 
-// spec: AG-2 (threats.md T-1, T-2)
+// spec: RL-2 (threats.md T-1, T-2)
 #[test]
 fn only_plain_files() {
     for kind in *b"123456789\0xgLKSVMNDA " {
@@ -82,7 +82,7 @@ fn only_plain_files() {
     refused_header(263, b"01", "version");
 }
 
-// spec: AG-2 (threats.md T-3)
+// spec: RL-2 (threats.md T-3)
 #[test]
 fn only_plain_names() {
     let names: [&[u8]; 17] = [
@@ -120,7 +120,7 @@ fn only_plain_names() {
     assert!(twice("agent", "agent2").is_ok());
 }
 
-// spec: AG-2 (threats.md T-4)
+// spec: RL-2 (threats.md T-4)
 #[test]
 fn only_plain_numbers() {
     for bad in [
@@ -160,7 +160,7 @@ fn only_plain_numbers() {
     assert!(header(&name("a"), (1 << 33) - 1, (1 << 21) - 1).is_some());
 }
 
-// spec: AG-3 (threats.md T-5)
+// spec: RL-3 (threats.md T-5)
 #[test]
 fn an_archive_ends_once_and_whole() {
     let whole = archive(&[file("a", &[1; 700]), file("b", b"")]);
@@ -185,7 +185,7 @@ fn an_archive_ends_once_and_whole() {
     assert_eq!(files(&hidden), Err(ArchiveError::Padding { block: 2 }));
 }
 
-// spec: AG-4 (threats.md T-6)
+// spec: RL-4 (threats.md T-6)
 #[test]
 fn counts_and_sizes_are_bounded() {
     let named = |count: usize| (0..count).map(|n| file(&format!("f{n}"), b"")).collect::<Vec<_>>();
@@ -210,7 +210,7 @@ fn counts_and_sizes_are_bounded() {
     assert!(matches!(error, ArchiveError::TooMuch { what: "512 MiB in all", .. }), "{error}");
 }
 
-// spec: AG-5 (threats.md T-7)
+// spec: RL-5 (threats.md T-7)
 #[test]
 fn the_release_id_names_every_file_and_its_content() {
     let entry = |name_: &str, content: &str| (name(name_), Digest::of(content.as_bytes()));

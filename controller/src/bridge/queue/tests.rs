@@ -30,7 +30,7 @@ fn request(wanted: &Wanted, expires_at: UnixTime) -> EnrollmentRequest {
     }
 }
 
-// spec: QU-8
+// spec: QU-19
 #[test]
 fn an_open_request_differs_in_nothing() {
     let now = UnixTime::from_secs(1_000_000);

@@ -15,7 +15,7 @@ fn identity(answer: Result<(), Refusal>) -> String {
     refusal.message
 }
 
-// spec: CE-9
+// spec: CE-30
 #[test]
 fn c_no_hostile_certificate_passes_and_none_changes_anything() {
     let world = World::new();
@@ -99,7 +99,7 @@ fn s_11_every_identity_failure_is_one_answer_for_one_verification() {
     world.controller.heartbeat(machine.id(), machine.heartbeat_call(&challenge), machine.from).unwrap();
 }
 
-// spec: HB-2
+// spec: HB-22
 #[test]
 fn a_steady_heartbeat_is_one_public_key_operation_and_no_write() {
     let world = World::new();

@@ -242,7 +242,7 @@ fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
     }
 }
 
-// spec: HB-3
+// spec: HB-23
 #[test]
 fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
     let world = World::new();
@@ -258,7 +258,7 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
     assert_eq!([written(&world), written(&world), written(&world), written(&world)], [8, 8, 4, 0]);
 }
 
-// spec: HB-4
+// spec: HB-24
 #[test]
 fn a_foreign_or_damaged_record_stops_the_start() {
     let world = World::new();

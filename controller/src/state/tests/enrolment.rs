@@ -23,7 +23,7 @@ fn awaiting(world: &World, number: u8) -> Machine {
     machine
 }
 
-// spec: EN-1
+// spec: EN-31
 #[test]
 fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {
     let world = World::new();
@@ -50,7 +50,7 @@ fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {
     }
 }
 
-// spec: EN-2
+// spec: EN-32
 #[test]
 fn an_unanswered_request_runs_out_after_ten_minutes() {
     let world = World::new();
@@ -70,7 +70,7 @@ fn an_unanswered_request_runs_out_after_ten_minutes() {
     assert!(!path.exists());
 }
 
-// spec: EN-3
+// spec: EN-33
 #[test]
 fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     let world = World::new();
@@ -91,7 +91,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     assert!(world.controller.onboarding().worker.message.is_some());
 }
 
-// spec: EN-4
+// spec: EN-34
 #[test]
 fn the_workers_refusal_is_told_until_the_request_runs_out() {
     let world = World::new();
@@ -106,7 +106,7 @@ fn the_workers_refusal_is_told_until_the_request_runs_out() {
     assert_eq!(machine.enroll(&world).unwrap(), Enrolled::Pending);
 }
 
-// spec: EN-5
+// spec: EN-35
 #[test]
 fn an_answer_counts_for_the_very_bytes_that_were_asked() {
     let world = World::new();
@@ -138,7 +138,7 @@ fn an_answer_counts_for_the_very_bytes_that_were_asked() {
     }
 }
 
-// spec: EN-7
+// spec: EN-37
 #[test]
 fn an_answer_for_another_node_or_task_does_not_count_whatever_it_acknowledges() {
     use lucia_proto::enrollment::EnrollmentAnswerFile;
@@ -158,7 +158,7 @@ fn an_answer_for_another_node_or_task_does_not_count_whatever_it_acknowledges() 
     assert!(matches!(machine.enroll(&world).unwrap(), Enrolled::Ready(_)));
 }
 
-// spec: EN-8
+// spec: EN-38
 #[test]
 fn a_first_certificate_and_a_first_heartbeat_come_within_the_grants_time() {
     let world = World::new();
@@ -179,7 +179,7 @@ fn a_first_certificate_and_a_first_heartbeat_come_within_the_grants_time() {
     node.heartbeat(&world).unwrap();
 }
 
-// spec: RN-1
+// spec: RN-21
 #[test]
 fn renewal_is_repeatable_and_the_old_leaf_works_to_its_own_end() {
     let world = World::new();
@@ -205,7 +205,7 @@ fn renewal_is_repeatable_and_the_old_leaf_works_to_its_own_end() {
     assert_eq!(code(machine.heartbeat(&world)), Some(Code::NodeIdentityInvalid));
 }
 
-// spec: RN-2
+// spec: RN-22
 #[test]
 fn s_12_a_lapsed_leaf_renews_and_does_nothing_else() {
     let world = World::new();
@@ -304,7 +304,7 @@ fn a_failed_installation_leaves_no_certificate_to_the_next() {
     assert_eq!(code(machine.heartbeat(&world)), Some(Code::NodeIdentityInvalid));
 }
 
-// spec: HB-1
+// spec: HB-21
 #[test]
 fn a_heartbeat_is_kept_and_shown() {
     let world = World::new();
@@ -328,7 +328,7 @@ fn a_heartbeat_is_kept_and_shown() {
     machine.heartbeat(&world).unwrap();
 }
 
-// spec: EN-6
+// spec: EN-36
 #[test]
 fn the_endpoints_certificate_comes_through_the_same_queue() {
     use lucia_proto::bounded::Version;

@@ -113,7 +113,7 @@ fn id() -> Option<Code> {
     Some(Code::NodeIdentityInvalid)
 }
 
-// spec: JO-1
+// spec: JO-31
 #[test]
 fn nobody_is_discovered_while_the_window_is_closed() {
     let world = World::new();
@@ -136,7 +136,7 @@ fn nobody_is_discovered_while_the_window_is_closed() {
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
 }
 
-// spec: JO-2
+// spec: JO-32
 #[test]
 fn the_window_is_closed_at_every_start() {
     let world = World::new();
@@ -150,7 +150,7 @@ fn the_window_is_closed_at_every_start() {
     assert_eq!(world.controller.events(0, 500).last_sequence, 2);
 }
 
-// spec: JO-3
+// spec: JO-33
 #[test]
 fn discovery_is_repeatable_and_other_hardware_voids_an_approval() {
     let world = World::new();
@@ -183,7 +183,7 @@ fn discovery_is_repeatable_and_other_hardware_voids_an_approval() {
     assert_eq!((state.phase, state.inventory_revision, state.task_id), (P::Discovered, 3, None));
 }
 
-// spec: JO-4
+// spec: JO-34
 #[test]
 fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
     let world = World::new();
@@ -216,7 +216,7 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
     assert_eq!(code(world.controller.approve(other.id(), &machine.form(), OPERATOR)), Some(Code::HostnameInUse));
 }
 
-// spec: JO-5
+// spec: JO-35
 #[test]
 fn one_grant_a_task_and_the_same_request_gets_the_same_answer() {
     let world = World::new();
@@ -369,7 +369,7 @@ fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
     assert_eq!(code(world.controller.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
 }
 
-// spec: JO-22
+// spec: JO-42
 #[test]
 fn an_approval_late_in_the_session_ends_with_it() {
     let world = World::new();

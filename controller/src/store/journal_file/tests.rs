@@ -15,7 +15,7 @@ fn bytes(generation: u64) -> Vec<u8> {
     journal.to_bytes().unwrap()
 }
 
-// spec: JO-20
+// spec: JO-40
 #[test]
 fn f_2_a_first_start_cut_short_anywhere_is_made_good_by_the_next() {
     let steps = {
@@ -37,7 +37,7 @@ fn f_2_a_first_start_cut_short_anywhere_is_made_good_by_the_next() {
     }
 }
 
-// spec: JO-21
+// spec: JO-41
 #[test]
 fn f_2_a_change_cut_short_anywhere_is_there_or_not() {
     let steps = {
