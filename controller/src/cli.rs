@@ -51,6 +51,8 @@ Examples:
   lucia-controller doctor --restore 1
 
 Exit codes: 0 done, 1 failed, 64 wrong usage, 78 settings refused.
+`doctor` looks into the controller's own directory and runs as its user:
+  runuser -u lucia-controller -- lucia-controller doctor
 The operator's own commands are in luciactl.";
 
 #[derive(Debug, Subcommand)]

@@ -175,7 +175,7 @@ fn managed_run_refuses(demo: &Demo) {
     let (code, said) = run(&["/usr/lib/lucia/agent/lucia-node-agent", "managed-run"]);
     assert!(code == Some(11) && said.contains("not the system that was installed"), "{code:?} {said}");
     let other = "mkdir -p /tmp/other && cp -a /usr /etc /tmp/other/ && cd /tmp/other && ln -s usr/lib lib && \
-                 ln -s usr/lib64 lib64 && exec systemd-run -q --wait --pipe -p RootDirectory=/tmp/other -p MountAPIVFS=yes \
+                 ln -s usr/lib64 lib64 && exec systemd-run -q --collect --wait --pipe -p RootDirectory=/tmp/other -p MountAPIVFS=yes \
                  -p BindReadOnlyPaths=/usr/lib/lucia:/run/lucia/boot /usr/lib/lucia/agent/lucia-node-agent managed-run";
     let (code, said) = run(&["sh", "-c", other]);
     assert!(code == Some(11) && said.contains("not the system that was installed"), "{code:?} {said}");

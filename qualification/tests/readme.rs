@@ -44,7 +44,7 @@ fn every_command_of_the_readme_exists() {
     for line in &commands {
         let words: Vec<&str> = line.split(' ').collect();
         let words = match words.as_slice() {
-            ["runuser", "-u", "lucia-worker", "--", rest @ ..] => rest,
+            ["runuser", "-u", "lucia-worker" | "lucia-controller", "--", rest @ ..] => rest,
             all => all,
         };
         match words {

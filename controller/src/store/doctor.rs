@@ -92,7 +92,10 @@ impl Generation {
 #[derive(Debug, Error)]
 pub enum DoctorError {
     /// The directory.
-    #[error("the journal's directory cannot be used")]
+    #[error(
+        "the journal's directory cannot be used; run this as the controller's user \
+         (runuser -u lucia-controller -- lucia-controller doctor)"
+    )]
     Layout(#[source] LayoutError),
     /// A controller runs on it, or the lease is not usable.
     #[error("the journal's lease is not to be had")]
