@@ -24,7 +24,12 @@ fn carried() -> BTreeMap<String, Vec<String>> {
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
             let Some(ids) = line.trim().strip_prefix(concat!("// ", "spec: ")) else { continue };
-            let is_test = lines[at + 1..].iter().take(4).any(|line| line.contains("#[test]") || line.contains("#[tokio::test") || line.contains("proptest!"));
+            let is_test = lines[at + 1..].iter().take(4).any(|line| {
+                line.contains("#[test]")
+                    || line.contains("#[tokio::test")
+                    || line.contains("#[track_caller]")
+                    || line.contains("proptest!")
+            });
             assert!(is_test, "{path}:{}: `{}` does not stand above a test", at + 1, line.trim());
             for id in ids.split([',', ' ']).filter(|id| is_promise(id)) {
                 out.entry(id.to_owned()).or_default().push(format!("{path}:{}", at + 1));
