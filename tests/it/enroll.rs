@@ -5,7 +5,7 @@ use std::time::Duration;
 use lucia_proto::api::Endpoint;
 use lucia_proto::phase::DevicePhase;
 
-use crate::world::{Machine, SEEDS, World};
+use crate::world::{Act, Hand, Machine, SEEDS, World};
 
 const MINUTES: Duration = Duration::from_secs(600);
 
@@ -31,5 +31,35 @@ async fn a_machine_becomes_a_node_and_only_its_first_heartbeat_makes_it_managed(
         let kinds: Vec<_> = world.ledger().iter().map(|line| line["kind"].clone()).collect();
         assert_eq!(kinds, ["initialised", "admitted", "issued"]);
         assert_eq!(machine.ends, Vec::<String>::new());
+    }
+}
+
+/// What a machine says of itself never makes it a node, and neither does its certificate: a heartbeat under that
+/// certificate does.
+// spec: TS-2
+#[tokio::test(start_paused = true)]
+async fn progress_reports_and_certificates_make_nobody_managed() {
+    let world = World::new(SEEDS[0]);
+    world.admit_by_journal();
+    let mut machine = Machine::new(&world, 1);
+    machine.install().await;
+    let id = machine.id();
+    let mut hand = Hand::in_machine(&world, &machine);
+    for phase in DevicePhase::ALL {
+        let report = format!(r#"{{"nodeId":"{id}","purpose":"progress","phase":"{phase:?}","message":"trust me"}}"#);
+        let reply = hand.say(Endpoint::Progress, &report).await;
+        if phase != DevicePhase::AwaitingEnrollment && phase != DevicePhase::Failed {
+            assert_ne!(reply.status, 200, "{phase:?}");
+        }
+        assert_ne!(world.phase(&id), Some(DevicePhase::Managed), "{phase:?}");
+        if phase == DevicePhase::AwaitingEnrollment {
+            world.script(|coming| (coming.call == Endpoint::Heartbeat).then_some(Act::LoseRequest));
+            machine.run_until(MINUTES, |machine| machine.file("certificate.pem").is_some()).await;
+            machine.run(MINUTES).await;
+            assert_eq!(world.phase(&id), Some(DevicePhase::AwaitingEnrollment));
+            world.unscript();
+            machine.run_until(MINUTES, |_| world.phase(&id) == Some(DevicePhase::Managed)).await;
+            return;
+        }
     }
 }

@@ -3,4 +3,13 @@
 
 mod world;
 
+mod attack;
+mod clock;
 mod enroll;
+mod inputs;
+mod lapse;
+mod lost;
+mod proxy;
+mod remove;
+mod renew;
+mod second;

@@ -38,12 +38,7 @@ impl Running {
     /// When it cannot be started.
     pub fn start(program: &Path, args: &[&str], log: &Path) -> io::Result<Self> {
         let out = fs::File::create(log)?;
-        let child = command(program)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(out.try_clone()?)
-            .stderr(out)
-            .spawn()?;
+        let child = command(program).args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).spawn()?;
         Ok(Self { child, log: log.to_path_buf() })
     }
 

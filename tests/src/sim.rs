@@ -11,8 +11,8 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use lucia_proto::api::{Discovered, Endpoint, Installation};
 use lucia_proto::answer::SignedAnswer;
+use lucia_proto::api::{Discovered, Endpoint, Installation};
 use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::csr;
 use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields};
@@ -22,8 +22,8 @@ use lucia_proto::key::NodeKey;
 use lucia_proto::names::Hostname;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::report::{
-    DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, PROOF_HEADER, Progress, Proof,
-    Purpose, Question, Report,
+    DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, PROOF_HEADER, Progress,
+    Proof, Purpose, Question, Report,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -142,6 +142,8 @@ impl SimNode {
             signature: proof.signature,
         };
         let answer = self.send(Endpoint::Discover, Some(&call), None).await?;
+        // It is for another discovery; a device's calls have their own.
+        self.forget_challenge();
         expect(&answer, StatusCode::OK)
     }
 

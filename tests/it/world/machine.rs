@@ -13,12 +13,12 @@ use lucia_agent::client::Client;
 use lucia_agent::client::clock::ServerClock;
 use lucia_agent::client::config::Trust;
 use lucia_agent::client::retry::{Backoff, Pace};
-use lucia_agent::host::boot::boot_id;
+use lucia_agent::host::boot::{BootId, boot_id};
 use lucia_agent::host::chain;
 use lucia_agent::host::notify::Notify;
 use lucia_agent::host::root::{AGENT_BINARY, Root};
 use lucia_agent::host::state::State;
-use lucia_agent::host::status::{Status, StatusFile};
+use lucia_agent::host::status::{Refusal, Status, StatusFile};
 use lucia_agent::identity::{Identity, key};
 use lucia_agent::install::discover::discover;
 use lucia_agent::install::stage::{Staged, granted, stage_and_report};
@@ -31,6 +31,7 @@ use lucia_agent::managed::start::{self, Facts};
 use lucia_agent::managed::usage::Sampler;
 use lucia_agent::managed::{self, Daemon};
 use lucia_proto::ids::NodeId;
+use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::key::{Fingerprint, NodeKey};
 use lucia_proto::test_support::TestNode;
 use lucia_proto::time::Clock;
@@ -58,6 +59,16 @@ pub(crate) struct Machine {
 struct Running {
     shared: Arc<Shared>,
     run: Pin<Box<dyn Future<Output = String>>>,
+}
+
+/// What each verb of the installer works with, as `cli::installer` opens it.
+struct Session {
+    boot: BootId,
+    inventory: HardwareInventory,
+    trust: Trust,
+    state: State,
+    key: Arc<NodeKey>,
+    client: Client<Wire>,
 }
 
 /// Why a verb of the installer failed, as its caller reads it.
@@ -163,50 +174,81 @@ impl Machine {
         self.boot(&disk);
     }
 
+    /// discover, wait-install, installation-guard, stage-managed: each again until it succeeds.
     async fn installer_script(&self) {
-        let wire_id = self.id();
+        self.until_done(async || self.discover().await).await;
+        self.until_done(async || self.wait_install().await).await;
+        self.until_done(async || self.guard().await).await;
+        self.until_done(async || self.stage().await).await;
+    }
+
+    /// Runs a verb until it succeeds; one whose process is killed is started again as one that failed.
+    async fn until_done(&self, verb: impl AsyncFn() -> Result<(), Failed>) {
         loop {
             let died = self.world.0.agent_dies.notified();
-            tokio::select! {
+            let why = tokio::select! {
                 biased;
-                () = died => {}
-                done = self.verbs(&wire_id) => match done {
+                () = died => "killed".to_owned(),
+                done = verb() => match done {
                     Ok(()) => return,
-                    Err(why) => assert!(self.world.elapsed() < Duration::from_secs(7200), "not staged in two hours: {why}"),
+                    Err(why) => why,
                 },
-            }
+            };
+            assert!(self.world.elapsed() < Duration::from_secs(7200), "not done in two hours: {why}");
             sleep(AGAIN).await;
         }
     }
 
-    /// discover, wait-install, installation-guard, stage-managed, as the installer calls them.
-    async fn verbs(&self, id: &NodeId) -> Result<(), Failed> {
+    fn session(&self) -> Result<Session, Failed> {
         let root = &self.installer;
-        let boot = boot_id(root).unwrap();
-        let trust = Trust::load(root).unwrap();
-        let inventory = inventory::gather(root).unwrap();
+        let trust = Trust::load(root).map_err(|error| chain(&error))?;
         let mut state = State::hold(root, "installer").map_err(|error| chain(&error))?;
         let key = Arc::new(key::load_or_make(&mut state).map_err(|error| chain(&error))?);
-        let mut client = self.client(&key);
+        let client = self.client(&key);
+        Ok(Session {
+            boot: boot_id(root).unwrap(),
+            inventory: inventory::gather(root).unwrap(),
+            trust,
+            state,
+            key,
+            client,
+        })
+    }
+
+    async fn discover(&self) -> Result<(), Failed> {
+        let mut session = self.session()?;
         let mut backoff = Backoff::new(self.seed());
         loop {
-            match discover(&mut client, &inventory).await {
-                Ok(found) => break assert_eq!(found.device_id, *id),
+            match discover(&mut session.client, &session.inventory).await {
+                Ok(found) => {
+                    assert_eq!(found.device_id, session.key.public().fingerprint().node_id());
+                    return Ok(());
+                }
                 Err(error) => sleep(backoff.next(Pace::after(&error), error.retry_after())).await,
             }
         }
+    }
+
+    async fn wait_install(&self) -> Result<(), Failed> {
+        let Session { boot, state, mut client, .. } = self.session()?;
         let mut backoff = Backoff::new(self.seed() + 1);
-        let mut client = self.client(&key);
-        wait_install(&mut client, &state, &boot, &mut backoff, |_| {}).await.map_err(|error| chain(&error))?;
+        wait_install(&mut client, &state, &boot, &mut backoff, |_| {}).await.map(drop).map_err(|error| chain(&error))
+    }
+
+    async fn guard(&self) -> Result<(), Failed> {
+        let Session { boot, state, inventory, mut client, .. } = self.session()?;
         let kept = Installation::read(&state).map_err(|error| chain(&error))?;
         let device = device_state(&mut client).await.map_err(|error| chain(&error))?;
-        let now = client.server_now().unwrap();
-        guard::check(kept.as_ref(), &boot, &inventory, &device, now).map_err(|error| chain(&error))?;
-        let target = Target::open(self.installed.path()).unwrap();
+        let now = client.server_now().expect("the controller's time");
+        guard::check(kept.as_ref(), &boot, &inventory, &device, now).map(drop).map_err(|error| chain(&error))
+    }
+
+    async fn stage(&self) -> Result<(), Failed> {
+        let Session { boot, state, trust, key, mut client, .. } = self.session()?;
+        let target = Target::open(self.installed.path()).map_err(|error| chain(&error))?;
         let grant = granted(&state, &boot).map_err(|error| chain(&error))?;
         let staged = Staged { trust: &trust, key: &key, boot: &boot, program: b"the agent" };
-        stage_and_report(&mut client, &target, &grant, staged).await.map_err(|error| chain(&error))?;
-        Ok(())
+        stage_and_report(&mut client, &target, &grant, staged).await.map(drop).map_err(|error| chain(&error))
     }
 
     fn client(&self, key: &Arc<NodeKey>) -> Client<Wire> {
@@ -229,8 +271,7 @@ impl Machine {
         let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root);
         let identity = identity.map_err(|error| text(&error))?;
         let clock: Arc<dyn Clock> = Arc::<StoryClock>::clone(&self.clock);
-        let shared =
-            Arc::new(Shared::new(state, StatusFile::new(root), Status::default(), clock, Notify::silent()));
+        let shared = Arc::new(Shared::new(state, StatusFile::new(root), Status::default(), clock, Notify::silent()));
         let (world, id, from) = (self.world.clone(), orders.node_id, self.address());
         let daemon = Daemon {
             shared: Arc::clone(&shared),
@@ -275,7 +316,13 @@ impl Machine {
     pub(crate) async fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
         let end = Instant::now() + limit;
         while !done(self) {
-            assert!(Instant::now() < end, "not within {limit:?}: {:?}\nends: {:?}", self.status(), self.ends);
+            let worker = self.world.worker_trouble();
+            assert!(
+                Instant::now() < end,
+                "not within {limit:?}: {:?}\nends: {:?}\nworker: {worker:?}",
+                self.status(),
+                self.ends
+            );
             self.run(Duration::from_secs(1)).await;
         }
     }
@@ -286,7 +333,7 @@ impl Machine {
         let id = self.id();
         let world = self.world.clone();
         let managed = |_: &Self| world.phase(&id) == Some(lucia_proto::phase::DevicePhase::Managed);
-        self.run_until(Duration::from_secs(600), managed).await;
+        self.run_until(Duration::from_secs(3600), managed).await;
     }
 
     /// The agent is killed, and stays down until it runs again.
@@ -296,6 +343,11 @@ impl Machine {
 
     pub(crate) fn status(&self) -> Status {
         self.daemon.as_ref().map(|running| running.shared.status()).unwrap_or_default()
+    }
+
+    /// What `why` says of this call, if it was refused.
+    pub(crate) fn refusal(&self, call: &str) -> Option<Refusal> {
+        self.status().refusals.into_iter().find(|refusal| refusal.call == call)
     }
 
     /// A file of the installed agent.

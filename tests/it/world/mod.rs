@@ -5,6 +5,7 @@
 //! (`clock`) and the people. Time is paused: it passes when everybody waits.
 
 mod clock;
+mod hand;
 mod machine;
 mod people;
 mod site;
@@ -30,6 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use clock::{START, StoryClock};
+pub(crate) use hand::{Hand, Reply};
 pub(crate) use machine::Machine;
 pub(crate) use wire::{Act, Raw, Seen, Wire};
 
@@ -166,9 +168,11 @@ impl World {
         *self.0.decide.borrow_mut() = None;
     }
 
-    fn decide(&self, call: Endpoint, _node: &NodeId) -> (Act, Duration) {
+    fn decide(&self, call: Endpoint) -> (Act, Duration) {
         let number = self.0.seen.borrow().len();
         let (chance, delay) = self.0.chaos.borrow_mut().decide(call);
+        // Nobody answers anything for a controller that is down.
+        let chance = if self.controller_is_up() { chance } else { Act::Pass };
         let wanted = self.0.decide.borrow_mut().as_mut().and_then(|decide| decide(&Coming { call, number }));
         (wanted.unwrap_or(chance), delay)
     }
@@ -215,17 +219,31 @@ impl World {
     /// Lets everybody sleep for so long; nothing is sent meanwhile.
     pub(crate) async fn sleep_through(&self, span: Duration) {
         tokio::time::advance(span).await;
+        // Whoever has to end a connection because of it does so now.
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
     /// What must not change when a call is refused: the journal, the records, the worker's ledger.
     pub(crate) fn durable(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = vec![self.path("controller/onboarding/state.json"), self.path("worker/ledger.jsonl")];
-        for dir in ["controller/nodes/identities", "controller/nodes/enrollment-requests", "controller/nodes/removals", "worker/receipts"] {
+        for dir in [
+            "controller/nodes/identities",
+            "controller/nodes/enrollment-requests",
+            "controller/nodes/removals",
+            "worker/receipts",
+        ] {
             let entries = std::fs::read_dir(self.path(dir)).unwrap();
             files.extend(entries.map(|entry| entry.unwrap().path()));
         }
         files.sort();
         files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    }
+
+    /// Lets the controller write what it has left to write.
+    pub(crate) fn settle(&self) {
+        let controller = self.controller();
+        controller.tick();
+        controller.flush();
     }
 
     /// A challenge as the controller would give it now.

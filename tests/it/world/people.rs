@@ -18,10 +18,6 @@ use super::World;
 const ACTOR: &str = "operator:1000";
 
 impl World {
-    pub(crate) fn open_window(&self) {
-        self.controller().open_window(Minutes::new(30).unwrap(), ACTOR).unwrap();
-    }
-
     /// Looks every 5 seconds: keeps the window open, and approves the machine of this fingerprint under this name on the
     /// first disk that can be erased. Never ends.
     pub(crate) async fn approving(&self, fingerprint: Fingerprint, hostname: &str) {
@@ -37,7 +33,9 @@ impl World {
                 for device in view.devices.iter().filter(|device| waiting(device.phase)) {
                     assert_eq!(device.fingerprint, fingerprint, "the codes at both ends are one");
                     let disks = device.inventory.disks.iter();
-                    let disk = disks.filter(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0).last();
+                    let disk = disks
+                        .filter(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0)
+                        .next_back();
                     let form = ApproveForm {
                         hostname: hostname.parse().unwrap(),
                         disk_id: disk.expect("a disk").id.clone(),
@@ -76,5 +74,19 @@ impl World {
         transaction.add(now, Entry::Admitted { node: row.names.clone(), by: AdmittedBy::Operator }).unwrap();
         transaction.commit().unwrap();
         true
+    }
+
+    /// What the worker asks of a person when a crash cut the ledger's last line: cut it off, it stands for nothing.
+    pub(crate) fn mend_ledger(&self) {
+        let path = self.path("worker/ledger.jsonl");
+        let bytes = std::fs::read(&path).unwrap();
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < bytes.len() {
+            self.worker_turn(self.worker_clock().now());
+            let said = self.worker_trouble().expect("a worker that stops");
+            let cure = format!("truncate -s {whole} {}", path.display());
+            assert!(said.contains(&cure), "{said}");
+            std::fs::File::options().write(true).open(&path).unwrap().set_len(u64::try_from(whole).unwrap()).unwrap();
+        }
     }
 }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lucia_controller::config::Config;
 use lucia_controller::http::{Edge, Timeouts, serve_stream};
@@ -16,7 +15,7 @@ use lucia_proto::test_support::TestCa;
 use lucia_proto::time::{Clock, UnixTime};
 use lucia_worker::config::Settings;
 use lucia_worker::ledger::Ledger;
-use lucia_worker::turn::{Summary, Worker};
+use lucia_worker::turn::Worker;
 use nix::unistd::{Gid, Uid};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
@@ -38,7 +37,8 @@ pub(super) struct Enrolling {
     worker: Option<Worker>,
     /// Whether its service is started: a worker that died starts again.
     wanted: bool,
-    last: Summary,
+    /// Why it does not run, or what it last died of.
+    trouble: Option<String>,
 }
 
 /// Lays directories and settings, and begins a fleet with a CA that the story knows.
@@ -107,8 +107,7 @@ impl World {
         let certificate = Arc::new(EndpointCertificate::open(&config.state_dir, config.names.clone()).unwrap());
         let (stop, stopped) = watch::channel(false);
         let edge = Edge::new(Arc::clone(&controller), certificate, &config, now, Timeouts::default(), stopped);
-        *self.0.controller.borrow_mut() =
-            Some(Serving { controller, edge, stop, connections: JoinSet::new() });
+        *self.0.controller.borrow_mut() = Some(Serving { controller, edge, stop, connections: JoinSet::new() });
     }
 
     /// The controller dies as if killed: no call is answered any more, nothing is written at the end.
@@ -161,30 +160,31 @@ impl World {
         if enrolling.worker.is_none() {
             let text = fs::read_to_string(self.path("worker.toml")).unwrap();
             let admission = self.path("admission.toml");
-            let text = fs::read_to_string(admission).map_or(text.clone(), |more| format!("{text}{more}"));
-            let config = Settings::parse(&text).unwrap().resolve().unwrap();
-            enrolling.worker = Worker::open(config).ok();
+            let more = fs::read_to_string(admission).unwrap_or_default();
+            let config = Settings::parse(&format!("{text}{more}")).unwrap().resolve().unwrap();
+            match Worker::open(config) {
+                Ok(worker) => enrolling.worker = Some(worker),
+                Err(error) => enrolling.trouble = Some(lucia_worker::chain(&error)),
+            }
         }
         let Some(worker) = &mut enrolling.worker else { return };
         match worker.turn(now) {
-            Ok(summary) => enrolling.last = summary,
-            Err(_) => enrolling.worker = None,
+            Ok(_) => enrolling.trouble = None,
+            Err(error) => {
+                enrolling.trouble = Some(lucia_worker::chain(&error));
+                enrolling.worker = None;
+            }
         }
     }
 
-    /// What the worker said at its last turn.
-    pub(crate) fn worker_said(&self) -> Summary {
-        self.0.worker.borrow().last.clone()
+    /// What the worker last died of, if it did not come up since.
+    pub(crate) fn worker_trouble(&self) -> Option<String> {
+        self.0.worker.borrow().trouble.clone()
     }
 
     /// The worker's ledger, a line each.
     pub(crate) fn ledger(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(self.path("worker/ledger.jsonl")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// How long everybody lets the worker wait.
-    pub(crate) const fn poll() -> Duration {
-        Duration::from_secs(5)
     }
 }

@@ -44,8 +44,6 @@ pub(crate) enum Act {
     Page(u16),
     /// Somebody else answers with this status and JSON of another kind.
     OtherJson(u16),
-    /// Nobody listens.
-    Down,
     /// It arrives, and the agent dies before the answer does.
     AgentDies,
     /// The agent dies before it is sent.
@@ -121,13 +119,19 @@ impl Wire {
         Self { world: world.clone(), node: node.clone(), from, kept: None }
     }
 
+    pub(crate) const fn from(&self) -> IpAddr {
+        self.from
+    }
+
     fn call_of(&self, request: &Request) -> Endpoint {
         let found = Endpoint::ALL.iter().find(|row| {
             row.caller() != Caller::Operator
                 && row.method() == request.method
                 && row.path_for(&self.node) == request.path
         });
-        *found.unwrap_or_else(|| panic!("the agent sent {} {}, which is no call of its own", request.method, request.path))
+        *found.unwrap_or_else(|| {
+            panic!("the agent sent {} {}, which is no call of its own", request.method, request.path)
+        })
     }
 
     /// Sends a request as it is: no story, no chaos.
@@ -142,10 +146,8 @@ impl Wire {
             Some(sender) => sender,
             None => self.connect().await?,
         };
-        let mut message = hyper::Request::builder()
-            .method(request.method)
-            .uri(&request.path)
-            .header(HOST, "controller.test:8443");
+        let mut message =
+            hyper::Request::builder().method(request.method).uri(&request.path).header(HOST, "controller.test:8443");
         if let Some(proof) = &request.proof {
             message = message.header(PROOF_HEADER, proof);
         }
@@ -207,8 +209,9 @@ impl Wire {
                 self.kept = None;
                 Err(TransportError::Cut("the story cut it".into()))
             }
-            Act::Down => Err(down()),
-            Act::RefuseChallenge => Ok(refusal(call, Code::ChallengeRefused, self.world.challenge(&self.scope(call), self.from))),
+            Act::RefuseChallenge => {
+                Ok(refusal(call, Code::ChallengeRefused, self.world.challenge(&self.scope(call), self.from)))
+            }
             Act::Busy => Ok(refusal(call, Code::Busy, None)),
             Act::Page(status) => Ok(Response {
                 status,
@@ -253,7 +256,7 @@ impl Wire {
 impl Transport for Wire {
     async fn send(&mut self, request: &Request) -> Result<Response, TransportError> {
         let call = self.call_of(request);
-        let (act, delay) = self.world.decide(call, &self.node);
+        let (act, delay) = self.world.decide(call);
         let at = self.world.see(call, &self.node, act, request);
         sleep(delay).await;
         let answer = self.act(act, call, request).await;

@@ -1,0 +1,73 @@
+//! Somebody else answers (threats.md B-4): a portal, a proxy, another server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lucia_agent::host::status::Doing;
+use lucia_proto::api::Endpoint;
+
+use crate::world::{Act, Machine, SEEDS, World};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+const STRANGERS: [Act; 9] = [
+    Act::Page(200),
+    Act::Page(302),
+    Act::Page(401),
+    Act::Page(403),
+    Act::Page(404),
+    Act::Page(407),
+    Act::OtherJson(403),
+    Act::OtherJson(404),
+    Act::OtherJson(200),
+];
+
+/// Whatever a stranger answers, however long: nothing is deleted, `why` says what it is, and all goes on afterwards.
+// spec: TS-12
+#[tokio::test(start_paused = true)]
+async fn b_4_a_node_behind_a_proxy_that_says_no_loses_nothing() {
+    for (at, stranger) in STRANGERS.into_iter().enumerate() {
+        let world = World::new(SEEDS[at % SEEDS.len()]);
+        world.admit_by_journal();
+        let mut machine = Machine::new(&world, 1);
+        machine.join().await;
+        let before = machine.files();
+        world.script(move |_| Some(stranger));
+        let from = world.now();
+        machine.run(2 * HOUR).await;
+        assert_eq!((machine.files() == before, machine.ends.len()), (true, 0), "{stranger:?}");
+        let calls = world.seen().iter().filter(|seen| seen.at >= from).count();
+        assert!(calls < 500, "{stranger:?}: {calls} calls in two hours");
+        let refusal = machine.refusal("heartbeat").unwrap();
+        let said = ["something other than the controller answered", "cannot be read"];
+        assert!(said.iter().any(|said| refusal.what.contains(said)), "{refusal:?}");
+        assert!(!refusal.cure.is_empty());
+        world.unscript();
+        machine
+            .run_until(HOUR, |machine| {
+                machine.status().refusals.is_empty() && machine.status().doing == Doing::Heartbeating
+            })
+            .await;
+        assert_eq!(machine.files(), before);
+    }
+}
+
+/// At every call of the way from nothing to Managed, the first tries meet a stranger.
+// spec: TS-13
+#[tokio::test(start_paused = true)]
+async fn b_4_a_proxy_that_says_no_at_every_call_only_delays() {
+    for (at, stranger) in STRANGERS.into_iter().enumerate() {
+        let world = World::new(SEEDS[at % SEEDS.len()]);
+        world.admit_by_journal();
+        let mut met: BTreeMap<Endpoint, usize> = BTreeMap::new();
+        world.script(move |coming| {
+            let tries = met.entry(coming.call).or_default();
+            *tries += 1;
+            (*tries <= 2).then_some(stranger)
+        });
+        let mut machine = Machine::new(&world, 1);
+        let key = machine.fingerprint();
+        machine.join().await;
+        assert_eq!((machine.fingerprint(), machine.ends.len()), (key, 0), "{stranger:?}");
+    }
+}
