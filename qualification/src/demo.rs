@@ -19,7 +19,7 @@ use crate::node::{Missing, NodeError, possible};
 use crate::skip::workspace;
 
 use self::machine::Managed;
-use self::place::Place;
+use self::place::{GROUP, Place, WORKER};
 use self::screen::{Screen, Who};
 use self::site::Site;
 
@@ -69,6 +69,16 @@ pub enum DemoError {
     LongPath {
         /// The directory.
         dir: PathBuf,
+    },
+    /// A user namespace without the users of the demo.
+    #[error(
+        "files cannot be given to the users {GROUP} to {WORKER}, which the demo runs its programs as. Cure: run it outside \
+         of a user namespace, or in one that has these numbers (a rootless container with 65536 of them)"
+    )]
+    NoUsers {
+        /// Why.
+        #[source]
+        err: io::Error,
     },
     /// A file of the demo's directory.
     #[error("cannot make or read {}", path.display())]

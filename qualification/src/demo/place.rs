@@ -54,12 +54,12 @@ impl Place {
         if place.socket().as_os_str().len() > SOCKET_MAX {
             return Err(DemoError::LongPath { dir: place.dir });
         }
+        place.directories()?;
         place.lay(bin).map_err(|err| DemoError::Place { path: place.dir.clone(), err })?;
         Ok(place)
     }
 
-    fn lay(&self, bin: &Path) -> io::Result<()> {
-        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755))?;
+    fn directories(&self) -> Result<(), DemoError> {
         // As lucia.tmpfiles does on a host (design.md W6).
         for (path, mode, owner, group) in [
             ("bin", 0o755, 0, 0),
@@ -78,10 +78,16 @@ impl Place {
             ("state/controller/nodes/enrollment-responses", 0o2750, WORKER, GROUP),
         ] {
             let path = self.dir.join(path);
-            fs::create_dir(&path)?;
-            chown(&path, Some(owner), Some(group))?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            let failed = |err| DemoError::Place { path: path.clone(), err };
+            fs::create_dir(&path).map_err(failed)?;
+            chown(&path, Some(owner), Some(group)).map_err(|err| DemoError::NoUsers { err })?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)?;
         }
+        Ok(())
+    }
+
+    fn lay(&self, bin: &Path) -> io::Result<()> {
+        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755))?;
         for program in PROGRAMS {
             // Here, so that no build changes them while they run, and the users of the demo reach them.
             let (from, to) = (fs::canonicalize(bin.join(program))?, self.program(program));
