@@ -29,6 +29,8 @@ enum Phase {
     Work,
     /// The answer is being written, until the deadline.
     Answer(Instant),
+    /// The connection is over for us; the other side gets a moment to read why, until the deadline.
+    Over(Instant),
 }
 
 #[derive(Debug)]
@@ -94,7 +96,7 @@ impl Pace {
 
     fn deadline(&self) -> Option<Instant> {
         match self.state().phase {
-            Phase::Idle(until) | Phase::Head(until, _) | Phase::Answer(until) => Some(until),
+            Phase::Idle(until) | Phase::Head(until, _) | Phase::Answer(until) | Phase::Over(until) => Some(until),
             Phase::Work => None,
         }
     }
@@ -119,12 +121,13 @@ impl Pace {
                 }
             }
             Phase::Work => state.body(bytes.len()),
+            Phase::Over(_) => {}
         }
     }
 
-    /// The connection is over for us; the other side gets a moment to read why.
+    /// The connection is over for us, whatever hyper still does with it.
     fn lingering(&self) {
-        self.state().phase = Phase::Answer(Instant::now() + LINGER);
+        self.state().phase = Phase::Over(Instant::now() + LINGER);
     }
 
     fn flushed(&self) {
@@ -323,6 +326,36 @@ mod tests {
         pace.read(b"E");
         assert_eq!(pace.deadline(), Some(begun + timeouts.head));
         assert_eq!(pace.arrived().until, begun + timeouts.request);
+    }
+
+    // spec: HT-6
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_over_has_a_moment_and_no_more() {
+        let pace = Pace::new(Timeouts::default());
+        pace.read(GET);
+        pace.answering();
+        pace.lingering();
+        let over = Some(Instant::now() + LINGER);
+        // hyper flushes at each turn, and so it does when the deadline wakes it.
+        pace.flushed();
+        assert_eq!(pace.deadline(), over);
+        pace.read(b"more");
+        assert_eq!(pace.deadline(), over);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_over_gets_its_moment_and_no_more() {
+        let pace = Pace::new(Timeouts::default());
+        pace.read(GET);
+        pace.answering();
+        pace.lingering();
+        let until = Instant::now() + LINGER;
+        pace.flushed();
+        assert_eq!(pace.deadline(), Some(until), "a flush makes it no idle connection");
+        tokio::time::advance(LINGER / 2).await;
+        pace.read(b"more");
+        pace.flushed();
+        assert_eq!(pace.deadline(), Some(until));
     }
 
     // spec: HT-7
