@@ -80,6 +80,8 @@ impl HeadScan {
             0..=0x1f | 0x7f => self.refuse("control character"),
             0x80.. => self.refuse("8-bit character"),
             b' ' if self.line.length == 0 => self.refuse("folded or empty line"),
+            // The parser would drop it and what follows: a second spelling of a path.
+            b'#' if self.lines == 0 => self.refuse("fragment in the request line"),
             _ => self.line.push(byte),
         }
         false
@@ -262,11 +264,12 @@ mod tests {
             (b"GET / HTTP/1.1\r\nHost: a\r\nX: \xc3\xa9\r\n\r\n", "8-bit character"),
             (b"GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", "header without name or colon"),
             (b"GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n", "header without name or colon"),
+            (b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", "fragment in the request line"),
             (b"\r\n", "no request line"),
         ] {
             check(head, Verdict::Bad(reason));
         }
-        check(b"GET / HTTP/1.1\r\nHost: a\r\nX: a\tb\r\n\r\n", Verdict::Length(0));
+        check(b"GET / HTTP/1.1\r\nHost: a\r\nX: a\tb#c\r\n\r\n", Verdict::Length(0));
         let long = post(&format!("X: {}\r\n", "a".repeat(HEAD_MAX)));
         check(&long, Verdict::Bad("head too long"));
     }
