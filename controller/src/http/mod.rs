@@ -269,7 +269,7 @@ impl Edge {
             Endpoint::Grant => boot::grant(self, target.id()?, edge::read(endpoint, body)?, from).await,
             Endpoint::Progress => boot::progress(self, target.id()?, edge::read(endpoint, body)?, from).await,
             Endpoint::Enroll => boot::enroll(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Heartbeat => node::heartbeat(self, target.id()?, edge::read(endpoint, body)?, from),
+            Endpoint::Heartbeat => node::heartbeat(self, target.id()?, edge::read(endpoint, body)?, from).await,
             Endpoint::Renew => node::renew(self, target.id()?, edge::read(endpoint, body)?, from).await,
             Endpoint::Onboarding
             | Endpoint::OpenWindow

@@ -17,9 +17,17 @@ pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> Answer {
     Answer::ok(&edge.shared.controller.next_challenge(&Scope::Node(id.clone()), from).challenge())
 }
 
-/// `POST /api/nodes/{id}/heartbeat`: answered in place, since it waits for nothing.
-pub(super) fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
-    edge.shared.controller.heartbeat(id, call, from).map(|reply| Answer::ok(&reply)).map_err(ApiError::from)
+/// `POST /api/nodes/{id}/heartbeat`: answered in place, since it waits for nothing; but for a node's first one, which
+/// moves the journal.
+pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
+    let controller = &edge.shared.controller;
+    let reply = if controller.heartbeat_waits(id) {
+        let id = id.clone();
+        blocking(edge, move |controller| controller.heartbeat(&id, call, from)).await?
+    } else {
+        controller.heartbeat(id, call, from).map_err(ApiError::from)?
+    };
+    Ok(Answer::ok(&reply))
 }
 
 /// `POST /api/nodes/{id}/renew`.

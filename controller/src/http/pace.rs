@@ -343,21 +343,6 @@ mod tests {
         assert_eq!(pace.deadline(), over);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_over_gets_its_moment_and_no_more() {
-        let pace = Pace::new(Timeouts::default());
-        pace.read(GET);
-        pace.answering();
-        pace.lingering();
-        let until = Instant::now() + LINGER;
-        pace.flushed();
-        assert_eq!(pace.deadline(), Some(until), "a flush makes it no idle connection");
-        tokio::time::advance(LINGER / 2).await;
-        pace.read(b"more");
-        pace.flushed();
-        assert_eq!(pace.deadline(), Some(until));
-    }
-
     // spec: HT-7
     #[test]
     fn what_comes_ahead_of_its_turn_closes_the_connection() {

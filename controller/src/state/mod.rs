@@ -170,6 +170,14 @@ impl Controller {
         self.counted(self.try_heartbeat(id, &call, from))
     }
 
+    /// Whether the next heartbeat of this node, if it is accepted, moves the journal and so waits for the disk.
+    pub fn heartbeat_waits(&self, id: &NodeId) -> bool {
+        self.nodes.get(id).is_some_and(|known| {
+            let state = lock(&known.state);
+            state.record.is_some() && !state.managed
+        })
+    }
+
     /// The next certificate; the only call a lapsed leaf may make.
     ///
     /// # Errors

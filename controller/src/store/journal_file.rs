@@ -130,24 +130,34 @@ pub(crate) fn read(dir: &PrivateDir, file: &FileName) -> Result<Option<Journal>,
     }
 }
 
+/// Whether nobody left anything where no controller ever started, but for `ours` hidden files.
+fn check_unwritten(dir: &PrivateDir, names: &Names, ours: usize) -> Result<(), JournalFileError> {
+    if dir.exists(&names.state).map_err(JournalFileError::Dir)? {
+        return Err(JournalFileError::Foreign { path: dir.path_of(&names.state) });
+    }
+    let listing = dir.list(ENTRIES_MAX).map_err(JournalFileError::Dir)?;
+    if !listing.names.is_empty() || listing.ignored > ours || !listing.complete {
+        return Err(JournalFileError::NotEmpty { path: dir.path().to_owned() });
+    }
+    Ok(())
+}
+
 impl JournalFile {
     /// Takes the lease and reads the journal; makes an empty one at the very first start.
     pub(crate) fn open(dir: PrivateDir) -> Result<(Self, Journal), JournalFileError> {
         let names = Names::new().map_err(JournalFileError::Name)?;
+        // Looked at before the lease is made: a refusal that left one behind would be none at the next start.
+        if Lease::look(&dir, &names.lease, MARKER).map_err(JournalFileError::Lease)? == Marker::Absent {
+            check_unwritten(&dir, &names, 0)?;
+        }
         let holder = format!("lucia-controller, pid {}", std::process::id());
         let mut lease = Lease::take(&dir, &names.lease, MARKER, &holder).map_err(JournalFileError::Lease)?;
         let path = || dir.path_of(&names.state);
         let there = dir.exists(&names.state).map_err(JournalFileError::Dir)?;
         match (lease.found(), there) {
-            (Marker::Absent, true) => return Err(JournalFileError::Foreign { path: path() }),
             (Marker::Present, false) => return Err(JournalFileError::Lost { path: path() }),
-            (Marker::Absent, false) => {
-                // The lease is the one hidden file; anything else was here before us.
-                let listing = dir.list(ENTRIES_MAX).map_err(JournalFileError::Dir)?;
-                if !listing.names.is_empty() || listing.ignored > 1 || !listing.complete {
-                    return Err(JournalFileError::NotEmpty { path: dir.path().to_owned() });
-                }
-            }
+            // Once more under the lease, which is the one hidden file.
+            (Marker::Absent, _) => check_unwritten(&dir, &names, 1)?,
             (Marker::Starting, _) | (Marker::Present, true) => {
                 dir.remove_leftovers(ENTRIES_MAX).map_err(JournalFileError::Write)?;
             }

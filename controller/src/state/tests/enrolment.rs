@@ -23,6 +23,22 @@ fn awaiting(world: &World, number: u8) -> Machine {
     machine
 }
 
+#[test]
+fn only_a_first_heartbeat_waits_for_the_disk() {
+    let world = World::new();
+    let machine = world.certified(1);
+    let stranger = Machine::new(2);
+    assert!(world.controller.heartbeat_waits(machine.id()));
+    assert!(!world.controller.heartbeat_waits(stranger.id()));
+    let before = world.journal();
+    machine.heartbeat(&world).unwrap();
+    assert_ne!(world.journal(), before);
+    assert!(!world.controller.heartbeat_waits(machine.id()));
+    let before = world.journal();
+    machine.heartbeat(&world).unwrap();
+    assert_eq!(world.journal(), before);
+}
+
 // spec: EN-31
 #[test]
 fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {

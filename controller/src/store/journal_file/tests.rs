@@ -57,3 +57,20 @@ fn f_2_a_change_cut_short_anywhere_is_there_or_not() {
         assert!(journal.generation == 1 || answer.is_err(), "step {at}: acknowledged and lost");
     }
 }
+
+#[test]
+fn what_came_from_elsewhere_is_refused_at_every_start() {
+    for foreign in ["state.json", "state.json.1"] {
+        let scratch = Scratch::new();
+        std::fs::write(scratch.path().join(foreign), bytes(7)).unwrap();
+        // systemd starts it again after two seconds, and again.
+        for start in 0..3 {
+            let refused = open(&scratch).map(drop);
+            let right = match foreign {
+                "state.json" => matches!(refused, Err(JournalFileError::Foreign { .. })),
+                _ => matches!(refused, Err(JournalFileError::NotEmpty { .. })),
+            };
+            assert!(right, "{foreign}, start {start}: {refused:?}");
+        }
+    }
+}
