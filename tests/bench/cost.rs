@@ -8,7 +8,9 @@ use nix::sys::signal::kill;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+};
 
 /// Verifies in one measurement of V: about 20 ms.
 const VERIFIES: u32 = 200;

@@ -91,7 +91,15 @@ impl Fleet {
             let hostname = node.hostname.to_string();
             let code = found.verification_code.to_string();
             site.ctl(&[
-                "approve", &code, "--fingerprint", &fingerprint, "--hostname", &hostname, "--disk", "sim-disk", "--yes",
+                "approve",
+                &code,
+                "--fingerprint",
+                &fingerprint,
+                "--hostname",
+                &hostname,
+                "--disk",
+                "sim-disk",
+                "--yes",
             ])?;
             tasks.push(node.install(1).await?);
             nodes.push(node);

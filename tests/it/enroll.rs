@@ -20,7 +20,7 @@ async fn a_machine_becomes_a_node_and_only_its_first_heartbeat_makes_it_managed(
         machine.install().await;
         let id = machine.id();
         assert_eq!(world.phase(&id), Some(DevicePhase::AwaitingEnrollment));
-        machine.run(3 * MINUTES).await;
+        machine.run(MINUTES + MINUTES / 2).await;
         assert_eq!(machine.file("certificate.pem"), None, "nothing is signed before somebody admits it");
         assert_eq!(world.ledger().len(), 1);
         // The controller writes the request anew every ten minutes.

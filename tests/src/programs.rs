@@ -25,6 +25,19 @@ fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
+/// Runs `program` to its end.
+///
+/// # Errors
+/// When it cannot be started or does not exit with 0; the error holds what it said.
+pub fn run(program: &Path, args: &[&str]) -> Result<Output, Failure> {
+    let output = command(program).args(args).stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{} {}: {}: {said}", program.display(), args.join(" "), output.status).into())
+}
+
 /// A running program; dropping it ends it.
 pub struct Running {
     child: Child,
@@ -167,12 +180,7 @@ impl Site {
     /// # Errors
     /// When it cannot be started or does not exit with 0; the error holds what it said.
     pub fn run(&self, program: &str, args: &[&str]) -> Result<Output, Failure> {
-        let output = command(&self.bin.join(program)).args(args).stdin(Stdio::null()).output()?;
-        if output.status.success() {
-            return Ok(output);
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{program} {}: {}: {said}", args.join(" "), output.status).into())
+        run(&self.bin.join(program), args)
     }
 
     /// `luciactl` over the site's socket.
@@ -197,8 +205,15 @@ impl Site {
     /// # Errors
     /// When one does not come up within 20 seconds; the error holds what both said.
     pub async fn up(&self) -> Result<(Running, Running), Failure> {
-        let worker = self.start("lucia-enrollment-worker", &["run", "--config", &self.file("worker.toml")])?;
+        // In this order the worker's first look finds the request for the endpoint's certificate.
         let controller = self.start("lucia-controller", &["run", "--config", &self.file("controller.toml")])?;
+        for _ in 0..100 {
+            if self.dir.path().join("controller/nodes/enrollment-requests/endpoint.json").exists() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let worker = self.start("lucia-enrollment-worker", &["run", "--config", &self.file("worker.toml")])?;
         let target = crate::sim::Target::new(self.address, CONTROLLER_NAME, &self.root_pem()?)?;
         let mut last = String::new();
         for _ in 0..400 {

@@ -2,7 +2,15 @@
 
 use crate::tree;
 
-const DOCS: &[&str] = &["README.md", "ARCHITECTURE.md", "SPECIFICATION.md", "THREATS.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+const DOCS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "SPECIFICATION.md",
+    "THREATS.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+];
 
 #[test]
 fn every_root_document_is_there() {
@@ -32,7 +40,10 @@ fn every_make_target_the_documents_name_exists() {
     for doc in DOCS {
         for quoted in tree::read(doc).split('`').skip(1).step_by(2) {
             if let Some(target) = quoted.strip_prefix("make ").and_then(|rest| rest.split(' ').next()) {
-                assert!(makefile.lines().any(|line| line.starts_with(&format!("{target}:"))), "{doc} names `make {target}`");
+                assert!(
+                    makefile.lines().any(|line| line.starts_with(&format!("{target}:"))),
+                    "{doc} names `make {target}`"
+                );
             }
         }
     }
@@ -41,7 +52,12 @@ fn every_make_target_the_documents_name_exists() {
 #[test]
 fn nothing_names_a_registry_or_a_path_of_one_machine() {
     // Put together here so that this file does not find itself.
-    let words = [["crates", ".io"].concat(), ["deb.debian", ".org"].concat(), ["/wo", "rk/"].concat(), ["/ro", "ot/.cargo"].concat()];
+    let words = [
+        ["crates", ".io"].concat(),
+        ["deb.debian", ".org"].concat(),
+        ["/wo", "rk/"].concat(),
+        ["/ro", "ot/.cargo"].concat(),
+    ];
     for path in tree::files() {
         if path == "Cargo.lock" || path.ends_with(".pcap") {
             continue;

@@ -18,7 +18,18 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// All that the ground may rest on: no I/O, no clock, no runtime among them.
 const GROUND: &[&str] = &[
-    "base64", "p256", "rcgen", "ring", "rustls-webpki", "serde", "serde_json", "sha2", "thiserror", "time", "x509-cert", "zeroize",
+    "base64",
+    "p256",
+    "rcgen",
+    "ring",
+    "rustls-webpki",
+    "serde",
+    "serde_json",
+    "sha2",
+    "thiserror",
+    "time",
+    "x509-cert",
+    "zeroize",
 ];
 
 /// Module order of each daemon: a module may name only modules to its left.
@@ -74,7 +85,10 @@ fn modules_name_only_modules_to_their_left() {
             let text = crate::tree::read(&path);
             for (at, later) in order.iter().enumerate() {
                 if at > rank {
-                    assert!(!text.contains(&format!("crate::{later}::")), "{path} names `{later}`, which stands above it");
+                    assert!(
+                        !text.contains(&format!("crate::{later}::")),
+                        "{path} names `{later}`, which stands above it"
+                    );
                 }
             }
         }

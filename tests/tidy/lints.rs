@@ -4,8 +4,10 @@ use crate::tree;
 
 #[test]
 fn every_member_inherits_the_lints() {
-    let manifests: Vec<String> =
-        tree::files().into_iter().filter(|path| path.ends_with("Cargo.toml") && path != "Cargo.toml" && !path.contains("fuzz")).collect();
+    let manifests: Vec<String> = tree::files()
+        .into_iter()
+        .filter(|path| path.ends_with("Cargo.toml") && path != "Cargo.toml" && !path.contains("fuzz"))
+        .collect();
     assert!(manifests.len() >= 8, "{manifests:?}");
     for path in manifests {
         let text = tree::read(&path);
@@ -16,7 +18,13 @@ fn every_member_inherits_the_lints() {
 #[test]
 fn nothing_is_left_open_in_the_code() {
     // The words are put together here so that this file does not find itself.
-    let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["unimple", "mented!("].concat(), ["to", "do!("].concat(), ["#[ig", "nore"].concat()];
+    let words = [
+        ["TO", "DO"].concat(),
+        ["FIX", "ME"].concat(),
+        ["unimple", "mented!("].concat(),
+        ["to", "do!("].concat(),
+        ["#[ig", "nore"].concat(),
+    ];
     for path in tree::rust_files() {
         let text = tree::read(&path);
         for word in &words {

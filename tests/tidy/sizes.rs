@@ -18,7 +18,9 @@ fn no_source_is_longer_than_500_lines() {
 
 #[test]
 fn every_source_says_what_it_is() {
-    let silent: Vec<String> =
-        tree::rust_files().into_iter().filter(|path| !path.contains("/tests.rs") && !tree::read(path).starts_with("//!")).collect();
+    let silent: Vec<String> = tree::rust_files()
+        .into_iter()
+        .filter(|path| !path.contains("/tests.rs") && !tree::read(path).starts_with("//!"))
+        .collect();
     assert!(silent.is_empty(), "no `//!` head in {silent:?}");
 }

@@ -11,8 +11,11 @@ use crate::tree;
 #[test]
 fn no_vector_ever_changes() {
     let sums = tree::read("tests/vectors/SHA256SUMS");
-    let listed: BTreeMap<String, String> =
-        sums.lines().filter_map(|line| line.split_once("  ")).map(|(hash, name)| (name.to_owned(), hash.to_owned())).collect();
+    let listed: BTreeMap<String, String> = sums
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(hash, name)| (name.to_owned(), hash.to_owned()))
+        .collect();
     let mut found = BTreeMap::new();
     for path in tree::files() {
         if let Some(name) = path.strip_prefix("tests/vectors/")

@@ -32,10 +32,8 @@ impl World {
                 let waiting = |phase| phase == DevicePhase::Discovered;
                 for device in view.devices.iter().filter(|device| waiting(device.phase)) {
                     assert_eq!(device.fingerprint, fingerprint, "the codes at both ends are one");
-                    let disks = device.inventory.disks.iter();
-                    let disk = disks
-                        .filter(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0)
-                        .next_back();
+                    let mut disks = device.inventory.disks.iter();
+                    let disk = disks.rfind(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0);
                     let form = ApproveForm {
                         hostname: hostname.parse().unwrap(),
                         disk_id: disk.expect("a disk").id.clone(),
