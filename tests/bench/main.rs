@@ -6,6 +6,7 @@
 //!
 //! `make bench` builds the programs in release mode first. `QUICK=1` shortens the five minutes of the memory figure.
 
+mod agent;
 mod controller;
 mod cost;
 mod figures;
@@ -34,5 +35,10 @@ fn run() -> Result<Figures, Failure> {
     // The process's own thread keeps CPU 0 with the program under test; whatever drives it runs on CPU 1.
     cost::pin(0)?;
     controller::measure(&bin, quick, &mut figures)?;
+    if quick {
+        figures.note("the agent's figures take five minutes: run without QUICK=1");
+    } else {
+        agent::measure(&bin, &mut figures)?;
+    }
     Ok(figures)
 }

@@ -1,0 +1,37 @@
+//! What the agent costs on a node: the release build under its real unit on a container node, measured by
+//! `lucia-qualification measure-agent`, in V here.
+
+use std::path::Path;
+
+use lucia_tests::programs::run;
+use lucia_tests::sim::Failure;
+use serde_json::Value;
+
+use crate::cost::Meter;
+use crate::figures::{Figures, Goal};
+
+pub(crate) fn measure(bin: &Path, figures: &mut Figures) -> Result<(), Failure> {
+    let meter = Meter::new()?;
+    let before = meter.v()?;
+    let said = run(&bin.join("lucia-qualification"), &["measure-agent", "--json", "--bin", &bin.to_string_lossy()])?;
+    let after = meter.v()?;
+    let measured: Value = serde_json::from_slice(&said.stdout)?;
+    let number = |name: &str| measured.get(name).and_then(Value::as_f64);
+    let required = |name: &'static str| number(name).ok_or(name);
+
+    figures.add("agent: stripped binary", required("binaryBytes")? / 1e6, "MB", Goal::Most(6.0));
+    let resident = required("residentBytes")?;
+    figures.add("agent: resident after ten heartbeats", resident / 1e6, "MB", Goal::Most(8.0));
+    match number("exporterResidentBytes") {
+        Some(exporter) => figures.add("agent: resident, of node-exporter's", resident / exporter, "", Goal::Most(0.5)),
+        None => figures.note("prometheus-node-exporter is not here: `make setup` brings it"),
+    }
+    let micros = required("cpuMicrosPerHeartbeat")?;
+    figures.add("agent: heartbeat", micros / 1e6 / ((before + after) / 2.0), "V", Goal::Most(8.0));
+    figures.note(&format!(
+        "{micros:.0} us a heartbeat over five minutes; V was {:.0} and {:.0} us",
+        before * 1e6,
+        after * 1e6
+    ));
+    Ok(())
+}
