@@ -99,10 +99,10 @@ fn it_says_what_happened(demo: &Demo) {
         panic!("{said}");
     };
     assert!(id.len() == 32 && until.ends_with('Z') && until.len() == 20, "{id} {until}");
-    // spec: DE-2
+    // spec: DE-3
     let boots: Vec<&str> = said.split("boot id ").skip(1).map(|rest| rest.lines().next().unwrap()).collect();
     assert!(matches!(boots[..], [installer, managed] if installer != managed), "{boots:?}");
-    // spec: DE-3
+    // spec: DE-2
     let shown = |end: &str| said.lines().find_map(|line| line.trim().strip_prefix(end)).unwrap();
     assert!(shown("console     ").len() == 64 && shown("console     ") == shown("controller  "), "{said}");
     assert!(shown("| Fingerprint:").contains(shown("controller  ")), "{said}");
@@ -145,7 +145,7 @@ fn the_agent_is_the_real_one_in_its_unit(demo: &Demo) {
     }
 }
 
-// spec: AG-11
+// spec: AG-10
 #[track_caller]
 fn it_tells_how_it_is(demo: &Demo) {
     assert_eq!(
