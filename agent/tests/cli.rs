@@ -53,3 +53,10 @@ fn a_copy_elsewhere_does_not_run_as_the_daemon() {
     assert_eq!(output.status.code(), Some(10), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("/usr/lib/lucia/agent/lucia-node-agent"));
 }
+
+#[test]
+fn the_exit_code_is_the_same_where_nothing_can_be_said() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_lucia-node-agent")).arg("managed-run").stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(10));
+}

@@ -208,7 +208,13 @@ fn start_log(log: Log) {
         LogLevel::Info => tracing::Level::INFO,
         LogLevel::Debug => tracing::Level::DEBUG,
     };
-    let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).with_ansi(false);
+    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
+    // standard error, and telling there panics.
+    let builder = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .log_internal_errors(false)
+        .with_max_level(level)
+        .with_ansi(false);
     // A second start in one process keeps the first one's log.
     let _ = match log.format {
         LogFormat::Text => builder.without_time().with_target(false).try_init(),

@@ -159,3 +159,19 @@ fn it_starts_tells_systemd_and_ends_in_order_on_sigterm() {
     assert_eq!(std::fs::read_to_string(dir.0.join("state/tls/endpoint.key")).unwrap(), key);
     assert_eq!(running.end(), Some(0));
 }
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let dir = Scratch::new();
+    let ready = dir.file("ready");
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = program()
+        .args(["run", "--config", &dir.file("controller.toml"), "--ready-file", &ready])
+        .stdout(full())
+        .stderr(full())
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    wait_for(Path::new(&ready));
+    assert_eq!(running.end(), Some(0));
+}

@@ -230,7 +230,13 @@ fn begin(at: &At, names: &[String]) -> Result<ExitCode, Failure> {
 }
 
 fn log(format: LogFormat) {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_ansi(false);
+    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
+    // standard error, and telling there panics.
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .with_target(false)
+        .with_ansi(false);
     // A second call, as in a test, changes nothing.
     let _ = match format {
         LogFormat::Text => tracing::subscriber::set_global_default(lines.finish()),

@@ -355,3 +355,15 @@ fn admit_works_beside_a_running_worker() {
     }
     site.accept(&node);
 }
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let site = Site::new("");
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let config = site.path("worker.toml");
+    // A request that is no request is a line of the log; so is the endpoint's, which is signed.
+    let requests = site.path("controller/nodes/enrollment-requests");
+    std::fs::write(requests.join("0123456789abcdef0123456789abcdef.json"), "{}").unwrap();
+    let once = command().arg("once").arg("--config").arg(&config).stdout(full()).stderr(full()).status().unwrap();
+    assert!(once.code().is_some_and(|code| code < 100), "{once}");
+}

@@ -114,7 +114,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(arguments.verb, &Root::system()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
-            eprintln!("lucia-node-agent: {}", exit.message);
+            // Not `eprintln!`: the exit code says it too, where standard error cannot be written.
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("lucia-node-agent: {}\n", exit.message).as_bytes(),
+            );
             ExitCode::from(exit.code)
         }
     }
@@ -135,8 +139,11 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
 
 /// Text for the journal: it adds time and priority itself.
 fn log_to_stderr() {
+    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
+    // standard error, and telling there panics.
     let subscriber = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .log_internal_errors(false)
         .with_max_level(tracing::Level::INFO)
         .with_target(false)
         .with_ansi(false)
