@@ -70,6 +70,8 @@ pub const LAPSED_CHAIN_OFFSET: Duration = Duration::from_secs(60);
 
 /// A discovered device stays approvable this long.
 pub const DISCOVERY_SESSION: Duration = Duration::from_secs(30 * 60);
+/// Devices of one address that may wait for a decision: one host cannot fill the registry for all others.
+pub const DISCOVERED_PER_SOURCE_MAX: usize = 16;
 /// An approval may be turned into a grant this long.
 pub const INSTALL_AUTHORITY: Duration = Duration::from_secs(15 * 60);
 /// From the grant to the last progress report or enrolment request.

@@ -9,7 +9,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::journal::{DeviceRow, EventKind, Journal};
 use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::DISCOVERY_SESSION;
+use lucia_proto::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
 use lucia_proto::phase::{DeviceEvent, DevicePhase};
 use lucia_proto::time::UnixTime;
 
@@ -61,6 +61,7 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
             format!("Another device has the verification code {verification_code}; remove it, or make a new key here."),
         ));
     }
+    one_of_few(journal, discovery.address.to_canonical(), now)?;
     make_room(journal, discovery.devices_max, now)?;
     let public_key_pem = PemText::try_from(discovery.key.to_pem())
         .map_err(|error| Refusal::new(Code::BadKey, format!("The public key is not {error}.")))?;
@@ -81,6 +82,20 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         task_id: None,
     });
     note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)
+}
+
+/// Refuses an address of which many devices wait for a decision, so that one host cannot fill the registry for all
+/// others (threats.md R-3).
+fn one_of_few(journal: &Journal, address: IpAddr, now: UnixTime) -> Result<(), Refusal> {
+    let waits = |device: &&DeviceRow| device.phase == DevicePhase::Discovered && device.expires_at > now;
+    let waiting = journal.devices.iter().filter(waits).filter(|device| device.address == address).count();
+    if waiting < DISCOVERED_PER_SOURCE_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Code::RegistryFull,
+        format!("{waiting} devices of {address} wait for a decision; approve, reject or dismiss some of them."),
+    ))
 }
 
 /// Lets the oldest device go that nobody decided on in its time, when there is no other room.

@@ -300,6 +300,31 @@ fn the_registry_is_full_at_its_settings() {
     assert_eq!(code(a.state(&world)), Some(Code::NodeIdentityInvalid));
 }
 
+// spec: JO-43
+#[test]
+fn r_3_one_address_cannot_fill_the_registry_for_all_others() {
+    let world = World::with("[limits]\ndevices = 64\ntasks = 64");
+    world.window();
+    for number in 1..=16 {
+        Machine::new(number).discover(&world).unwrap();
+        // Discoveries a second are bounded too.
+        world.advance(1);
+    }
+    let journal = world.journal();
+    let mut late = Machine::new(17);
+    assert_eq!(code(late.discover(&world)), Some(Code::RegistryFull));
+    assert_eq!(world.journal(), journal);
+    Machine::new(1).discover(&world).unwrap();
+    let here = late.from;
+    late.from = "10.9.9.9".parse().unwrap();
+    late.discover(&world).unwrap();
+    // A decision about one makes room for the next.
+    world.controller.reject(Machine::new(1).id(), OPERATOR).unwrap();
+    let mut next = Machine::new(18);
+    next.from = here;
+    next.discover(&world).unwrap();
+}
+
 // spec: JO-18
 #[test]
 fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
