@@ -177,7 +177,15 @@ impl Machine {
     /// discover, wait-install, installation-guard, stage-managed: each again until it succeeds.
     async fn installer_script(&self) {
         self.until_done(async || self.discover().await).await;
-        self.until_done(async || self.wait_install().await).await;
+        let approved = async || {
+            let waited = self.wait_install().await;
+            if waited.is_err() {
+                // What the person at the console is told to do when nobody approved in time.
+                self.discover().await?;
+            }
+            waited
+        };
+        self.until_done(approved).await;
         self.until_done(async || self.guard().await).await;
         self.until_done(async || self.stage().await).await;
     }

@@ -68,6 +68,8 @@ struct Inner {
     chaos: RefCell<Chaos>,
     decide: RefCell<Option<Decide>>,
     seen: RefCell<Vec<Seen>>,
+    /// Requests that are no longer in `seen`.
+    forgotten: Cell<usize>,
     agent_dies: Notify,
     ticked: Cell<Duration>,
 }
@@ -108,6 +110,7 @@ impl World {
             chaos: RefCell::new(Chaos::new(seed)),
             decide: RefCell::new(None),
             seen: RefCell::new(Vec::new()),
+            forgotten: Cell::new(0),
             agent_dies: Notify::new(),
             ticked: Cell::new(Duration::ZERO),
             dir,
@@ -169,7 +172,7 @@ impl World {
     }
 
     fn decide(&self, call: Endpoint) -> (Act, Duration) {
-        let number = self.0.seen.borrow().len();
+        let number = self.0.forgotten.get() + self.0.seen.borrow().len();
         let (chance, delay) = self.0.chaos.borrow_mut().decide(call);
         // Nobody answers anything for a controller that is down.
         let chance = if self.controller_is_up() { chance } else { Act::Pass };
@@ -180,11 +183,15 @@ impl World {
     fn see(&self, call: Endpoint, node: &NodeId, act: Act, request: &Request) -> usize {
         let mut seen = self.0.seen.borrow_mut();
         seen.push(Seen { call, node: node.clone(), at: self.now(), act, request: request.clone(), status: None });
-        seen.len() - 1
+        self.0.forgotten.get() + seen.len() - 1
     }
 
     fn answered(&self, at: usize, status: u16) {
-        self.0.seen.borrow_mut()[at].status = Some(status);
+        // What was forgotten meanwhile has no place for it.
+        let mut seen = self.0.seen.borrow_mut();
+        if let Some(seen) = at.checked_sub(self.0.forgotten.get()).and_then(|at| seen.get_mut(at)) {
+            seen.status = Some(status);
+        }
     }
 
     /// Every request since the story began.
@@ -200,7 +207,9 @@ impl World {
 
     /// Forgets what was seen: for stories of days.
     pub(crate) fn forget_seen(&self) {
-        self.0.seen.borrow_mut().clear();
+        let mut seen = self.0.seen.borrow_mut();
+        self.0.forgotten.set(self.0.forgotten.get() + seen.len());
+        seen.clear();
     }
 
     fn agent_dies(&self) {
