@@ -16,7 +16,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::config::Config;
 use crate::http::{Edge, SocketError, Timeouts, bind_operator, serve_operator, serve_tls, stopped};
 use crate::notify::Notify;
-use crate::state::{Controller, OpenError, chain};
+use crate::refusal::chain;
+use crate::state::{Controller, OpenError};
 use crate::tls::{EndpointCertificate, TlsError, server_config};
 
 /// Time between two turns of [`Controller::tick`] and looks at the certificate.

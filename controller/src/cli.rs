@@ -15,7 +15,7 @@ use crate::clock::SystemClock;
 use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
 use crate::http::Timeouts;
 use crate::notify::Notify;
-use crate::state::chain;
+use crate::refusal::chain;
 use crate::store::{Generation, Health, Report, doctor, restore};
 
 /// How the program ended otherwise than well.

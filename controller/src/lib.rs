@@ -1,6 +1,7 @@
 //! The controller: checks fingerprints, proofs and certificates, and can mint neither.
 //!
-//! Reading order, each module naming only those before it: [`config`] is what the operator wrote, [`store`] what
+//! Reading order, each module naming only those before it: [`config`] is what the operator wrote, [`refusal`] how a
+//! call is refused, [`store`] what
 //! survives a restart, [`bridge`] the queue shared with the enrollment worker, [`state`] every decision (one
 //! `Controller` with a method for each call), [`tls`] the endpoint's own key and certificate, [`http`] the edge that
 //! calls come through, [`app`] one running controller, [`cli`] the verbs.
@@ -12,6 +13,7 @@ pub mod clock;
 pub mod config;
 pub mod http;
 pub mod notify;
+pub mod refusal;
 pub mod state;
 pub mod store;
 pub mod tls;

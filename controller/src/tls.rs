@@ -22,7 +22,7 @@ use rustls::sign::CertifiedKey;
 use thiserror::Error;
 use x509_cert::der::Decode as _;
 
-use crate::state::chain;
+use crate::refusal::chain;
 
 /// Mode of both files.
 const MODE: u32 = 0o600;

@@ -89,7 +89,7 @@ fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
     assert_eq!(fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| runs(entry).then_some(())).count(), 0);
 }
 
-// spec: DE-1
+// spec: DE-1, DE-2, DE-3
 #[track_caller]
 fn it_says_what_happened(demo: &Demo) {
     let said = demo.said.join("\n");
@@ -99,10 +99,8 @@ fn it_says_what_happened(demo: &Demo) {
         panic!("{said}");
     };
     assert!(id.len() == 32 && until.ends_with('Z') && until.len() == 20, "{id} {until}");
-    // spec: DE-3
     let boots: Vec<&str> = said.split("boot id ").skip(1).map(|rest| rest.lines().next().unwrap()).collect();
     assert!(matches!(boots[..], [installer, managed] if installer != managed), "{boots:?}");
-    // spec: DE-2
     let shown = |end: &str| said.lines().find_map(|line| line.trim().strip_prefix(end)).unwrap();
     assert!(shown("console     ").len() == 64 && shown("console     ") == shown("controller  "), "{said}");
     assert!(shown("| Fingerprint:").contains(shown("controller  ")), "{said}");

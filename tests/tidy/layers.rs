@@ -22,6 +22,7 @@ const GROUND: &[&str] = &[
     "p256",
     "rcgen",
     "ring",
+    "rustls-pki-types",
     "rustls-webpki",
     "serde",
     "serde_json",
@@ -35,7 +36,7 @@ const GROUND: &[&str] = &[
 /// Module order of each daemon: a module may name only modules to its left.
 const ORDER: &[(&str, &[&str])] = &[
     ("agent", &["host", "client", "identity", "inventory", "install", "managed", "cli"]),
-    ("controller", &["config", "store", "bridge", "state", "http", "app", "cli"]),
+    ("controller", &["config", "refusal", "store", "bridge", "state", "http", "app", "cli"]),
     ("worker", &["config", "ledger", "ca", "decide", "turn", "cli"]),
 ];
 
@@ -80,6 +81,10 @@ fn modules_name_only_modules_to_their_left() {
     for (krate, order) in ORDER {
         for path in crate::tree::rust_files() {
             let Some(rest) = path.strip_prefix(&format!("{krate}/src/")) else { continue };
+            // Tests may reach up: a story needs the whole.
+            if rest.ends_with("tests.rs") || rest.contains("/tests/") {
+                continue;
+            }
             let module = rest.trim_end_matches(".rs").split('/').next().expect("a first part");
             let Some(rank) = order.iter().position(|name| *name == module) else { continue };
             let text = crate::tree::read(&path);

@@ -14,7 +14,7 @@ use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 
 use super::worker;
-use crate::state::{Refusal, chain};
+use crate::refusal::{Refusal, chain};
 use crate::store::layout::{LayoutError, Responses, SHARED_FILE, file_of, name, node_of};
 
 /// An unanswered request is given up after this long; asking again then makes a new one.

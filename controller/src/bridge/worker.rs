@@ -7,7 +7,7 @@ use lucia_proto::limits::WORKER_STATUS_MAX;
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::WorkerStatus;
 
-use crate::state::{Refusal, chain};
+use crate::refusal::{Refusal, chain};
 use crate::store::layout::{Responses, SHARED_FILE, name};
 
 /// The worker's status file.

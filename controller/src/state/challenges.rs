@@ -17,8 +17,8 @@ use lucia_proto::time::Clock;
 use ring::hmac;
 
 use super::lock;
-use super::refusal::Refusal;
 use crate::config::SourceBinding;
+use crate::refusal::Refusal;
 
 /// Bits of an id's tag: a made-up id passes once in 2^48.
 const TAG_BITS: u32 = 48;

@@ -15,8 +15,8 @@ use lucia_proto::report::{
 
 use super::journal::{self, Discovery};
 use super::nodes::refused_proof;
-use super::refusal::Refusal;
 use super::{Controller, Enrolled};
+use crate::refusal::Refusal;
 
 impl Controller {
     pub(super) fn try_boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {

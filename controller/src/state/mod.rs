@@ -11,7 +11,6 @@ mod journal;
 mod node_calls;
 mod nodes;
 mod operator;
-mod refusal;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -42,8 +41,7 @@ use challenges::Challenges;
 use journal::Keeper;
 use nodes::Nodes;
 
-pub use refusal::Refusal;
-pub(crate) use refusal::chain;
+pub use crate::refusal::Refusal;
 pub use start::OpenError;
 
 /// The deciding half of the controller. Share it through an [`Arc`].

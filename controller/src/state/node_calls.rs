@@ -17,9 +17,9 @@ use lucia_proto::time::UnixTime;
 
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed};
-use super::refusal::{Refusal, chain};
 use super::{Controller, Enrolled, journal, lock};
 use crate::bridge::queue::Wanted;
+use crate::refusal::{Refusal, chain};
 
 impl Controller {
     pub(super) fn try_heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {

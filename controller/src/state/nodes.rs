@@ -17,7 +17,7 @@ use lucia_proto::report::{Proof, ProofError, Purpose, Report, Verified};
 use lucia_proto::time::UnixTime;
 
 use super::lock;
-use super::refusal::{self, Refusal};
+use crate::refusal::{self, Refusal};
 use crate::store::samples::Samples;
 
 /// Every device of the journal, by id.

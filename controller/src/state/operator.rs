@@ -7,9 +7,9 @@ use lucia_proto::journal::EventKind;
 
 use super::journal::{self, Approval};
 use super::nodes::NodeState;
-use super::refusal::Refusal;
 use super::{Controller, lock};
 use crate::bridge::queue::Queue;
+use crate::refusal::Refusal;
 
 impl Controller {
     pub(super) fn try_open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {

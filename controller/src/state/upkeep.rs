@@ -1,7 +1,7 @@
 //! What time brings about, a little at each [`Controller::tick`].
 
-use super::refusal::chain;
 use super::{Controller, journal, lock};
+use crate::refusal::chain;
 
 /// Records written in one tick: each waits for the disk, and a fleet's heartbeats are not worth a busy one.
 const RECORDS_PER_TICK: usize = 8;

@@ -11,9 +11,9 @@ use lucia_proto::phase::DevicePhase;
 use lucia_proto::time::UnixTime;
 
 use super::nodes::NodeState;
-use super::refusal::Refusal;
 use super::{Controller, lock};
 use crate::bridge::worker;
+use crate::refusal::Refusal;
 
 impl Controller {
     pub(super) fn view_onboarding(&self) -> OnboardingView {

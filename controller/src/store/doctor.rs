@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::journal_file::{ENTRIES_MAX, JournalFileError, MARKER, Names, read};
 use super::layout::{Layout, LayoutError, SHARED_FILE};
 use crate::config::Config;
-use crate::state::chain;
+use crate::refusal::chain;
 
 /// What `doctor` found.
 #[derive(Clone, Debug, PartialEq, Eq)]

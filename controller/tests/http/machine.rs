@@ -54,7 +54,9 @@ impl Machine {
         assert_eq!(answer.status, 200, "{answer:?}");
         // Ten proofs a second are taken, and a fast machine has just spent most of them: the test gets a fresh second.
         let spent = SystemClock.since_boot();
-        wait_until("the second after the enrolment", || SystemClock.since_boot() >= spent + Duration::from_millis(1001));
+        wait_until("the second after the enrolment", || {
+            SystemClock.since_boot() >= spent + Duration::from_millis(1001)
+        });
         machine
     }
 

@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_path_is_one_word_of_a_shell() {
         assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
-        assert_eq!(word(Path::new("/work/target/demo-1")), "/work/target/demo-1");
+        assert_eq!(word(Path::new("/srv/lucia/demo-1")), "/srv/lucia/demo-1");
         assert_eq!(word(Path::new("/a b")), "'/a b'");
     }
 }

@@ -21,7 +21,7 @@ use lucia_proto::time::UnixTime;
 use tokio::sync::watch;
 
 use super::lock;
-use super::refusal::{Refusal, chain};
+use crate::refusal::{Refusal, chain};
 use crate::store::journal_file::JournalFile;
 
 pub(super) use approvals::{Approval, approve};

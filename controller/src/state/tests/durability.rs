@@ -8,7 +8,7 @@ use lucia_proto::code::Code;
 use lucia_proto::phase::DevicePhase as P;
 
 use super::bench::{Machine, OPERATOR, World, code, start};
-use crate::state::chain;
+use crate::refusal::chain;
 use crate::store::{Generation, Health, doctor, restore};
 
 /// The refusal of a start, whole.

@@ -1,3 +1,5 @@
+//! Properties of the strict reader over generated text: it reads as serde_json does, and no bytes make it panic.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
