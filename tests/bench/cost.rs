@@ -69,7 +69,8 @@ impl Meter {
     pub(crate) fn new() -> Result<Self, Failure> {
         let random = SystemRandom::new();
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).map_err(|_| "no key")?;
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)?;
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
+            .map_err(|err| err.to_string())?;
         let signature = key.sign(&random, &[7; 900]).map_err(|_| "no signature")?;
         Ok(Self { public: key.public_key().as_ref().to_vec(), signature: signature.as_ref().to_vec() })
     }
