@@ -101,7 +101,7 @@ impl Fleet {
                 "sim-disk",
                 "--yes",
             ])?;
-            tasks.push(node.install(1).await?);
+            tasks.push(node.install().await?);
             nodes.push(node);
         }
         for (node, task) in nodes.iter_mut().zip(&tasks) {

@@ -54,7 +54,7 @@ async fn three_nodes_join_the_built_programs_and_no_heartbeat_counts_twice() {
         let approval =
             ["approve", &shown, "--fingerprint", &fingerprint, "--hostname", &hostname, "--disk", "sim-disk"];
         site.ctl(&[&approval[..], &["--yes"]].concat()).unwrap();
-        let task = node.install(u8::try_from(number).unwrap()).await.unwrap();
+        let task = node.install().await.unwrap();
         let mut tries = 0;
         while !node.enroll(&task).await.unwrap() {
             tries += 1;

@@ -151,7 +151,7 @@ impl SimNode {
     ///
     /// # Errors
     /// When it is refused.
-    pub async fn install(&mut self, request: u8) -> Result<TaskId, Failure> {
+    pub async fn install(&mut self) -> Result<TaskId, Failure> {
         let report = Question { node_id: self.id.clone(), purpose: Purpose::Installation };
         let proof = self.sign(&report, Endpoint::DeviceChallenge).await?;
         let header = HeaderProof { certificate_pem: None, proof }.to_header();
@@ -160,7 +160,7 @@ impl SimNode {
         let grant = GrantRequest {
             node_id: self.id.clone(),
             purpose: Purpose::Grant,
-            request_id: RequestId::from_random([request; 16]),
+            request_id: self.request_id()?,
             inventory_revision: approved.inventory_revision,
             disk_id: approved.disk_id,
         };
@@ -171,6 +171,13 @@ impl SimNode {
             self.device_call(Endpoint::Progress, &report).await?;
         }
         Ok(approved.task_id)
+    }
+
+    /// Its request for a grant: the same each time, and no other machine's.
+    fn request_id(&self) -> Result<RequestId, Failure> {
+        let digest = lucia_proto::digest::Digest::of(self.key.public().der());
+        let (bytes, _) = digest.as_bytes().split_first_chunk().ok_or("a digest has 32 bytes")?;
+        Ok(RequestId::from_random(*bytes))
     }
 
     /// Asks for the first certificate once; true when it came.

@@ -61,6 +61,10 @@ pub struct Controller {
     window: Mutex<Option<Duration>>,
     /// The node whose record was written last.
     last_written: Mutex<Option<NodeId>>,
+    /// When the queue was last looked through, by time since boot.
+    queue_looked_at: Mutex<Option<Duration>>,
+    /// The generation of the journal that `nodes` follows.
+    followed: AtomicU64,
     heartbeats: AtomicU64,
     refusals: Vec<(Code, AtomicU64)>,
 }

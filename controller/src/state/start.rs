@@ -113,6 +113,8 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         records: Mutex::new(records),
         window: Mutex::new(None),
         last_written: Mutex::new(None),
+        queue_looked_at: Mutex::new(None),
+        followed: AtomicU64::new(0),
         heartbeats: AtomicU64::new(0),
         refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
     })

@@ -1,7 +1,16 @@
 //! What time brings about, a little at each [`Controller::tick`].
 
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use lucia_proto::ids::NodeId;
+
 use super::{Controller, journal, lock};
 use crate::refusal::chain;
+
+/// Time between two looks through the queue for requests that ran out: each reads every request and answer in it.
+const QUEUE_LOOK: Duration = Duration::from_secs(60);
 
 /// Records written in one tick: each waits for the disk, and a fleet's heartbeats are not worth a busy one.
 const RECORDS_PER_TICK: usize = 8;
@@ -11,8 +20,9 @@ impl Controller {
         self.challenges.forget();
         self.expire();
         self.follow_journal();
-        let expired = lock(&self.queue).expire(self.clock.now());
-        if let Err(refusal) = expired {
+        if self.is_queue_due()
+            && let Err(refusal) = lock(&self.queue).expire(self.clock.now())
+        {
             tracing::warn!(code = refusal.code.as_str(), "requests of the queue that ran out stay: {refusal}");
         }
         self.write_records(RECORDS_PER_TICK);
@@ -23,11 +33,26 @@ impl Controller {
         self.write_records(usize::MAX);
     }
 
+    /// Whether a minute has passed since the last look through the queue.
+    fn is_queue_due(&self) -> bool {
+        let now = self.clock.since_boot();
+        let mut last = lock(&self.queue_looked_at);
+        let due = last.is_none_or(|at| now >= at + QUEUE_LOOK);
+        if due {
+            *last = Some(now);
+        }
+        due
+    }
+
     fn expire(&self) {
         let now = self.clock.now();
         let mut window = lock(&self.window);
         let over = window.is_some_and(|until| until <= self.clock.since_boot());
-        let expired = self.keeper.change(|journal| journal::expire(journal, over, now));
+        let expired = if journal::is_anything_over(&self.keeper.read(), over, now) {
+            self.keeper.change(|journal| journal::expire(journal, over, now))
+        } else {
+            Ok(())
+        };
         if self.keeper.read().window_expires_at.is_none() || over {
             *window = None;
         }
@@ -40,7 +65,12 @@ impl Controller {
     /// Lets go of devices that a move took out of the journal.
     pub(super) fn follow_journal(&self) {
         let journal = self.keeper.read();
-        self.nodes.retain(|id| journal.device(id).is_some());
+        // Unchanged journal, unchanged devices.
+        if self.followed.swap(journal.generation, Ordering::Relaxed) == journal.generation {
+            return;
+        }
+        let devices: BTreeSet<&NodeId> = journal.devices.iter().map(|device| &device.device_id).collect();
+        self.nodes.retain(|id| devices.contains(id));
     }
 
     /// The next `most` records after the last one written, so that none waits for ever.

@@ -31,6 +31,11 @@ pub(in crate::state) fn expire(journal: &mut Journal, window_over: bool, now: Un
     Ok(())
 }
 
+/// Whether [`expire`] would end anything: asked each second, so it copies nothing.
+pub(in crate::state) fn is_anything_over(journal: &Journal, window_over: bool, now: UnixTime) -> bool {
+    window_over || journal.window_expires_at.is_some_and(|until| until <= now) || !over(journal, now).is_empty()
+}
+
 /// Tasks whose time is over, and whether they had their grant.
 fn over(journal: &Journal, now: UnixTime) -> Vec<(NodeId, TaskId, bool)> {
     let open = journal.tasks.iter().filter(|task| !task.phase.is_ended() && task.phase != TaskPhase::Managed);

@@ -26,7 +26,7 @@ use crate::store::journal_file::JournalFile;
 
 pub(super) use approvals::{Approval, approve};
 pub(super) use devices::{Discovery, discover, dismiss, reject, remove, restore};
-pub(super) use expiry::expire;
+pub(super) use expiry::{expire, is_anything_over};
 pub(super) use installs::{enrolment, grant, heard, installation, progress};
 
 /// Who causes what nobody asked for.
