@@ -116,7 +116,7 @@ fn memory(driver: &Driver, quick: bool, figures: &mut Figures) -> Result<(), Fai
     let rounds = if quick { 10 } else { 100 };
     for _ in 0..rounds {
         driver.drive(|runtime, _| {
-            runtime.block_on(tokio::time::sleep(Duration::from_secs(3)));
+            runtime.block_on(async { tokio::time::sleep(Duration::from_secs(3)).await });
             Ok(())
         })?;
         sample(driver, Round::Beat)?;
