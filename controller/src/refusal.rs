@@ -1,8 +1,7 @@
 //! A refusal has two texts: one for the peer, one for the log; and a code that is contract.
 
-use std::error::Error;
-
 use lucia_proto::code::Code;
+pub(crate) use lucia_proto::text::chain;
 use thiserror::Error as ThisError;
 
 /// Why a call is not answered.
@@ -40,20 +39,8 @@ impl Refusal {
     }
 
     /// The disk.
-    pub(crate) fn persistence(error: &dyn Error) -> Self {
+    pub(crate) fn persistence(error: &dyn std::error::Error) -> Self {
         let message = "The controller cannot write its state; its log says why.";
         Self::logged(Code::PersistenceFailed, message, chain(error))
     }
-}
-
-/// An error with all that caused it, on one line: the one place where chains are put together.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }

@@ -34,6 +34,19 @@ pub fn shown(text: &str) -> String {
     out
 }
 
+/// An error and all that caused it, in one line: the one place where a chain is put together.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut out = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        out.push_str(": ");
+        out.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    out
+}
+
 /// Makes a checked text type: `checked_text!(/// doc Name, "what it must be", |text| bool)`.
 #[macro_export]
 macro_rules! checked_text {

@@ -39,22 +39,9 @@ pub mod survey;
 pub mod turn;
 pub mod watch;
 
-use std::error::Error;
-
 use lucia_proto::time::UnixTime;
 
-/// An error and all that caused it, in one line: the one place where a chain is put together.
-#[must_use]
-pub fn chain(error: &dyn Error) -> String {
-    let mut out = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        out.push_str(": ");
-        out.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    out
-}
+pub use lucia_proto::text::chain;
 
 /// Wall time, in whole seconds. Decisions get it as an argument; it is read once a turn or command.
 #[expect(clippy::disallowed_methods, reason = "the one clock of this program")]
