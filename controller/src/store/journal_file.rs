@@ -80,9 +80,14 @@ pub enum JournalFileError {
 }
 
 impl JournalFileError {
-    /// Whether the former file surely stands and the next attempt may work, as on a full disk.
-    pub(crate) const fn passes_by_itself(&self) -> bool {
-        matches!(self, Self::Write(WriteError::Full { .. }))
+    /// Whether nothing of a change reached the disk for sure, so that the next one may be tried: the former generations
+    /// could not be looked at, no file could be made beside them, or there was no space.
+    pub(crate) fn wrote_nothing(&self) -> bool {
+        match self {
+            Self::Write(WriteError::Full { .. } | WriteError::Twice { .. }) | Self::Read(_) | Self::Dir(_) => true,
+            Self::Write(WriteError::Failed { doing, .. }) => matches!(*doing, "clear" | "create"),
+            _ => false,
+        }
     }
 }
 

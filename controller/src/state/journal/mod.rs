@@ -62,8 +62,9 @@ impl Keeper {
     /// Carries out one move. One that changes nothing writes nothing.
     ///
     /// # Errors
-    /// What the move refuses; `persistence_failed` when it could not be written. A disk that is full refuses this move
-    /// alone; after every other failure nobody knows what the disk holds, and nothing is written until a restart.
+    /// What the move refuses; `persistence_failed` when it could not be written. Where nothing was written, as on a full
+    /// disk, this move alone is refused; after every other failure nobody knows what the disk holds, and nothing is
+    /// written until a restart.
     pub(super) fn change<T>(&self, decide: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let mut writer = lock(&self.writer);
         let former = self.read();
@@ -83,7 +84,7 @@ impl Keeper {
         journal.generation = journal.generation.saturating_add(1);
         let bytes = journal.to_bytes().map_err(|error| Refusal::persistence(&error))?;
         if let Err(error) = writer.file.write(&bytes, journal.generation) {
-            if !error.passes_by_itself() {
+            if !error.wrote_nothing() {
                 writer.broken = Some(chain(&error));
             }
             return Err(Refusal::persistence(&error));

@@ -206,6 +206,38 @@ fn f_5_a_full_disk_refuses_one_change_and_no_heartbeat() {
     other.discover(&world).unwrap();
 }
 
+// spec: JO-44
+#[test]
+fn a_change_of_which_nothing_was_written_is_refused_alone() {
+    let world = World::new();
+    let machine = world.node(1);
+    let journal = world.journal();
+    for step in ["replace/clear", "replace/create"] {
+        for errno in [nix::libc::EACCES, nix::libc::EMFILE, nix::libc::EIO, nix::libc::EROFS] {
+            let plan = fail_at(&world.file("onboarding"), step, 0, errno);
+            assert_eq!(code(world.controller.remove(machine.id(), OPERATOR)), Some(Code::PersistenceFailed), "{step}");
+            drop(plan);
+            assert_eq!(world.journal(), journal, "{step}");
+        }
+    }
+    // A journal that cannot be read back makes no former generation.
+    let path = world.file("onboarding/state.json");
+    for mode in [0o666, 0o640] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let answer = Machine::new(2).discover(&world);
+        assert_eq!(code(answer), (mode != 0o640).then_some(Code::PersistenceFailed));
+    }
+    // What may have been written stops all others: see JO-15.
+    for step in ["replace/write", "replace/sync", "replace/rename", "replace/dir-sync"] {
+        let world = World::new();
+        world.window();
+        let plan = fail_at(&world.file("onboarding"), step, 0, nix::libc::EIO);
+        assert_eq!(code(Machine::new(2).discover(&world)), Some(Code::PersistenceFailed), "{step}");
+        drop(plan);
+        assert_eq!(code(Machine::new(2).discover(&world)), Some(Code::PersistenceFailed), "{step}");
+    }
+}
+
 // spec: JO-17
 #[test]
 fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
