@@ -11,6 +11,7 @@
 //! | [`ledger`] | what did this worker ever admit, issue and remove? |
 //! | [`ca`] | who signs a leaf, and is it what it must be? |
 //! | [`queue`] | what did the controller ask? |
+//! | [`remarks`] | was that said already, and is there room to say it? |
 //! | [`authority`] | what does the controller's journal say? |
 //! | [`decide`] | sign, use again, wait or refuse? A pure function |
 //! | [`answers`] | which bytes go out? |
@@ -34,6 +35,7 @@ pub mod init;
 pub mod ledger;
 pub mod notify;
 pub mod queue;
+pub mod remarks;
 pub mod status;
 pub mod survey;
 pub mod turn;

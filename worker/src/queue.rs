@@ -5,8 +5,6 @@
 //! is looked at does not depend on what the controller could make up, such as a file's time: whoever was not looked at
 //! for longest comes first, and each node has one file.
 
-use std::collections::BTreeMap;
-
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError};
 use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, Removal};
 use lucia_proto::ids::NodeId;
@@ -44,7 +42,7 @@ pub struct Scan {
     pub nodes: Vec<NodeId>,
     /// Whether the endpoint's request is there.
     pub endpoint: bool,
-    /// Names that no program of ours writes there.
+    /// Names that no program of ours writes there, the first [`ENTRIES_A_TURN`] of them.
     pub strange: Vec<FileName>,
     /// Whether all of the directory was seen.
     pub complete: bool,
@@ -108,7 +106,8 @@ impl Queue {
             match node_of(&name) {
                 Some(id) => scan.nodes.push(id),
                 None if name.as_str() == "endpoint.json" => scan.endpoint = true,
-                None => scan.strange.push(name),
+                None if scan.strange.len() < ENTRIES_A_TURN => scan.strange.push(name),
+                None => {}
             }
         }
         Ok(scan)
@@ -183,32 +182,6 @@ pub fn next_after(nodes: &[NodeId], last: Option<&NodeId>, max: usize) -> Vec<No
     after.iter().chain(before).take(max).cloned().collect()
 }
 
-/// What was said about a file or thing, so that it is said once and not each turn.
-#[derive(Debug, Default)]
-pub struct Remarks(BTreeMap<String, String>);
-
-impl Remarks {
-    /// Most things remembered: protects the worker from a controller that makes up names.
-    const MAX: usize = 1024;
-
-    /// Whether this is new.
-    pub fn is_new(&mut self, about: &str, text: &str) -> bool {
-        if self.0.get(about).is_some_and(|said| said == text) {
-            return false;
-        }
-        if self.0.len() >= Self::MAX {
-            self.0.clear();
-        }
-        self.0.insert(about.to_owned(), text.to_owned());
-        true
-    }
-
-    /// Forgets what is no longer so; says whether anything was said about it.
-    pub fn settle(&mut self, about: &str) -> bool {
-        self.0.remove(about).is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,21 +206,6 @@ mod tests {
             assert_eq!(next_after(&nodes, last.as_ref(), max), ids(&want), "{last:?}");
         }
         assert_eq!(next_after(&[], None, 3), []);
-    }
-
-    // spec: QU-7
-    #[test]
-    fn a_thing_is_said_once_until_it_changes() {
-        let mut remarks = Remarks::default();
-        assert!(remarks.is_new("a", "x"));
-        assert!(!remarks.is_new("a", "x"));
-        assert!(remarks.is_new("a", "y"));
-        assert!(remarks.settle("a"));
-        assert!(!remarks.settle("a"));
-        for number in 0..3000 {
-            remarks.is_new(&number.to_string(), "x");
-        }
-        assert!(remarks.0.len() <= Remarks::MAX);
     }
 
     // spec: QU-8

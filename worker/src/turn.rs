@@ -30,7 +30,8 @@ use crate::ca::{self, Ca as _};
 use crate::config::Config;
 use crate::home::{Home, HomeError, Identity, file, id_file};
 use crate::ledger::{Ledger, LedgerError, Transaction};
-use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, Remarks, next_after};
+use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, next_after};
+use crate::remarks::Remarks;
 use crate::{authority, chain};
 
 /// The lease file's first line, once a fleet was begun.
@@ -97,7 +98,10 @@ pub struct Worker {
     home: Home,
     identity: Identity,
     ledger: Ledger,
+    /// Said about files of the queue: what the controller can make up as much of as it likes.
     remarks: Remarks,
+    /// Said about what the worker needs: those must not go under among the others.
+    troubles: Remarks,
     last: Option<NodeId>,
     /// Requests looked at since the last time all had been.
     swept: usize,
@@ -145,7 +149,8 @@ impl Worker {
         if ledger.records().root() != Some(identity.root.sha256()) {
             return Err(TurnError::OtherFleet);
         }
-        Ok(Self { config, home, identity, ledger, remarks: Remarks::default(), last: None, swept: 0, _lease: lease })
+        let (remarks, troubles) = (Remarks::default(), Remarks::default());
+        Ok(Self { config, home, identity, ledger, remarks, troubles, last: None, swept: 0, _lease: lease })
     }
 
     /// The settings it runs with.
@@ -160,6 +165,14 @@ impl Worker {
     /// [`TurnError`]: the worker has to stop. Anything the controller did, and a full disk, are problems and not errors.
     pub fn turn(&mut self, now: UnixTime) -> Result<Summary, TurnError> {
         let mut summary = Summary::default();
+        if let Some(count) = self.remarks.pass(now) {
+            warn!("{count} more remarks about files in the queue were left out of the log; `pending` shows them");
+        }
+        if let Some(count) = self.troubles.pass(now) {
+            warn!(
+                "{count} more remarks about what the worker needs were left out of the log; `status` shows how it is now"
+            );
+        }
         let queue = match Queue::open(&self.config) {
             Ok(queue) => queue,
             Err(error) => {
@@ -167,12 +180,12 @@ impl Worker {
                 return Ok(summary);
             }
         };
-        self.remarks.settle("queue");
+        self.troubles.settle("queue");
         let requests = self.read_requests(&queue, &mut summary);
         let removals = queue.removals().unwrap_or_default();
         let journal = match authority::read(&self.config) {
             Ok(journal) => {
-                if self.remarks.settle("journal") {
+                if self.troubles.settle("journal") {
                     info!("the controller's journal can be read again");
                 }
                 Some(journal)
@@ -229,7 +242,7 @@ impl Worker {
                 return Vec::new();
             }
         };
-        for name in scan.strange.iter().take(ENTRIES_A_TURN) {
+        for name in &scan.strange {
             if self.remarks.is_new(name.as_str(), "strange") {
                 warn!(file = %name, "ignored in enrollment-requests: no program of ours writes such a file");
             }
@@ -261,7 +274,7 @@ impl Worker {
     }
 
     fn problem(&mut self, summary: &mut Summary, about: &str, text: &str) {
-        if self.remarks.is_new(about, text) {
+        if self.troubles.is_new(about, text) {
             warn!("{text}");
         }
         summary.problems.push(text.to_owned());

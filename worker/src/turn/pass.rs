@@ -18,7 +18,8 @@ use crate::config::Config;
 use crate::decide::{self, Decision, Facts, decide};
 use crate::home::{Home, Identity, Receipt, file, id_file};
 use crate::ledger::{AdmittedBy, Entry, Transaction};
-use crate::queue::{Queue, Remarks};
+use crate::queue::Queue;
+use crate::remarks::Remarks;
 use crate::{answers, chain};
 
 /// The endpoint's certificate is signed anew after this long.
