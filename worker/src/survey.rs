@@ -59,9 +59,23 @@ pub struct Survey {
     pub problems: Vec<String>,
 }
 
+/// Refused requests shown, and files that are none: protects memory from a controller that makes up requests. Those the
+/// journal agrees with are all shown, and it has few devices.
+const SHOWN_MAX: usize = 256;
+
 /// Looks at the queue.
 #[must_use]
 pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) -> Survey {
+    look(config, home, records, None, now)
+}
+
+/// Looks at the requests of one verification code.
+#[must_use]
+pub fn survey_of(code: &VerificationCode, config: &Config, home: &Home, records: &Records, now: UnixTime) -> Survey {
+    look(config, home, records, Some(code), now)
+}
+
+fn look(config: &Config, home: &Home, records: &Records, only: Option<&VerificationCode>, now: UnixTime) -> Survey {
     let mut survey = Survey::default();
     let found = Queue::open(config).and_then(|queue| queue.scan().map(|scan| (queue, scan)));
     let (queue, scan) = match found {
@@ -71,17 +85,8 @@ pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) ->
             return survey;
         }
     };
-    let mut requests = Vec::new();
-    for id in scan.nodes {
-        let read = queue.request(&id).map_err(|error| chain(&error)).and_then(|bytes| {
-            bytes.map(|bytes| EnrollmentRequest::from_bytes(&bytes).map_err(|error| chain(&error))).transpose()
-        });
-        match read {
-            Ok(Some(request)) => requests.push((id, request)),
-            Ok(None) => {}
-            Err(text) => survey.problems.push(format!("request of {id} is ignored: {text}")),
-        }
-    }
+    // Read after the names and before the requests: whoever is in the queue was in the journal before. A request that
+    // is replaced just now may look refused here; the turn, which reads the journal last, is not mistaken.
     let journal = match authority::read(config) {
         Ok(journal) => journal,
         Err(error) => {
@@ -89,7 +94,27 @@ pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) ->
             return survey;
         }
     };
-    for (id, request) in requests {
+    let (mut refused, mut ignored) = (0, 0);
+    // One at a time: no more than one request is ever in memory.
+    for id in scan.nodes {
+        let read = queue.request(&id).map_err(|error| chain(&error)).and_then(|bytes| {
+            bytes.map(|bytes| EnrollmentRequest::from_bytes(&bytes).map_err(|error| chain(&error))).transpose()
+        });
+        let request = match read {
+            Ok(Some(request)) => request,
+            Ok(None) => continue,
+            Err(text) => {
+                ignored += 1;
+                if ignored <= SHOWN_MAX {
+                    survey.problems.push(format!("request of {id} is ignored: {text}"));
+                }
+                continue;
+            }
+        };
+        let code = request.public_key_fingerprint.verification_code();
+        if only.is_some_and(|only| *only != code) {
+            continue;
+        }
         let receipt = home.receipt(&id).unwrap_or_else(|error| {
             survey.problems.push(chain(&error));
             None
@@ -105,10 +130,16 @@ pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) ->
         let outlook = match decide(&request, &facts, now) {
             Decision::AwaitAdmission => Outlook::AwaitsAdmission,
             Decision::Issue { .. } => Outlook::Answered,
-            Decision::Refuse(refusal) => Outlook::Refused(chain(&refusal)),
+            Decision::Refuse(refusal) => {
+                refused += 1;
+                if refused > SHOWN_MAX {
+                    continue;
+                }
+                Outlook::Refused(chain(&refusal))
+            }
         };
         survey.requests.push(Row {
-            code: request.public_key_fingerprint.verification_code(),
+            code,
             names: names(&request),
             hostname: request.hostname,
             node_id: id,
@@ -117,6 +148,11 @@ pub fn survey(config: &Config, home: &Home, records: &Records, now: UnixTime) ->
             expires_at: request.expires_at,
             outlook,
         });
+    }
+    for (count, what) in [(refused, "requests are refused"), (ignored, "files are no requests and are ignored")] {
+        if let Some(more) = count.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+            survey.problems.push(format!("{more} more {what}, not shown here; find out what fills the queue"));
+        }
     }
     survey
 }

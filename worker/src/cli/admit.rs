@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::home::Home;
 use crate::ledger::{AdmittedBy, Entry, Held, Ledger, LedgerError, NodeRecord};
 use crate::now;
-use crate::survey::{Outlook, Row, survey};
+use crate::survey::{Outlook, Row, survey_of};
 use crate::watch::{Wake, Watch};
 
 /// How long `run` is waited for while it has the ledger.
@@ -31,7 +31,7 @@ pub(super) fn admit(config: &Config, code: &str, fingerprint: &str) -> Result<St
         return already(known, &fingerprint);
     }
     let now = now();
-    let survey = survey(config, &home, ledger.records(), now);
+    let survey = survey_of(&code, config, &home, ledger.records(), now);
     let row = choose(&survey.requests, &code, &fingerprint)
         .map_err(|text| Failure::refused(with_problems(text, &survey.problems)))?;
     write(&home, &mut ledger, row, now)

@@ -2,11 +2,14 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use lucia_proto::key::VerificationCode;
 use lucia_proto::test_support::TestNode;
 
 use super::{NOW, Story};
 use crate::fixture::{request, secs};
+use crate::ledger::Ledger;
 use crate::queue::ENTRIES_A_TURN;
+use crate::survey::{Outlook, survey, survey_of};
 
 /// Puts something under a name in the requests directory.
 type Put = fn(&Story, &std::path::Path);
@@ -125,4 +128,37 @@ fn q7_answers_go_by_rename_into_a_directory_of_our_own() {
     std::fs::set_permissions(&responses, std::fs::Permissions::from_mode(0o2770)).unwrap();
     let summary = story.turn(NOW);
     assert!(!summary.ready && summary.problems[0].contains("chmod 2750"), "{summary:?}");
+}
+
+// spec: QU-22
+#[test]
+fn a_full_queue_is_shown_in_part_and_whoever_waits_is_shown_always() {
+    let mut story = Story::new("");
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    story.controller.ask(&node);
+    // What a controller can make up: well-formed requests of nobody, before and after the true one, and rubbish.
+    let forged = request(&TestNode::new(2), NOW.plus(secs(600)));
+    for number in 0..600_u32 {
+        let file =
+            format!("enrollment-requests/{:032x}.json", u128::from(number) << if number % 2 == 0 { 0 } else { 118 });
+        story.controller.put(&format!("nodes/{file}"), &forged.to_bytes().unwrap());
+    }
+    for number in 1000..1300_u32 {
+        story.controller.put(&format!("nodes/enrollment-requests/{number:032x}.json"), b"{}");
+    }
+    let (config, home) = (story.config(), story.home());
+    let ledger = Ledger::load(&home.dir).unwrap();
+    let found = survey(&config, &home, ledger.records(), NOW);
+    assert_eq!(found.requests.len(), 257);
+    let waits = found.requests.iter().filter(|row| row.outlook == Outlook::AwaitsAdmission);
+    assert_eq!(waits.map(|row| &row.node_id).collect::<Vec<_>>(), [&node.node_id]);
+    assert_eq!(found.problems.len(), 258);
+    assert!(found.problems[256].starts_with("344 more requests are refused"), "{}", found.problems[256]);
+    assert!(found.problems[257].starts_with("44 more files are no requests"), "{}", found.problems[257]);
+    // `admit` looks at one code, so that no other requests stand in its way.
+    let code = forged.public_key_fingerprint.verification_code();
+    let of_code = |code: &VerificationCode| survey_of(code, &config, &home, ledger.records(), NOW).requests.len();
+    assert_eq!(of_code(&node.fingerprint.verification_code()), 1);
+    assert_eq!(of_code(&code), 256);
 }
