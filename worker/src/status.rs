@@ -171,7 +171,7 @@ pub fn pending_table(survey: &Survey) -> String {
             Outlook::Answered => "admitted".to_owned(),
             Outlook::Refused(why) => format!("refused: {}", shown(why)),
         };
-        let _ = writeln!(out, "{:<15} {hostname:<20} {expires_at:<20} {state}", code.as_str());
+        let _ = writeln!(out, "{:<15} {:<20} {:<20} {state}", code.as_str(), hostname.as_str(), expires_at.to_string());
         if *outlook == Outlook::AwaitsAdmission {
             let _ = writeln!(out, "  compare with the machine's own screen, then:");
             let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint {fingerprint}");
@@ -181,4 +181,38 @@ pub fn pending_table(survey: &Survey) -> String {
         let _ = writeln!(out, "\n! {}", shown(problem));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use lucia_proto::test_support::TestNode;
+
+    use super::*;
+    use crate::decide::names;
+    use crate::fixture::request;
+
+    // spec: WK-58
+    #[test]
+    fn every_state_of_pending_stands_under_its_head() {
+        let until = UnixTime::from_secs(1_795_982_400);
+        let row = |number| {
+            let request = request(&TestNode::new(number), until);
+            Row {
+                code: request.public_key_fingerprint.verification_code(),
+                names: names(&request),
+                hostname: request.hostname,
+                node_id: request.node_id,
+                fingerprint: request.public_key_fingerprint,
+                task_id: request.task_id,
+                expires_at: request.expires_at,
+                outlook: Outlook::Answered,
+            }
+        };
+        let table = pending_table(&Survey { requests: vec![row(1), row(200)], problems: Vec::new() });
+        let head = table.lines().next().unwrap();
+        for (title, text) in [("UNTIL", until.to_string()), ("STATE", "admitted".to_owned())] {
+            let at = head.find(title).unwrap();
+            assert!(table.lines().skip(1).all(|line| line.find(&text) == Some(at)), "{table}");
+        }
+    }
 }
