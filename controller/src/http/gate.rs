@@ -74,6 +74,14 @@ impl Gate {
         Some(Permit { gate: Arc::clone(self), source, unknown: Mutex::new(!known) })
     }
 
+    /// Where nodes called from before the start: they are known at once, so that a flood at a restart finds no fleet of
+    /// strangers.
+    pub(super) fn remember(&self, addresses: impl IntoIterator<Item = IpAddr>, now: Instant) {
+        let mut taken = self.taken();
+        let room = KNOWN_MAX.saturating_sub(taken.known.len());
+        taken.known.extend(addresses.into_iter().take(room).map(|address| (address.to_canonical(), now)));
+    }
+
     /// Connections turned away since the last time this was asked.
     pub(super) fn take_refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
@@ -146,6 +154,20 @@ mod tests {
         tokio::time::advance(KNOWN_FOR).await;
         let _flood: Vec<_> = (0..100).filter_map(|n| gate.enter(ip(1000 + n), Instant::now())).collect();
         assert!(gate.enter(ip(1), Instant::now()).is_none(), "after ten minutes it is a stranger");
+    }
+
+    // spec: HT-27
+    #[tokio::test(start_paused = true)]
+    async fn where_nodes_called_from_before_a_restart_is_known() {
+        let gate = gate(8, 8, 4);
+        gate.remember([ip(1), "::ffff:10.0.0.2".parse().unwrap()], Instant::now());
+        let _flood: Vec<_> = (0..100).filter_map(|n| gate.enter(ip(1000 + n), Instant::now())).collect();
+        assert!(gate.enter(ip(1), Instant::now()).is_some() && gate.enter(ip(2), Instant::now()).is_some());
+        assert!(gate.enter(ip(3), Instant::now()).is_none());
+        tokio::time::advance(KNOWN_FOR).await;
+        assert!(gate.enter(ip(1), Instant::now()).is_none(), "not for longer than any other");
+        gate.remember((0..2 * 16 * 1024).map(|n| ip(2000 + n)), Instant::now());
+        assert!(gate.taken().known.len() <= KNOWN_MAX);
     }
 
     #[tokio::test(start_paused = true)]

@@ -104,11 +104,13 @@ impl Edge {
         timeouts: Timeouts,
         stop: watch::Receiver<bool>,
     ) -> Self {
+        let gate = Gate::new(config.connections, config.trusted_proxies.clone());
+        gate.remember(controller.node_addresses(), Instant::now());
         let shared = Shared {
             controller,
             certificate,
             started_at: now,
-            gate: Gate::new(config.connections, config.trusted_proxies.clone()),
+            gate,
             proxies: config.trusted_proxies.clone(),
             allowed: config.allowed_networks.clone(),
             timeouts,

@@ -299,6 +299,12 @@ impl Controller {
         self.do_flush();
     }
 
+    /// Where nodes last called from, as their records say.
+    pub fn node_addresses(&self) -> Vec<IpAddr> {
+        let nodes = self.nodes.all();
+        nodes.iter().filter_map(|(_, node)| lock(&node.state).record.as_ref()?.address).collect()
+    }
+
     /// Numbers since the start.
     pub fn counters(&self) -> Counters {
         let used = self.refusals.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)));
