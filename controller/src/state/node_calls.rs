@@ -132,31 +132,46 @@ impl Controller {
         let accepted = answer.accept(&expected).map_err(|error| wrong(chain(&error)))?;
         let certificate_pem = PemText::try_from(accepted.answer().certificate_pem.clone())
             .map_err(|error| wrong(format!("certificatePem: not {error}")))?;
+        // The records' lock keeps writes and removals in order; the node's own is not held while the disk takes its
+        // time, so that its heartbeats go on meanwhile.
         let records = lock(&self.records);
-        let mut state = lock(&known.state);
-        if state
-            .record
-            .as_ref()
-            .is_some_and(|record| record.certificate_pem == certificate_pem && record.task_id == wanted.task_id)
-        {
-            return Ok(());
-        }
-        let former = state.record.as_ref().filter(|record| record.task_id == wanted.task_id);
-        let record = IdentityRecord {
-            node_id: id.clone(),
-            task_id: wanted.task_id.clone(),
-            hostname: wanted.hostname.clone(),
-            public_key_fingerprint: wanted.fingerprint,
-            certificate_expires_at: accepted.leaf().not_after(),
-            certificate_pem,
-            last_seen_at: former.and_then(|record| record.last_seen_at),
-            address: former.and_then(|record| record.address),
-            last_heartbeat: former.and_then(|record| record.last_heartbeat.clone()),
+        let certificate_expires_at = accepted.leaf().not_after();
+        let (record, was_dirty) = {
+            let mut state = lock(&known.state);
+            let former = state.record.as_ref().filter(|record| record.task_id == wanted.task_id);
+            if former.is_some_and(|record| record.certificate_pem == certificate_pem) {
+                return Ok(());
+            }
+            let record = IdentityRecord {
+                node_id: id.clone(),
+                task_id: wanted.task_id.clone(),
+                hostname: wanted.hostname.clone(),
+                public_key_fingerprint: wanted.fingerprint,
+                certificate_expires_at,
+                certificate_pem,
+                last_seen_at: former.and_then(|record| record.last_seen_at),
+                address: former.and_then(|record| record.address),
+                last_heartbeat: former.and_then(|record| record.last_heartbeat.clone()),
+            };
+            (record, std::mem::replace(&mut state.dirty, false))
         };
-        records.write(&record).map_err(|error| Refusal::persistence(&error))?;
-        state.record = Some(record);
-        state.dirty = false;
-        state.managed = phase == DevicePhase::Managed;
+        if let Err(error) = records.write(&record) {
+            lock(&known.state).dirty |= was_dirty;
+            return Err(Refusal::persistence(&error));
+        }
+        let mut state = lock(&known.state);
+        match &mut state.record {
+            // What its heartbeats said meanwhile stays, and is yet to be written.
+            Some(current) if current.task_id == record.task_id => {
+                current.certificate_expires_at = record.certificate_expires_at;
+                current.certificate_pem = record.certificate_pem;
+            }
+            other => {
+                *other = Some(record);
+                state.dirty = false;
+                state.managed = phase == DevicePhase::Managed;
+            }
+        }
         Ok(())
     }
 }

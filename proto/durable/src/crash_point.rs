@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(any(test, feature = "test-support"))]
-pub use armed::{Armed, crash_at, fail_at, record};
+pub use armed::{Armed, crash_at, fail_at, hold_at, record};
 
 /// A test stopped the program here. Never seen outside tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,12 +79,15 @@ fn check(step: &'static str, path: &Path) -> Result<(), Stop> {
 mod armed {
     use std::io;
     use std::path::{Path, PathBuf};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
     use super::{Crashed, Stop};
 
     /// All armed plans of this test process.
     static PLANS: Mutex<Plans> = Mutex::new(Plans { next: 0, armed: Vec::new() });
+
+    /// A held step was reached, or a plan ended.
+    static CHANGED: Condvar = Condvar::new();
 
     struct Plans {
         next: u64,
@@ -103,6 +106,7 @@ mod armed {
         Record,
         CrashAt(usize),
         FailAt { step: &'static str, nth: usize, errno: i32 },
+        HoldAt { step: &'static str },
     }
 
     /// A plan in force until this value is dropped.
@@ -127,7 +131,20 @@ mod armed {
         arm(dir, Want::FailAt { step, nth, errno })
     }
 
+    /// Lets each step of this name under `dir` wait until the plan ends, as a slow disk does.
+    pub fn hold_at(dir: &Path, step: &'static str) -> Armed {
+        arm(dir, Want::HoldAt { step })
+    }
+
     impl Armed {
+        /// Waits until a step of this name was reached.
+        pub fn reached(&self, step: &'static str) {
+            let mut plans = plans();
+            while !plans.armed.iter().any(|plan| plan.id == self.id && plan.hits.contains(&step)) {
+                plans = CHANGED.wait(plans).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+
         /// Names of the steps reached so far, the one that crashed included.
         #[must_use]
         pub fn steps(&self) -> Vec<&'static str> {
@@ -144,11 +161,20 @@ mod armed {
     impl Drop for Armed {
         fn drop(&mut self) {
             plans().armed.retain(|plan| plan.id != self.id);
+            CHANGED.notify_all();
         }
     }
 
     pub(super) fn check(step: &'static str, path: &Path) -> Result<(), Stop> {
-        plans().armed.iter_mut().filter(|plan| path.starts_with(&plan.under)).try_for_each(|plan| plan.reach(step))
+        let mut plans = plans();
+        plans.armed.iter_mut().filter(|plan| path.starts_with(&plan.under)).try_for_each(|plan| plan.reach(step))?;
+        CHANGED.notify_all();
+        let held =
+            |plan: &Plan| path.starts_with(&plan.under) && matches!(plan.want, Want::HoldAt { step: at } if at == step);
+        while plans.armed.iter().any(held) {
+            plans = CHANGED.wait(plans).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
     }
 
     impl Plan {
@@ -203,5 +229,18 @@ mod tests {
         assert_eq!(plan.crashed(), Some(Crashed { step: "two" }));
         drop(plan);
         assert_eq!(crash_point("two", ours), Ok(()));
+    }
+
+    #[test]
+    fn a_held_step_waits_until_the_plan_ends() {
+        let ours = Path::new("/durable-test/c");
+        let plan = hold_at(ours, "two");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| crash_point("one", ours).and_then(|()| crash_point("two", ours)));
+            plan.reached("two");
+            assert!(!waits.is_finished());
+            drop(plan);
+            assert_eq!(waits.join().unwrap(), Ok(()));
+        });
     }
 }

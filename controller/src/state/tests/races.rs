@@ -1,12 +1,16 @@
 //! threats.md S-3: one challenge, many callers.
 
 use std::sync::Barrier;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use lucia_durable::crash_point::hold_at;
 use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
 use lucia_proto::report::Proof;
 
 use super::bench::{Machine, World, code};
+use crate::state::Enrolled;
 
 /// How many of `callers` at the same time get an answer; the others must get `refused`.
 fn winners<T>(callers: usize, refused: Code, call: impl Fn(usize) -> Result<T, crate::state::Refusal> + Sync) -> usize {
@@ -77,4 +81,39 @@ fn of_two_approvals_of_one_name_one_wins() {
         world.controller.approve(machines[at].id(), &form, super::bench::OPERATOR)
     });
     assert_eq!(won, 1);
+}
+
+// spec: HB-25
+#[test]
+fn a_slow_disk_under_a_renewal_holds_up_no_heartbeat() {
+    let world = World::new();
+    let mut machine = world.node(1);
+    world.advance(24 * 3600);
+    world.worker_is_there();
+    assert_eq!(machine.renew(&world).unwrap(), Enrolled::Pending);
+    let answer = world.signed_answer(&machine);
+    world.worker_answers(&machine, Some(answer.clone()));
+    let heard = world.now().plus(Duration::from_secs(5));
+    let plan = hold_at(&world.file("nodes/identities"), "replace/sync");
+    std::thread::scope(|scope| {
+        let renewal = scope.spawn(|| machine.renew(&world));
+        plan.reached("replace/sync");
+        world.advance(5);
+        let (done, wait) = channel();
+        let (machine, world) = (&machine, &world);
+        scope.spawn(move || done.send(machine.heartbeat(world)));
+        let heartbeat = wait.recv_timeout(Duration::from_secs(20));
+        drop(plan);
+        assert_eq!(renewal.join().unwrap().unwrap(), Enrolled::Ready(answer.clone()));
+        heartbeat.expect("it does not wait for the renewal").unwrap();
+    });
+    // Neither took anything from the other, in memory or on disk.
+    machine.certificate = world.ca.issue(&machine.node, world.now());
+    let seen = |world: &World| world.controller.node(machine.id()).unwrap().node;
+    let (expires, last_seen) = (seen(&world).certificate_expires_at, seen(&world).last_seen_at);
+    assert_eq!(last_seen, Some(heard));
+    assert!(expires > Some(world.now().plus(Duration::from_secs(6 * 24 * 3600))), "{expires:?}");
+    world.controller.tick();
+    let world = world.restart();
+    assert_eq!((seen(&world).certificate_expires_at, seen(&world).last_seen_at), (expires, last_seen));
 }
