@@ -148,6 +148,7 @@ fn described(report: &Report) -> String {
                 format!("whole: generation {generation}, devices {devices}, tasks {tasks}")
             }
             Health::Missing => "not there".to_owned(),
+            Health::Refused(reason) => format!("not read: {reason}"),
             Health::Damaged(reason) => format!("damaged: {reason}"),
             Health::Lease(state) => state.clone(),
         };

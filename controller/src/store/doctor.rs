@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{FileName, Lease, LeaseError, Marker, PrivateDir, WriteError};
+use lucia_durable::{FileName, Lease, LeaseError, Marker, PrivateDir, ReadError, RuleBreach, WriteError};
 use lucia_proto::journal::{Journal, JournalError};
 use thiserror::Error;
 
@@ -45,6 +45,9 @@ pub enum Health {
     },
     /// Not there.
     Missing,
+    /// There, and not read for its mode, its owner, a second name, or what the system said: the reason has the cure, and
+    /// what is in it may be whole.
+    Refused(String),
     /// There and not usable, with the reason.
     Damaged(String),
     /// A lease: what it says.
@@ -147,13 +150,23 @@ pub fn doctor(config: &Config) -> Result<Report, DoctorError> {
         Ok(Marker::Absent | Marker::Starting) => whole || !there,
         Ok(Marker::Present) => whole,
     };
-    if !whole && (there || matches!(marker, Ok(Marker::Present))) {
-        match former.iter().zip(1..).find(|(finding, _)| matches!(finding.health, Health::Whole { .. })) {
-            Some((_, number)) => cures.push(format!(
+    if let Health::Refused(reason) = &state.health {
+        cures.push(format!("{reason}; nothing has to be restored for that: then look again with `lucia-controller doctor`"));
+    } else if !whole && (there || matches!(marker, Ok(Marker::Present))) {
+        let whole = |(finding, _): &(&Finding, _)| matches!(finding.health, Health::Whole { .. });
+        let mut refused = former.iter().filter_map(|finding| match &finding.health {
+            Health::Refused(reason) => Some(reason),
+            _ => None,
+        });
+        match (former.iter().zip(1..).find(whole), refused.next()) {
+            (Some((_, number)), _) => cures.push(format!(
                 "stop the controller, then `lucia-controller doctor --restore {number}`; changes made since are lost, and \
                  the enrollment worker will ask its operator to accept the older journal"
             )),
-            None => cures.push("no generation is whole: restore the directory from a backup".to_owned()),
+            (None, Some(reason)) => {
+                cures.push(format!("{reason}; then look again with `lucia-controller doctor`: it may be whole"));
+            }
+            (None, None) => cures.push("no generation is whole: restore the directory from a backup".to_owned()),
         }
     }
     let lease = match marker {
@@ -173,7 +186,17 @@ fn health(dir: &PrivateDir, file: &FileName) -> Health {
         Ok(Some(Journal { generation, devices, tasks, .. })) => {
             Health::Whole { generation, devices: devices.len(), tasks: tasks.len() }
         }
+        Err(JournalFileError::Read(error)) if may_be_whole(&error) => Health::Refused(chain(&error)),
         Err(error) => Health::Damaged(chain(&error)),
+    }
+}
+
+/// Whether the file itself may be in order: it is a file, and its bytes were not looked at.
+const fn may_be_whole(error: &ReadError) -> bool {
+    match error {
+        ReadError::Refused { breach, .. } => !matches!(breach, RuleBreach::Kind { .. }),
+        ReadError::Failed { .. } => true,
+        _ => false,
     }
 }
 

@@ -41,7 +41,7 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
         std::fs::write(path, &bytes[..keep.min(bytes.len())]).unwrap();
     };
     type Damage = fn(&Path, &dyn Fn(&Path, usize));
-    let damages: [(&str, Damage, &str); 8] = [
+    let damages: [(&str, Damage, &str); 7] = [
         ("missing", |path, _| std::fs::remove_file(path).unwrap(), "missing"),
         ("empty", |path, cut| cut(path, 0), "damaged"),
         ("torn", |path, cut| cut(path, 512), "damaged"),
@@ -69,7 +69,6 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
             },
             "damaged",
         ),
-        ("open", |path, _| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap(), "0640"),
         (
             "link",
             |path, _| {
@@ -99,6 +98,45 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
         assert!(doctor(&world.config).unwrap().healthy, "{name}");
         start(&world.config, &world.clock, 9).unwrap();
     }
+}
+
+// spec: JO-45
+#[test]
+fn doctor_offers_a_restore_only_where_the_journal_has_to_be_replaced() {
+    let world = World::new();
+    world.node(1);
+    let world = stopped(world);
+    let chmod = |file: &str, mode| {
+        std::fs::set_permissions(world.file(file), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let cures = || doctor(&world.config).unwrap().cures;
+    let (state, second) = ("onboarding/state.json", world.file("onboarding/second-name"));
+    let before = std::fs::read(world.file(state)).unwrap();
+    let hurts: [(&str, &dyn Fn()); 2] = [
+        ("`chmod 0640` it", &|| chmod(state, 0o666)),
+        ("find -samefile", &|| std::fs::hard_link(world.file(state), &second).unwrap()),
+    ];
+    for (cure, hurt) in hurts {
+        hurt();
+        let text = refused(&world);
+        assert!(text.contains("state.json") && text.contains("doctor") && text.contains(cure), "{text}");
+        let found = cures();
+        assert!(found.len() == 1 && found[0].contains(cure) && !found[0].contains("--restore"), "{found:?}");
+        // What it says cures.
+        chmod(state, 0o640);
+        let _ = std::fs::remove_file(&second);
+        assert!(doctor(&world.config).unwrap().healthy);
+        assert_eq!(std::fs::read(world.file(state)).unwrap(), before);
+    }
+    // A former generation that is too open may be whole still.
+    std::fs::write(world.file(state), "{").unwrap();
+    for number in 1..=3 {
+        chmod(&format!("onboarding/state.json.{number}"), 0o666);
+    }
+    let found = cures();
+    assert!(found.len() == 1 && found[0].contains("state.json.1") && found[0].contains("chmod"), "{found:?}");
+    chmod("onboarding/state.json.1", 0o640);
+    assert!(cures()[0].contains("--restore 1"));
 }
 
 // spec: JO-12
