@@ -15,7 +15,7 @@ setup: ## install what is missing by Debian packages and make the file system of
 	@qualification/setup.sh
 
 demo: setup ## one real node from discovery to Managed, on this machine; ONCE=1 tears down and ends
-	$(CARGO) build --quiet --workspace --bins
+	$(CARGO) build --workspace --bins
 	@$(QUALIFICATION) demo $(if $(filter-out 0,$(ONCE)),--once)
 
 test: setup ## every test, container nodes included; ends with `N passed, N failed`

@@ -62,7 +62,8 @@ install_packages() {
 missing_for() {
   local command package purpose
   while read -r command package purpose; do
-    [ "$purpose" = "$1" ] && ! there "$command" && printf '%s\n' "$package"
+    # "if", as a last line that is not wanted must not be the status of all: errexit would leave out what comes next
+    if [ "$purpose" = "$1" ] && ! there "$command"; then printf '%s\n' "$package"; fi
   done <<<"$NEEDED" | sort -u
 }
 
@@ -131,15 +132,22 @@ exporter() {
   say 'unpacked prometheus-node-exporter in target/tools, for make bench; nothing of it was started'
 }
 
-mkdir -p target
-exec 9>target/setup.lock
-flock 9 # two makes at once: the second finds everything done
+# Under sudo the build directory stays the caller's, so that what root set up does not stop that user's next build.
+callers() {
+  [ -z "${SUDO_UID:-}" ] || ! as_root || chown "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$@"
+}
 
-if ! command -v cargo >/dev/null; then
-  say 'missing: cargo'
-  say 'cure: install Rust with rustup (rust-toolchain.toml names the version), then run make setup again'
+mkdir -p target
+callers target
+if ! [ -w target ]; then
+  say "target/ cannot be written by $(id -un): it is another user's"
+  say "cure: run 'sudo make setup', or give it back: sudo chown -R $(id -un) target"
   exit 1
 fi
+# On the directory itself: a lock file would be whoever's came first.
+exec 9<target
+flock 9 # two makes at once: the second finds everything done
+
 mapfile -t packages < <(missing_for build)
 if [ ${#packages[@]} -gt 0 ]; then
   install_packages "${packages[@]}"
@@ -155,7 +163,18 @@ if [ ${#packages[@]} -gt 0 ]; then
   install_packages "${packages[@]}" || nodes=no
 fi
 node_root || nodes=no
+callers target/setup.log 2>/dev/null || true
 exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
+if ! command -v cargo >/dev/null; then
+  say "missing: cargo, on the PATH of $(id -un); everything else is as it will be"
+  if as_root && [ -n "${SUDO_USER:-}" ]; then
+    # shellcheck disable=SC2016  # for the caller's shell to expand
+    say 'cure: hand your own on, as sudo does not: sudo env "PATH=$PATH" "HOME=$HOME" make demo (or test)'
+  else
+    say 'cure: install Rust with rustup (rust-toolchain.toml names the version), then run the same command again'
+  fi
+  exit 1
+fi
 if [ $nodes = no ]; then
   say 'ready to build and test; without the above there are no container nodes: their tests are skipped and make demo will not run'
 else
