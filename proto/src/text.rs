@@ -34,6 +34,12 @@ pub fn shown(text: &str) -> String {
     out
 }
 
+/// A number of things in words: `1 heartbeat`, `2 heartbeats`. For words that take an s.
+#[must_use]
+pub fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// An error and all that caused it, in one line: the one place where a chain is put together.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
@@ -114,6 +120,12 @@ macro_rules! checked_text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_has_no_s() {
+        let words: Vec<_> = [0, 1, 2].map(|count| counted(count, "heartbeat")).into();
+        assert_eq!(words, ["0 heartbeats", "1 heartbeat", "2 heartbeats"]);
+    }
 
     #[test]
     fn what_may_not_be_shown_is_escaped() {

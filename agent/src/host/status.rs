@@ -10,6 +10,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::names::Hostname;
+use lucia_proto::text::counted;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub enum Doing {
     Staged,
     /// Asks for its first certificate.
     AwaitingCertificate,
+    /// Has a certificate that no heartbeat was accepted with yet.
+    Certified,
     /// Has a certificate and heartbeats.
     Heartbeating,
     /// Its certificate is over: renews, and nothing else.
@@ -137,7 +140,8 @@ impl Status {
             Doing::Granted => "may install; the installer goes on".to_owned(),
             Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
             Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
-            Doing::Heartbeating => format!("{} heartbeats accepted", self.heartbeats),
+            Doing::Certified => "has its certificate; the first heartbeat is on its way".to_owned(),
+            Doing::Heartbeating => format!("{} accepted", counted(self.heartbeats, "heartbeat")),
             Doing::Lapsed => "certificate is over; waiting for a new one".to_owned(),
         }
     }

@@ -50,8 +50,11 @@ impl<T: Transport> CertificateLoop<T> {
         let certificate = self.identity.certificate().cloned();
         self.shared.update(|status| {
             status.certificate_until = certificate.as_ref().map(|certificate| certificate.not_after);
-            if certificate.is_none() {
-                status.doing = Doing::AwaitingCertificate;
+            match (&certificate, status.doing) {
+                (None, _) => status.doing = Doing::AwaitingCertificate,
+                // It need not wait for a heartbeat to be true.
+                (Some(_), Doing::AwaitingCertificate | Doing::Lapsed) => status.doing = Doing::Certified,
+                (Some(_), _) => {}
             }
         });
         self.shared.certificate.send_replace(certificate);

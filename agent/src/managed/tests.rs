@@ -190,6 +190,27 @@ async fn from_no_certificate_to_heartbeats() {
     assert_eq!(csrs.len(), 1, "one CSR, the same each time");
 }
 
+// spec: AG-31
+#[tokio::test(start_paused = true)]
+async fn a_certificate_is_told_of_before_the_first_heartbeat() {
+    for (world, call) in [(World::new(), Endpoint::Enroll), (World::with_certificate(-3600), Endpoint::Renew)] {
+        let answer = world.answer_at();
+        let ran = world
+            .run(
+                90,
+                with_challenges(move |seen| match seen.call {
+                    asked if asked == call => answer(seen.now),
+                    Endpoint::Heartbeat => Reply::Lost,
+                    call => panic!("{call:?} was not scripted"),
+                }),
+            )
+            .await;
+        assert!(ran.fake.count(Endpoint::Heartbeat) > 0);
+        assert_eq!(ran.status.doing, Doing::Certified, "{call:?}");
+        assert!(ran.status.certificate_until.is_some());
+    }
+}
+
 // spec: RN-3
 // spec: RN-4
 #[tokio::test(start_paused = true)]
