@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lucia_proto::digest::Digest;
 use lucia_proto::limits::WORKER_STATUS_MAX;
-use lucia_proto::text::shown;
+use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::{WorkerStatus, WorkerUnavailable};
 use serde::Serialize;
@@ -140,7 +140,11 @@ impl Status {
             ("bundle version", or_none(self.bundle_version.map(|version| version.to_string()))),
             (
                 "ledger",
-                format!("{} lines, head {}", self.ledger_lines, or_none(self.ledger_head.map(|h| h.to_string()))),
+                format!(
+                    "{}, head {}",
+                    counted(self.ledger_lines, "line"),
+                    or_none(self.ledger_head.map(|h| h.to_string()))
+                ),
             ),
             ("nodes", format!("{}, {} removed", self.nodes, self.removed)),
             ("admission", self.admission.to_owned()),

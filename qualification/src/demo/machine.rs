@@ -11,6 +11,7 @@ use lucia_proto::host_api::{NodeView, NodesView, OnboardingView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::DiskId;
+use lucia_proto::text::counted;
 use lucia_proto::time::UnixTime;
 use serde::Deserialize;
 
@@ -46,8 +47,10 @@ impl Managed {
     /// The demo's last line.
     pub(super) fn last_line(&self) -> String {
         format!(
-            "demo: node {} {HOSTNAME} Managed, {} heartbeats, certificate until {}",
-            self.node_id, self.heartbeats, self.until
+            "demo: node {} {HOSTNAME} Managed, {}, certificate until {}",
+            self.node_id,
+            counted(u64::try_from(self.heartbeats).unwrap_or(u64::MAX), "heartbeat"),
+            self.until
         )
     }
 }
