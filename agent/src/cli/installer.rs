@@ -24,13 +24,10 @@ use crate::host::{chain, random, secrets};
 use crate::identity::key;
 use crate::install::discover::{console_box, discover as discover_once};
 use crate::install::stage::{self, Staged};
-use crate::install::target::{Target, TargetError};
+use crate::install::target::{MAX, Target, TargetError};
 use crate::install::wait::{WaitError, wait_install as wait};
 use crate::install::{Installation, device_state, guard as guard_rules};
 use crate::inventory;
-
-/// Longest program: what `target` writes.
-const PROGRAM_MAX: u64 = 64 * 1024 * 1024;
 
 /// What each of these verbs works with.
 struct Session {
@@ -213,6 +210,36 @@ fn program(root: &Root) -> Result<Vec<u8>, Exit> {
     let failed = |error: std::io::Error| Exit::said(1, format!("cannot read the agent's own program: {error}"));
     let mut program = Vec::new();
     let file = std::fs::File::open(root.running_binary()).map_err(failed)?;
-    file.take(PROGRAM_MAX).read_to_end(&mut program).map_err(failed)?;
+    // One byte more than may be, so that what is too long is seen and not cut.
+    file.take(MAX.saturating_add(1)).read_to_end(&mut program).map_err(failed)?;
+    if u64::try_from(program.len()).unwrap_or(u64::MAX) > MAX {
+        let mib = MAX >> 20;
+        let text = format!(
+            "the agent's own program is over {mib} MiB, which no target takes; nothing was staged: put a released agent \
+             (built with --release, stripped) on the installer's medium"
+        );
+        return Err(Exit::said(1, text));
+    }
     Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    // spec: AG-32
+    #[test]
+    fn a_program_that_no_target_takes_is_refused_and_not_cut() {
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let path = root.running_binary();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(MAX).unwrap();
+        assert_eq!(u64::try_from(program(&root).unwrap().len()).unwrap(), MAX);
+        file.set_len(MAX + 1).unwrap();
+        let refused = program(&root).unwrap_err();
+        assert!(format!("{refused:?}").contains("over 64 MiB"), "{refused:?}");
+    }
 }

@@ -16,8 +16,8 @@ use thiserror::Error;
 const DIR: DirRules = DirRules { mode: 0o755, owner: Owner::Us, group: None };
 /// Files that are read or replaced there.
 const FILE: FileRules = FileRules { mode: 0o755, owner: Owner::Us };
-/// Largest file that is replaced: the agent itself.
-const MAX: u64 = 64 * 1024 * 1024;
+/// Largest file that is written or replaced: the agent itself.
+pub const MAX: u64 = 64 * 1024 * 1024;
 
 /// The target cannot be written.
 #[derive(Debug, Error)]
