@@ -1,6 +1,6 @@
 # One command each. `make` alone lists them.
 
-CARGO ?= cargo
+CARGO ?= qualification/cargo.sh
 PREFIX ?= /usr
 DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
@@ -14,7 +14,8 @@ help: ## list the commands
 setup: ## install what is missing by Debian packages and make the file system of a test node; safe to repeat
 	@qualification/setup.sh
 
-demo: setup ## one real node from discovery to Managed, on this machine; ONCE=1 tears down and ends
+demo: ## one real node from discovery to Managed, on this machine; ONCE=1 tears down and ends
+	@qualification/setup.sh demo
 	$(CARGO) build --workspace --bins
 	@$(QUALIFICATION) demo $(if $(filter-out 0,$(ONCE)),--once)
 

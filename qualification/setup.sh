@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # make setup: what the build, the tests and the demo need, by Debian packages, and the file system of a test node.
 # Safe to repeat; says what it did. What is only for container nodes is told and left out where it cannot be had
-# (node tests are then counted as skipped), what the build needs stops with the cure.
+# (node tests are then counted as skipped), what the build needs stops with the cure. `setup.sh demo` also stops where
+# the demo cannot run, before a build of minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+goal=${1:-}
 
 say() { printf 'setup: %s\n' "$*"; }
 
@@ -132,11 +134,18 @@ exporter() {
   say 'unpacked prometheus-node-exporter in target/tools, for make bench; nothing of it was started'
 }
 
-# Under sudo the build directory stays the caller's, so that what root set up does not stop that user's next build.
+# Under sudo the build directory of a caller's own checkout stays the caller's, for that user's next build.
 callers() {
-  [ -z "${SUDO_UID:-}" ] || ! as_root || chown "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$@"
+  if as_root && [ "${SUDO_UID:-0}" != 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ]; then
+    chown "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$@"
+  fi
 }
 
+if [ "$goal" = demo ] && ! as_root; then
+  say 'the demo takes root: it makes namespaces and mounts for a real node'
+  say "cure: run 'sudo make demo', or the same command as root"
+  exit 1
+fi
 mkdir -p target
 callers target
 if ! [ -w target ]; then
@@ -165,14 +174,13 @@ fi
 node_root || nodes=no
 callers target/setup.log 2>/dev/null || true
 exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
-if ! command -v cargo >/dev/null; then
-  say "missing: cargo, on the PATH of $(id -un); everything else is as it will be"
-  if as_root && [ -n "${SUDO_USER:-}" ]; then
-    # shellcheck disable=SC2016  # for the caller's shell to expand
-    say 'cure: hand your own on, as sudo does not: sudo env "PATH=$PATH" "HOME=$HOME" make demo (or test)'
-  else
-    say 'cure: install Rust with rustup (rust-toolchain.toml names the version), then run the same command again'
-  fi
+if ! qualification/cargo.sh --version >/dev/null 2>&1; then
+  say "missing: cargo, or the toolchain that rust-toolchain.toml names, for $(id -un)"
+  say 'cure: install Rust with rustup, see that cargo --version works here, then run the same command again'
+  exit 1
+fi
+if [ $nodes = no ] && [ "$goal" = demo ]; then
+  say 'the demo needs the above'
   exit 1
 fi
 if [ $nodes = no ]; then
