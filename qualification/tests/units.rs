@@ -61,6 +61,18 @@ fn every_hardening_line_is_explained() {
     }
 }
 
+// spec: SD-18
+#[test]
+fn every_unit_bounds_its_memory_its_tasks_and_its_log() {
+    for name in UNITS.map(|(unit, _, _)| unit) {
+        let text = fs::read_to_string(unit(name)).unwrap();
+        for key in ["MemoryMax=", "TasksMax=", "LimitNOFILE=", "LogRateLimitIntervalSec=", "LogRateLimitBurst="] {
+            let values: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(key)).collect();
+            assert!(values.len() == 1 && !values[0].starts_with(['0', 'i']), "{name}: {key}{values:?}");
+        }
+    }
+}
+
 /// Unit, where its program lies, and what must hold inside its sandbox.
 const UNITS: [(&str, &str, &str); 3] = [
     (
