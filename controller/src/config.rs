@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::journal::inventory_room;
 use lucia_proto::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
 use serde::Deserialize;
 use thiserror::Error;
@@ -187,6 +188,16 @@ impl Config {
         if tasks < devices || tasks > TASKS_MAX {
             return wrong("limits.tasks", "must be at least limits.devices and at most 8192");
         }
+        if inventory_room(devices, tasks).is_none() {
+            let most = (1..devices).rev().find(|fewer| inventory_room(*fewer, *fewer).is_some()).unwrap_or_default();
+            return wrong(
+                "limits",
+                &format!(
+                    "devices = {devices} and tasks = {tasks} can outgrow the journal's 32 MiB, and no change could be written \
+                     then; set limits.tasks nearer to limits.devices, and limits.devices to at most {most}"
+                ),
+            );
+        }
         let Connections { max, per_source, reserved } = raw.connections;
         if max == 0 || per_source == 0 || per_source > max || reserved >= max {
             return wrong("connections", "must keep 1 <= per-source <= max and reserved < max");
@@ -275,7 +286,7 @@ fn default_allowed_networks() -> Vec<String> {
         .to_vec()
 }
 
-/// Most devices that fit one journal file with room to spare (inventories are a few kilobytes each).
+/// Most devices anyone may ask for; whether the journal holds them depends on the tasks as well.
 const DEVICES_MAX: usize = 4096;
 /// Tasks are small; twice as many as devices, as in the defaults.
 const TASKS_MAX: usize = 8192;

@@ -5,6 +5,7 @@
 //! and the hash chain over the events. A journal that fails is an operator's problem; nobody repairs or recreates it.
 
 mod check;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use check::JournalError;
+pub use room::inventory_room;
 
 use crate::bounded::{PemText, Text, Version};
 use crate::digest::Digest;

@@ -87,6 +87,16 @@ pub const TASKS_DEFAULT: usize = 256;
 pub const EVENTS_MAX: usize = 2048;
 /// The journal's file: protects whoever reads it.
 pub const JOURNAL_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of a device's row in the journal without its inventory: what the journal's room is reckoned with.
+pub const DEVICE_ROW_MAX: usize = 3072;
+/// Bytes of a task's row: the same.
+pub const TASK_ROW_MAX: usize = 1280;
+/// Bytes of an event's row: the same.
+pub const EVENT_ROW_MAX: usize = 832;
+/// Bytes of its inventory that every device the settings allow has room for; larger ones share what is left over.
+pub const INVENTORY_ASSURED: usize = 4096;
+/// Between two changed inventories of one device: each is a write of the whole journal.
+pub const INVENTORY_CHANGE_INTERVAL: Duration = Duration::from_secs(60);
 /// Text of a device's or task's message.
 pub const MESSAGE_MAX: usize = 512;
 /// The worker's status file: protects the controller.

@@ -5,7 +5,7 @@ use super::*;
 /// As every controller gets it.
 const DEFAULT: &str = include_str!("../../controller.toml");
 
-// spec: CF-1
+// spec: CF-1, JO-7
 #[test]
 fn the_default_file_says_what_the_code_does() {
     let as_shipped = Config::parse(DEFAULT).unwrap();
@@ -56,6 +56,7 @@ fn what_cannot_work_is_refused_by_name() {
         ("names = [\"a\"]\ntrusted-proxies = [\"x\"]", "trusted-proxies"),
         ("names = [\"a\"]\n[limits]\ndevices = 0", "limits.devices"),
         ("names = [\"a\"]\n[limits]\ndevices = 9\ntasks = 8", "limits.tasks"),
+        ("names = [\"a\"]\n[limits]\ndevices = 4096\ntasks = 8192", "limits.devices to at most 37"),
         ("names = [\"a\"]\n[limits]\nnodes = 9", "nodes"),
         ("names = [\"a\"]\n[connections]\nmax = 5\nper-source = 6", "connections"),
         ("names = [\"a\"]\n[log]\nlevel = \"trace\"", "trace"),

@@ -41,9 +41,12 @@ impl Controller {
         self.challenges.accept(&proof.challenge_id, &Scope::Boot)?;
         let now = self.clock.now();
         let inventory = verified.into_report().inventory;
-        let devices_max = self.limits.devices;
+        let limits = self.limits;
+        if self.keeper.read().device(&id).is_some_and(|device| device.inventory != inventory) {
+            self.changes.allow(&id, self.clock.since_boot())?;
+        }
         let answer = self.keeper.change(|journal| {
-            journal::discover(journal, Discovery { key: &key, inventory, address: from, devices_max }, now)
+            journal::discover(journal, Discovery { key: &key, inventory, address: from, limits }, now)
         })?;
         self.nodes.add(key, None, false);
         self.follow_journal();

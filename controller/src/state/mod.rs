@@ -6,6 +6,7 @@
 //! `events` and, in the steady state, `heartbeat` do not.
 
 mod challenges;
+mod changes;
 mod device_calls;
 mod journal;
 mod node_calls;
@@ -38,6 +39,7 @@ use crate::bridge::queue::Queue;
 use crate::config::{Config, Limits};
 use crate::store::records::Records;
 use challenges::Challenges;
+use changes::Changes;
 use journal::Keeper;
 use nodes::Nodes;
 
@@ -65,6 +67,7 @@ pub struct Controller {
     queue_looked_at: Mutex<Option<Duration>>,
     /// The generation of the journal that `nodes` follows.
     followed: AtomicU64,
+    changes: Changes,
     heartbeats: AtomicU64,
     refusals: Vec<(Code, AtomicU64)>,
 }

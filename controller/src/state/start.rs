@@ -21,6 +21,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::challenges::Challenges;
+use super::changes::Changes;
 use super::journal::{self, CONTROLLER, Keeper};
 use super::nodes::Nodes;
 use super::{Controller, Refusal};
@@ -115,6 +116,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         last_written: Mutex::new(None),
         queue_looked_at: Mutex::new(None),
         followed: AtomicU64::new(0),
+        changes: Changes::default(),
         heartbeats: AtomicU64::new(0),
         refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
     })

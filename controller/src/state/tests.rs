@@ -8,3 +8,4 @@ mod durability;
 mod enrolment;
 mod phases;
 mod races;
+mod room;

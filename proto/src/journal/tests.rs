@@ -35,7 +35,7 @@ fn device(number: u8, phase: DevicePhase) -> DeviceRow {
 }
 
 /// A device in a phase that needs a task, and the task.
-fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (DeviceRow, TaskRow) {
+pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (DeviceRow, TaskRow) {
     let task_id = TaskId::from_random([number; 16]);
     let hostname: Hostname = format!("node-{number}").parse().unwrap();
     let device =

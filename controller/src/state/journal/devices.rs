@@ -14,6 +14,7 @@ use lucia_proto::phase::{DeviceEvent, DevicePhase};
 use lucia_proto::time::UnixTime;
 
 use super::{DEVICE, Refusal, not_found, note, step};
+use crate::config::Limits;
 
 /// What a machine said and proved in its first call.
 pub(in crate::state) struct Discovery<'a> {
@@ -23,8 +24,8 @@ pub(in crate::state) struct Discovery<'a> {
     pub(in crate::state) inventory: HardwareInventory,
     /// Where it called from.
     pub(in crate::state) address: IpAddr,
-    /// Most devices there may be.
-    pub(in crate::state) devices_max: usize,
+    /// Most devices and tasks there may be.
+    pub(in crate::state) limits: Limits,
 }
 
 /// A machine introduces itself. The same key and inventory get the same answer (design.md I10), until the device failed
@@ -62,7 +63,8 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         ));
     }
     one_of_few(journal, discovery.address.to_canonical(), now)?;
-    make_room(journal, discovery.devices_max, now)?;
+    make_room(journal, discovery.limits.devices, now)?;
+    fits(journal, id, &discovery)?;
     let public_key_pem = PemText::try_from(discovery.key.to_pem())
         .map_err(|error| Refusal::new(Code::BadKey, format!("The public key is not {error}.")))?;
     journal.devices.push(DeviceRow {
@@ -119,9 +121,23 @@ fn make_room(journal: &mut Journal, max: usize, now: UnixTime) -> Result<(), Ref
     note(journal, now, EventKind::DiscoveryExpired, super::CONTROLLER, Some(&id), None)
 }
 
+/// Refuses an inventory that would leave another device no room in the journal's file.
+fn fits(journal: &Journal, id: &NodeId, discovery: &Discovery<'_>) -> Result<(), Refusal> {
+    let Limits { devices, tasks } = discovery.limits;
+    if journal.has_room_for(id, &discovery.inventory, devices, tasks) {
+        return Ok(());
+    }
+    let message =
+        "The journal has no room for an inventory of this size; dismiss or remove devices, or lower limits.devices.";
+    Err(Refusal::new(Code::RegistryFull, message))
+}
+
 fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: UnixTime) -> Result<(), Refusal> {
     let hash = discovery.inventory.inventory_hash();
     let Some(device) = journal.device(id) else { return Err(super::gone(id)) };
+    if device.inventory != discovery.inventory {
+        fits(journal, id, &discovery)?;
+    }
     let changed = device.inventory_hash != hash;
     let task = device.task_id.clone();
     let granted = task.as_ref().and_then(|task| journal.task(task)).is_some_and(|task| task.grant.is_some());

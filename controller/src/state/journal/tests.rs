@@ -1,10 +1,16 @@
 //! What no story can bring about.
 
 use super::*;
+use crate::config::Limits;
 use crate::state::tests::bench::{Machine, inventory};
 
 fn discovery(machine: &Machine) -> Discovery<'_> {
-    Discovery { key: machine.node.key.public(), inventory: inventory(1 << 30), address: machine.from, devices_max: 8 }
+    Discovery {
+        key: machine.node.key.public(),
+        inventory: inventory(1 << 30),
+        address: machine.from,
+        limits: Limits { devices: 8, tasks: 8 },
+    }
 }
 
 // spec: JO-19

@@ -36,7 +36,7 @@ fn in_phase(world: &World, number: u8, phase: P) -> Machine {
     machine
 }
 
-// spec: ST-6
+// spec: ST-3, ST-6
 #[test]
 fn every_call_in_every_phase() {
     use Code as C;
@@ -174,6 +174,7 @@ fn discovery_is_repeatable_and_other_hardware_voids_an_approval() {
     machine.revision = 2;
     machine.grant(&world).unwrap();
     // After the grant: failed.
+    world.advance(60);
     machine.inventory = inventory(3 << 30);
     machine.discover(&world).unwrap();
     assert_eq!(machine.state(&world).unwrap().phase, P::Failed);
