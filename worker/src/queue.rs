@@ -15,7 +15,7 @@ use crate::home::{file, id_file};
 /// Requests looked at in one turn.
 pub const ENTRIES_A_TURN: usize = 128;
 /// Entries of a directory looked at; beyond it the controller is broken, and a person is told.
-const SCAN_MAX: usize = 131_072;
+const SCAN_MAX: usize = 65_536;
 /// Mode of answers.
 pub const ANSWER_MODE: u32 = 0o640;
 /// Widest mode of what the controller writes.

@@ -248,7 +248,7 @@ impl Worker {
             }
         }
         if !scan.complete {
-            self.problem(summary, "requests", "enrollment-requests holds over 131072 files; find out what writes them");
+            self.problem(summary, "requests", "enrollment-requests holds over 65536 files; find out what writes them");
         }
         let turn = next_after(&scan.nodes, self.last.as_ref(), ENTRIES_A_TURN);
         self.swept += turn.len();
