@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lucia_durable::{DirError, DirRules, LeaseError, PrivateDir, WriteError};
+use lucia_durable::{DirError, DirRules, Lease, LeaseError, Marker, PrivateDir, WriteError};
 use lucia_proto::bundle::{Bundle, BundleError, SignedBundle};
 use lucia_proto::certificate::CertificateError;
 use lucia_proto::chain::Root;
@@ -16,7 +16,7 @@ use crate::ca::{CaError, Embedded, make_issuing, make_root, new_key};
 use crate::config::Config;
 use crate::home::{Home, file};
 use crate::ledger::{Ledger, LedgerError};
-use crate::turn::take_lease;
+use crate::turn::{MARKER, lease_name, take_lease};
 
 /// Mode of everything secret.
 const SECRET: u32 = 0o600;
@@ -45,6 +45,15 @@ pub enum InitError {
     )]
     AlreadyThere {
         /// What is there.
+        path: PathBuf,
+    },
+    /// There was a fleet, and its files are gone.
+    #[error(
+        "a fleet was begun in {path}, and its files are gone; restore them from a backup. If another fleet is really to \
+         begin here, remove {path}/.worker.lease as well: no node and no controller of the former one will trust it"
+    )]
+    Lost {
+        /// The directory.
         path: PathBuf,
     },
     /// A file could not be written.
@@ -80,6 +89,9 @@ pub fn init(config: &Config, now: UnixTime) -> Result<Made, InitError> {
         if dir.exists(&file(name)).map_err(InitError::Dir)? {
             return Err(InitError::AlreadyThere { path: dir.path_of(&file(name)) });
         }
+    }
+    if Lease::look(&dir, &lease_name(), MARKER).map_err(InitError::Lease)? == Marker::Present {
+        return Err(InitError::Lost { path: config.state_dir.clone() });
     }
     let sub = |name| dir.create_subdir(&file(name), DirRules::private()).map_err(InitError::Dir);
     let home = Home { ca: sub("ca")?, receipts: sub("receipts")?, dir };

@@ -143,12 +143,14 @@ impl Worker {
     /// What does not, or that another worker runs on it.
     pub fn open(config: Config) -> Result<Self, TurnError> {
         let home = Home::open(&config).map_err(TurnError::Home)?;
-        let lease = take_lease(&home).map_err(TurnError::Lease)?;
+        let mut lease = take_lease(&home).map_err(TurnError::Lease)?;
         let identity = home.identity().map_err(TurnError::Home)?;
         let ledger = Ledger::load(&home.dir).map_err(TurnError::Ledger)?;
         if ledger.records().root() != Some(identity.root.sha256()) {
             return Err(TurnError::OtherFleet);
         }
+        // An `init` that was cut off at its last step left all of a fleet but this: before anything is signed.
+        lease.confirm(&home.dir).map_err(TurnError::Lease)?;
         let (remarks, troubles) = (Remarks::default(), Remarks::default());
         Ok(Self { config, home, identity, ledger, remarks, troubles, last: None, swept: 0, _lease: lease })
     }
@@ -315,8 +317,12 @@ fn is_full(error: &TurnError) -> bool {
     )
 }
 
+/// The lease's file.
+pub(crate) fn lease_name() -> FileName {
+    FileName::hidden(".worker.lease").unwrap_or_else(|_| unreachable!("a constant name"))
+}
+
 /// Only one worker at a time takes turns on a directory; `admit` and the others need no lease.
 pub(crate) fn take_lease(home: &Home) -> Result<Lease, LeaseError> {
-    let name = FileName::hidden(".worker.lease").unwrap_or_else(|_| unreachable!("a constant name"));
-    Lease::take(&home.dir, &name, MARKER, &format!("pid {} lucia-enrollment-worker", std::process::id()))
+    Lease::take(&home.dir, &lease_name(), MARKER, &format!("pid {} lucia-enrollment-worker", std::process::id()))
 }

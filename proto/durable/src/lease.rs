@@ -6,6 +6,10 @@
 //! So a caller can tell a first start (`Absent` or `Starting`, no state) and a first start that a crash cut short
 //! (`Starting`, state whole) from lost state (`Present`, no state) and state brought from elsewhere (`Absent`, state): the
 //! last two are for an operator, never to be "repaired" by starting empty.
+//!
+//! What the marker cannot tell lies between the first state and the confirmation: state lost or brought from elsewhere in
+//! that moment looks like a first start. So nobody may have seen the state by then. Whoever finds `Starting` beside whole
+//! state confirms before anything is answered, signed or shown.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io;

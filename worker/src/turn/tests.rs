@@ -116,6 +116,30 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
+// spec: WK-59
+#[test]
+fn a_fleet_whose_files_are_gone_is_not_begun_anew() {
+    let story = Story::new("");
+    let dir = story.scratch.path().join("worker");
+    let lease = || std::fs::read_to_string(dir.join(".worker.lease")).unwrap();
+    // An `init` that was cut off before its last step: the first start makes it good before it signs.
+    std::fs::write(dir.join(".worker.lease"), "starting\nsomebody\n").unwrap();
+    drop(story.worker());
+    assert!(lease().starts_with("Lucia.Worker.v1\n"), "{}", lease());
+    for entry in std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
+        match entry.file_name().unwrap().to_str().unwrap() {
+            ".worker.lease" => {}
+            _ if entry.is_dir() => std::fs::remove_dir_all(entry).unwrap(),
+            _ => std::fs::remove_file(entry).unwrap(),
+        }
+    }
+    let refused = init(&story.config(), NOW).unwrap_err().to_string();
+    assert!(refused.contains("backup") && refused.contains(".worker.lease"), "{refused}");
+    assert!(!dir.join("ca").exists());
+    std::fs::remove_file(dir.join(".worker.lease")).unwrap();
+    init(&story.config(), NOW).unwrap();
+}
+
 // spec: EN-41
 #[test]
 fn an_approved_node_gets_an_answer_it_accepts() {
