@@ -151,7 +151,9 @@ pub fn doctor(config: &Config) -> Result<Report, DoctorError> {
         Ok(Marker::Present) => whole,
     };
     if let Health::Refused(reason) = &state.health {
-        cures.push(format!("{reason}; nothing has to be restored for that: then look again with `lucia-controller doctor`"));
+        cures.push(format!(
+            "{reason}; nothing has to be restored for that: then look again with `lucia-controller doctor`"
+        ));
     } else if !whole && (there || matches!(marker, Ok(Marker::Present))) {
         let whole = |(finding, _): &(&Finding, _)| matches!(finding.health, Health::Whole { .. });
         let mut refused = former.iter().filter_map(|finding| match &finding.health {
