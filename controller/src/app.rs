@@ -183,6 +183,9 @@ async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificat
     if refused > 0 {
         tracing::warn!(refused, "connections were turned away: too many at once");
     }
+    if let Some(counted) = edge.take_counted() {
+        tracing::warn!("refused as well, without a line each: {counted}");
+    }
     let (controller, certificate) = (Arc::clone(controller), Arc::clone(certificate));
     let status = tokio::task::spawn_blocking(move || {
         controller.tick();

@@ -167,6 +167,9 @@ fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_io()
         .enable_time()
+        // One: a call is over in a tenth of a millisecond, and a second thread costs more in being woken for it than
+        // it gives (BENCHMARKS.md). What waits for the disk has threads of its own.
+        .worker_threads(1)
         // Calls that wait for the disk take turns at one journal: more threads would only wait in more memory.
         .max_blocking_threads(16)
         .build()

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_tests::sim::Failure;
+use lucia_proto::report::Proof;
+use lucia_tests::sim::{Answer, Failure, SimNode};
+use tokio::task::JoinSet;
 
 use crate::cost::{self, Meter};
 use crate::figures::{Figures, Goal};
-use crate::site::Driver;
+use crate::site::{Driver, Fleet};
 
 /// Nodes of the memory figure; the cost figures use the same ones.
 const NODES: u32 = 500;
@@ -29,14 +31,18 @@ pub(crate) fn measure(bin: &Path, quick: bool, figures: &mut Figures) -> Result<
     let each = (after.0 - operations.0) / (after.1 - operations.1).max(1.0);
     figures.add("public-key operations a steady heartbeat", each, "", Goal::Exactly(1.0));
 
+    let lone = meter.cost(|| alone(&driver))?;
+    figures.note(&format!("{:.2} V when each arrives alone: the rest is waking the program up", lone.v));
+
     let two_trips = meter.cost(|| sample(&driver, Round::Anew))?;
     figures.add("heartbeat by GET challenge and POST", two_trips.v, "V", Goal::Most(2.0));
 
     let operations = counters(&driver)?;
-    let refused = meter.cost(|| sample(&driver, Round::Refused))?;
+    let spent = Box::new(driver.drive(|runtime, fleet| runtime.block_on(spend(fleet)))?);
+    let refused = meter.cost(|| sample(&driver, Round::Refused(spent.clone())))?;
     figures.add("refused challenge", refused.v, "V", Goal::Most(0.4));
     let after = counters(&driver)?;
-    // Each round spends one proof to have one that is spent: that heartbeat's operation is not a refusal's.
+    // The one proof that was spent for them was a heartbeat: its operation is not a refusal's.
     let spent = (after.0 - operations.0) - (after.1 - operations.1);
     figures.add("public-key operations in all those refusals", spent, "", Goal::Exactly(0.0));
 
@@ -44,54 +50,100 @@ pub(crate) fn measure(bin: &Path, quick: bool, figures: &mut Figures) -> Result<
 }
 
 /// What one sample does with every node: one round.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Round {
+    /// A heartbeat over the challenge of the former answer.
     Beat,
+    /// A heartbeat over a challenge asked for.
     Anew,
-    Refused,
+    /// This proof from every node: its challenge was used.
+    Refused(Box<Proof>),
 }
 
-/// One call of every node, one after the other, and the controller's CPU time for all of them.
+/// One call of every node, and the controller's CPU time for all of them.
+///
+/// Everything is signed before, and then sent at once: what is measured is a controller at work, and not how dear it is
+/// on this machine to wake one up. What a call costs that comes alone is a figure of its own.
 fn sample(driver: &Driver, round: Round) -> Result<(u32, Duration), Failure> {
     let pid = driver.controller;
     driver.drive(move |runtime, fleet| {
         runtime.block_on(async {
-            if !matches!(round, Round::Beat) {
+            let mut spent = Duration::ZERO;
+            if matches!(round, Round::Anew) {
                 tokio::time::sleep(SECOND).await;
             }
-            let mut used = None;
-            let before = cost::process_time(pid)?;
-            for node in &mut fleet.nodes {
-                match round {
-                    Round::Beat => succeed(node.heartbeat().await?.status.as_u16())?,
-                    Round::Anew => {
-                        node.forget_challenge();
-                        succeed(node.heartbeat().await?.status.as_u16())?;
-                    }
-                    Round::Refused => {
-                        if used.is_none() {
-                            // A proof that was spent: every later sending is refused by its challenge alone.
-                            let report = node.report()?;
-                            let proof = node.sign(&report, Endpoint::NodeChallenge).await?;
-                            succeed(node.node_call(Endpoint::Heartbeat, proof.clone()).await?.status.as_u16())?;
-                            used = Some(proof);
-                        }
-                        let proof = used.clone().ok_or("set above")?;
-                        let status = node.node_call(Endpoint::Heartbeat, proof).await?.status.as_u16();
-                        if status != 401 {
-                            return Err(format!("a spent proof was answered with {status}").into());
-                        }
-                    }
+            if matches!(round, Round::Anew) {
+                fleet.nodes.iter_mut().for_each(SimNode::forget_challenge);
+                spent +=
+                    together(pid, fleet, |mut node| async move { node.hold_challenge().await.map(|()| node) }).await?;
+            }
+            let mut proofs = Vec::new();
+            if let Round::Refused(spent) = &round {
+                proofs.resize(fleet.nodes.len(), (**spent).clone());
+            } else {
+                for node in &mut fleet.nodes {
+                    let report = node.report()?;
+                    proofs.push(node.sign(&report, Endpoint::NodeChallenge).await?);
                 }
             }
-            let spent = cost::process_time(pid)? - before;
+            let wanted = if matches!(round, Round::Refused(_)) { 401 } else { 200 };
+            let mut proofs = proofs.into_iter();
+            spent += together(pid, fleet, |mut node| {
+                let proof = proofs.next();
+                async move {
+                    let proof = proof.ok_or("one proof a node")?;
+                    answered(&node.node_call(Endpoint::Heartbeat, proof).await?, wanted)?;
+                    Ok(node)
+                }
+            })
+            .await?;
             Ok((u32::try_from(fleet.nodes.len())?, spent))
         })
     })
 }
 
-fn succeed(status: u16) -> Result<(), Failure> {
-    if status == 200 { Ok(()) } else { Err(format!("a heartbeat was answered with {status}").into()) }
+/// Has every node do `call` at once; gives the controller's CPU time from the first to the last of them.
+async fn together<F>(pid: i32, fleet: &mut Fleet, mut call: impl FnMut(SimNode) -> F) -> Result<Duration, Failure>
+where
+    F: Future<Output = Result<SimNode, Failure>> + Send + 'static,
+{
+    let mut calls = JoinSet::new();
+    for node in fleet.nodes.drain(..) {
+        calls.spawn(call(node));
+    }
+    let before = cost::process_time(pid)?;
+    while let Some(node) = calls.join_next().await {
+        fleet.nodes.push(node??);
+    }
+    Ok(cost::process_time(pid)? - before)
+}
+
+/// A proof that was spent: every later sending is refused by its challenge alone.
+async fn spend(fleet: &mut Fleet) -> Result<Proof, Failure> {
+    let node = fleet.nodes.first_mut().ok_or("a fleet without nodes")?;
+    let report = node.report()?;
+    let proof = node.sign(&report, Endpoint::NodeChallenge).await?;
+    answered(&node.node_call(Endpoint::Heartbeat, proof.clone()).await?, 200)?;
+    Ok(proof)
+}
+
+/// One heartbeat of every node, each sent when the former was answered.
+fn alone(driver: &Driver) -> Result<(u32, Duration), Failure> {
+    let pid = driver.controller;
+    driver.drive(move |runtime, fleet| {
+        runtime.block_on(async {
+            let before = cost::process_time(pid)?;
+            for node in &mut fleet.nodes {
+                answered(&node.heartbeat().await?, 200)?;
+            }
+            Ok((u32::try_from(fleet.nodes.len())?, cost::process_time(pid)? - before))
+        })
+    })
+}
+
+fn answered(answer: &Answer, wanted: u16) -> Result<(), Failure> {
+    let status = answer.status.as_u16();
+    if status == wanted { Ok(()) } else { Err(format!("a call was answered with {status}, not {wanted}").into()) }
 }
 
 /// Public-key operations and accepted heartbeats since the controller's start.

@@ -4,7 +4,8 @@
 //! verify of the same library, measured right before and after each sample on the same CPU. A sample whose two V
 //! differ by over 12 % is dropped and counted. CPU time is the process's own, never the wall clock's.
 //!
-//! `make bench` builds the programs in release mode first. `QUICK=1` shortens the five minutes of the memory figure.
+//! `make bench` builds the programs in release mode first. `QUICK=1` shortens the five minutes of the memory figure;
+//! `--programs DIR` takes the programs from elsewhere, for a build with symbols.
 
 mod agent;
 mod controller;
@@ -29,8 +30,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<Figures, Failure> {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let bin = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/release").canonicalize()?;
+    let arguments: Vec<String> = std::env::args().collect();
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
+    let quick = given("--quick");
+    let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/release");
+    let bin = after("--programs").map_or(built, PathBuf::from).canonicalize()?;
     let mut figures = Figures::default();
     // The process's own thread keeps CPU 0 with the program under test; whatever drives it runs on CPU 1.
     cost::pin(0)?;

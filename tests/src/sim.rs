@@ -227,6 +227,16 @@ impl SimNode {
         self.next = None;
     }
 
+    /// Asks for a challenge and holds it for the next call.
+    ///
+    /// # Errors
+    /// When none can be had.
+    pub async fn hold_challenge(&mut self) -> Result<(), Failure> {
+        let challenge = self.get(Endpoint::NodeChallenge).await?;
+        self.next = Some(challenge);
+        Ok(())
+    }
+
     /// A heartbeat's report.
     ///
     /// # Errors

@@ -2,20 +2,21 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::head::HEAD_MAX;
-use super::pace::{Ended, Pace, Paced, drive};
+use super::pace::{Begun, Ended, LINGER, Pace, Paced, Watch};
 use super::{Edge, Peer, stopped};
 
 /// Header lines of a request at most.
@@ -94,29 +95,38 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let pace = Pace::new(edge.shared.timeouts);
-    let stop = edge.shared.stop.clone();
+    let mut stop = edge.shared.stop.clone();
     let from = match &peer {
         Peer::Network(_, address) => *address,
         Peer::Operator(_) => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
     };
-    let io = TokioIo::new(Paced::new(stream, Arc::clone(&pace)));
-    let service = {
-        let pace = Arc::clone(&pace);
-        service_fn(move |request: Request<Incoming>| {
-            let (edge, peer, pace) = (edge.clone(), peer.clone(), Arc::clone(&pace));
-            async move { Ok::<_, std::convert::Infallible>(edge.answer(peer, &pace, request).await) }
-        })
-    };
-    let conn = hyper::server::conn::http1::Builder::new()
-        .half_close(false)
-        // The stream keeps the deadlines (see `pace`).
-        .header_read_timeout(None)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_MAX)
-        .serve_connection(io, service);
-    match drive(conn, &pace, stop).await {
-        Ended::Closed => {}
-        Ended::Broken(error) => ended(from, &error.to_string()),
-        Ended::TooSlow => ended(from, "too slow"),
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    // The stream keeps the deadlines (see `pace`).
+    builder.half_close(false).header_read_timeout(None).max_headers(HEADERS_MAX).max_buf_size(HEAD_MAX);
+    let service = service_fn(|request: Request<Incoming>| {
+        let (edge, peer, pace) = (edge.clone(), peer.clone(), Arc::clone(&pace));
+        async move { Ok::<_, std::convert::Infallible>(edge.answer(peer, &pace, request).await) }
+    });
+    let alarm = pin!(sleep_until(Instant::now()));
+    let stopped = pin!(stopped(&mut stop));
+    let mut watch = Watch::new(&pace, alarm, stopped);
+    let mut stream = Paced::new(stream, Arc::clone(&pace));
+    loop {
+        match watch.begun(&mut stream).await {
+            Begun::Yes => {}
+            Begun::Closed => return,
+            Begun::TooSlow => return ended(from, "too slow"),
+            Begun::Stopping => {
+                // The other side learns that no answer was lost; it has a moment for it and no more.
+                let _ = timeout(LINGER, stream.shutdown()).await;
+                return;
+            }
+        }
+        match watch.drive(builder.serve_connection(TokioIo::new(stream), &service)).await {
+            Ended::Answered(again) => stream = again,
+            Ended::Closed => return,
+            Ended::Broken(error) => return ended(from, &error.to_string()),
+            Ended::TooSlow => return ended(from, "too slow"),
+        }
     }
 }

@@ -15,6 +15,7 @@ mod host;
 mod node;
 mod operator;
 mod pace;
+mod refusals;
 mod route;
 mod source;
 
@@ -38,6 +39,7 @@ use tokio::time::Instant;
 use self::error::ApiError;
 use self::gate::{Gate, Permit};
 use self::pace::Pace;
+use self::refusals::Refusals;
 use self::route::{Side, Target};
 use crate::config::{Config, Network};
 use crate::state::{Controller, Refusal};
@@ -87,6 +89,7 @@ struct Shared {
     certificate: Arc<EndpointCertificate>,
     started_at: UnixTime,
     gate: Arc<Gate>,
+    refusals: Refusals,
     proxies: Vec<Network>,
     allowed: Vec<Network>,
     timeouts: Timeouts,
@@ -111,6 +114,7 @@ impl Edge {
             certificate,
             started_at: now,
             gate,
+            refusals: Refusals::new(Instant::now()),
             proxies: config.trusted_proxies.clone(),
             allowed: config.allowed_networks.clone(),
             timeouts,
@@ -123,6 +127,12 @@ impl Edge {
     #[must_use]
     pub fn take_refused(&self) -> u64 {
         self.shared.gate.take_refused()
+    }
+
+    /// Refusals that got no line of their own since this was last asked, by code.
+    #[must_use]
+    pub fn take_counted(&self) -> Option<String> {
+        self.shared.refusals.take_counted()
     }
 }
 
@@ -215,12 +225,14 @@ impl Edge {
             }
         }
         .await;
-        let close = pace.answering() || result.as_ref().is_err_and(|error: &ApiError| error.close);
+        let close = pace.answering(result.as_ref().is_err_and(|error: &ApiError| error.close));
         let refused_challenge = result.as_ref().is_err_and(|error| error.code == Code::ChallengeRefused);
         let mut response = match result {
             Ok(answer) => respond(answer),
             Err(error) => {
-                log_refusal(&error, &peer, from, target.as_ref());
+                if self.shared.refusals.gets_line(error.code, Instant::now()) {
+                    log_refusal(&error, &peer, from, target.as_ref());
+                }
                 error::response(&error, parts.uri.path())
             }
         };

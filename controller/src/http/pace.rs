@@ -2,18 +2,22 @@
 //!
 //! hyper's own header timeout runs between two requests as well, so with it either a node's connection dies between
 //! heartbeats or a slow head may take minutes. Here the stream itself knows where it is: before a head, inside one,
-//! at work, or answering. Each has its own deadline, and [`drive`] ends the connection that misses it. The same place
+//! at work, or answering. Each has its own deadline, and [`Watch`] ends the connection that misses it. The same place
 //! hands the raw bytes of each head to [`HeadScan`] and notices what was sent ahead of its turn.
+//!
+//! Between two requests nothing of hyper exists: its buffers are the larger half of what a waiting connection would take,
+//! and nodes' connections wait all but a moment of their time. [`Watch::begun`] waits for a request's first byte;
+//! [`Watch::drive`] then has hyper answer that one request and gives the stream back.
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep};
 
 use super::Timeouts;
 use super::head::{HeadScan, Verdict};
@@ -41,6 +45,8 @@ struct State {
     request_until: Instant,
     /// Bytes that may still come before the answer.
     body_left: u64,
+    /// The connection ends with this answer.
+    last: bool,
     /// More came than the request has: it would be read as a second request whose head nobody looked at.
     ahead: bool,
 }
@@ -72,6 +78,7 @@ impl Pace {
                 verdict: Verdict::Bad("no head"),
                 request_until: now + timeouts.request,
                 body_left: 0,
+                last: false,
                 ahead: false,
             }),
         })
@@ -87,11 +94,18 @@ impl Pace {
         Arrived { verdict: state.verdict, until: state.request_until }
     }
 
-    /// The service has the answer. Whether the connection must be closed after it.
-    pub(super) fn answering(&self) -> bool {
+    /// The service has the answer, and whether it wants the connection closed after it. Whether it must be.
+    pub(super) fn answering(&self, close: bool) -> bool {
         let mut state = self.state();
         state.phase = Phase::Answer(Instant::now() + self.timeouts.request);
-        state.ahead || !matches!(state.verdict, Verdict::Length(_)) || state.body_left > 0
+        state.last = close || state.ahead || !matches!(state.verdict, Verdict::Length(_)) || state.body_left > 0;
+        state.last
+    }
+
+    /// Whether a request was answered, and another may come.
+    fn is_idle(&self) -> bool {
+        let state = self.state();
+        matches!(state.phase, Phase::Idle(_)) && !state.last
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -159,7 +173,7 @@ impl State {
 
 /// How long, and for how many bytes, what was sent past a refusal is thrown away. Closing over unread bytes would
 /// reset the connection, and the reset would overtake the refusal (RFC 9112, section 9.6).
-const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
+pub(super) const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
 /// A stream that keeps its [`Pace`].
@@ -167,25 +181,39 @@ const LINGER_BYTES: usize = 1024 * 1024;
 pub(super) struct Paced<S> {
     inner: S,
     pace: Arc<Pace>,
+    /// The first byte of a request, read by whoever waited for it and not yet by hyper.
+    first: Option<u8>,
     /// Bytes thrown away after the end; nothing before it.
     thrown: Option<usize>,
 }
 
 impl<S> Paced<S> {
     pub(super) const fn new(inner: S, pace: Arc<Pace>) -> Self {
-        Self { inner, pace, thrown: None }
+        Self { inner, pace, first: None, thrown: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Paced<S> {
+    fn poll_more(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let result = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if let Some(new) = buf.filled().get(before..).filter(|new| !new.is_empty()) {
+            self.pace.read(new);
+        }
+        result
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buf.filled().len();
-        let result = Pin::new(&mut this.inner).poll_read(cx, buf);
-        if let Some(new) = buf.filled().get(before..).filter(|new| !new.is_empty()) {
-            this.pace.read(new);
+        if let Some(first) = this.first.take() {
+            buf.put_slice(&[first]);
+            // What it has to say is said when it is asked for more.
+            let _ = this.poll_more(cx, buf);
+            return Poll::Ready(Ok(()));
         }
-        result
+        this.poll_more(cx, buf)
     }
 }
 
@@ -235,10 +263,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 }
 
-/// How a connection ended.
+/// How a request ended that hyper was given.
 #[derive(Debug)]
-pub(super) enum Ended {
-    /// By either side, in order.
+pub(super) enum Ended<S> {
+    /// It is answered, and the connection waits for the next.
+    Answered(Paced<S>),
+    /// The connection was closed by either side, in order.
     Closed,
     /// What came was not HTTP, or the stream broke.
     Broken(hyper::Error),
@@ -246,56 +276,119 @@ pub(super) enum Ended {
     TooSlow,
 }
 
-/// Runs a connection until it ends, misses a deadline, or `stop` turns true and the call in progress is answered.
-pub(super) async fn drive<C>(conn: C, pace: &Pace, mut stop: watch::Receiver<bool>) -> Ended
-where
-    C: Future<Output = Result<(), hyper::Error>> + Stoppable,
-{
-    let mut conn = pin!(conn);
-    let mut alarm = pin!(sleep_until(Instant::now()));
-    let mut stopped = pin!(super::stopped(&mut stop));
-    let mut stopping = false;
-    poll_fn(|cx| {
-        // A deadline only changes while the connection is polled, so it is looked at after that, in the same task.
-        if let Poll::Ready(result) = conn.as_mut().poll(cx) {
-            return Poll::Ready(result.map_or_else(Ended::Broken, |()| Ended::Closed));
-        }
-        if !stopping && stopped.as_mut().poll(cx).is_ready() {
-            stopping = true;
-            conn.as_mut().stop();
-            if let Poll::Ready(result) = conn.as_mut().poll(cx) {
-                return Poll::Ready(result.map_or_else(Ended::Broken, |()| Ended::Closed));
-            }
-        }
-        if let Some(deadline) = pace.deadline() {
-            if alarm.deadline() != deadline {
-                alarm.as_mut().reset(deadline);
-            }
-            if alarm.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Ended::TooSlow);
-            }
-        }
-        Poll::Pending
-    })
-    .await
+/// How the wait for a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Its first byte is there.
+    Yes,
+    /// The other side closed, or its stream broke.
+    Closed,
+    /// Nothing came in time.
+    TooSlow,
+    /// The controller stops.
+    Stopping,
 }
 
-/// A connection that can be told to end after the call in progress.
-pub(super) trait Stoppable {
-    /// Tells it.
-    fn stop(self: Pin<&mut Self>);
+/// What a connection's task looks at beside the connection: its deadline, and whether the controller stops.
+pub(super) struct Watch<'a, F> {
+    pace: &'a Pace,
+    alarm: Pin<&'a mut Sleep>,
+    stopped: Pin<&'a mut F>,
+    stopping: bool,
 }
 
-impl<I, B, S> Stoppable for hyper::server::conn::http1::Connection<I, S>
+impl<'a, F: Future<Output = ()>> Watch<'a, F> {
+    /// Watches `pace` with `alarm`, whose time is set here, until `stopped` is over.
+    pub(super) const fn new(pace: &'a Pace, alarm: Pin<&'a mut Sleep>, stopped: Pin<&'a mut F>) -> Self {
+        Self { pace, alarm, stopped, stopping: false }
+    }
+
+    /// Whether the controller began to stop; once true, it stays so.
+    fn stops(&mut self, cx: &mut Context<'_>) -> bool {
+        self.stopping = self.stopping || self.stopped.as_mut().poll(cx).is_ready();
+        self.stopping
+    }
+
+    /// Whether the deadline of the moment has passed. It only changes while the connection is polled, so it is looked
+    /// at after that, in the same task.
+    fn late(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = self.pace.deadline() else { return false };
+        if self.alarm.deadline() != deadline {
+            self.alarm.as_mut().reset(deadline);
+        }
+        self.alarm.as_mut().poll(cx).is_ready()
+    }
+
+    /// Waits for the first byte of a request.
+    pub(super) async fn begun<S: AsyncRead + Unpin>(&mut self, stream: &mut Paced<S>) -> Begun {
+        poll_fn(|cx| {
+            let mut byte = [0];
+            let mut buf = ReadBuf::new(&mut byte);
+            match stream.poll_more(cx, &mut buf) {
+                Poll::Ready(Ok(())) => {
+                    stream.first = buf.filled().first().copied();
+                    return Poll::Ready(if stream.first.is_some() { Begun::Yes } else { Begun::Closed });
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Begun::Closed),
+                Poll::Pending => {}
+            }
+            if self.stops(cx) {
+                return Poll::Ready(Begun::Stopping);
+            }
+            if self.late(cx) { Poll::Ready(Begun::TooSlow) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Runs hyper's connection until its request is answered, the connection ends, or a deadline passes.
+    pub(super) async fn drive<C, S>(&mut self, mut conn: C) -> Ended<S>
+    where
+        C: Future<Output = Result<(), hyper::Error>> + OneRequest<S> + Unpin,
+    {
+        let ended = poll_fn(|cx| {
+            if let Poll::Ready(result) = Pin::new(&mut conn).poll(cx) {
+                return Poll::Ready(Some(result.map_or_else(Ended::Broken, |()| Ended::Closed)));
+            }
+            if self.pace.is_idle() {
+                return Poll::Ready(None);
+            }
+            if !self.stopping && self.stops(cx) {
+                conn.stop();
+                if let Poll::Ready(result) = Pin::new(&mut conn).poll(cx) {
+                    return Poll::Ready(Some(result.map_or_else(Ended::Broken, |()| Ended::Closed)));
+                }
+            }
+            if self.late(cx) { Poll::Ready(Some(Ended::TooSlow)) } else { Poll::Pending }
+        });
+        match ended.await {
+            Some(ended) => ended,
+            None => Ended::Answered(conn.stream()),
+        }
+    }
+}
+
+/// A connection of hyper that has one request at a time.
+pub(super) trait OneRequest<S> {
+    /// Tells it to end after the request in progress.
+    fn stop(&mut self);
+    /// Its stream. What was sent ahead of its turn has closed the connection, so nothing read is lost with its buffers.
+    fn stream(self) -> Paced<S>;
+}
+
+impl<I, B, S> OneRequest<I> for hyper::server::conn::http1::Connection<TokioIo<Paced<I>>, S>
 where
-    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    I: AsyncRead + AsyncWrite + Unpin,
     B: hyper::body::Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    fn stop(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
+    fn stop(&mut self) {
+        Pin::new(self).graceful_shutdown();
+    }
+
+    fn stream(self) -> Paced<I> {
+        self.into_parts().io.into_inner()
     }
 }
 
@@ -314,7 +407,7 @@ mod tests {
         assert_eq!(pace.deadline(), Some(start + timeouts.head));
         pace.read(GET);
         assert_eq!(pace.deadline(), None);
-        assert!(!pace.answering());
+        assert!(!pace.answering(false));
         assert_eq!(pace.deadline(), Some(start + timeouts.request));
         pace.flushed();
         assert_eq!(pace.deadline(), Some(start + timeouts.idle));
@@ -333,7 +426,7 @@ mod tests {
     async fn a_connection_that_is_over_has_a_moment_and_no_more() {
         let pace = Pace::new(Timeouts::default());
         pace.read(GET);
-        pace.answering();
+        pace.answering(false);
         pace.lingering();
         let over = Some(Instant::now() + LINGER);
         // hyper flushes at each turn, and so it does when the deadline wakes it.
@@ -359,7 +452,7 @@ mod tests {
             let _in = rt.enter();
             let pace = Pace::new(Timeouts::default());
             pace.read(&bytes);
-            assert_eq!(pace.answering(), closes, "{:?}", String::from_utf8_lossy(&bytes));
+            assert_eq!(pace.answering(false), closes, "{:?}", String::from_utf8_lossy(&bytes));
         }
     }
 }

@@ -23,7 +23,8 @@ use crate::refusal::Refusal;
 /// Bits of an id's tag: a made-up id passes once in 2^48.
 const TAG_BITS: u32 = 48;
 /// Bits of the counter that tells ids of one millisecond apart.
-const COUNTER_MASK: u64 = (1 << 26) - 1;
+const COUNTER_BITS: u32 = 26;
+const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 /// Accepted discoveries in one second, of all machines together: a room full of machines, and a bound on the used set.
 const DISCOVERIES_PER_SECOND: u32 = 50;
 const ID_LABEL: &[u8] = b"lucia-challenge-id-v1";
@@ -42,8 +43,8 @@ pub(crate) struct Challenges {
 
 #[derive(Default)]
 struct Used {
-    /// Time and rest of each id, so that the oldest come first.
-    ids: BTreeSet<(u64, u128)>,
+    /// Each id as [`in_order`] makes it one number, so that the oldest come first and none takes over 16 bytes.
+    ids: BTreeSet<u128>,
     /// Accepted proofs of each scope in the second it was last heard in.
     rates: BTreeMap<String, (u64, u32)>,
 }
@@ -89,7 +90,7 @@ impl Challenges {
         if self.is_over(at) {
             return Err(Refusal::challenge("the challenge is older than two minutes"));
         }
-        if lock(&self.used).ids.contains(&(at, rest)) {
+        if lock(&self.used).ids.contains(&in_order(at, rest)) {
             return Err(Refusal::challenge("the challenge was used"));
         }
         Ok(self.nonce(id, scope, &address))
@@ -104,7 +105,7 @@ impl Challenges {
         if self.is_over(at) {
             return Err(Refusal::challenge("the challenge is older than two minutes"));
         }
-        if used.ids.contains(&(at, rest)) {
+        if used.ids.contains(&in_order(at, rest)) {
             return Err(Refusal::challenge("the challenge was used"));
         }
         let most = if *scope == Scope::Boot { DISCOVERIES_PER_SECOND } else { PROOFS_PER_SECOND };
@@ -119,7 +120,7 @@ impl Challenges {
             return Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")));
         }
         rate.1 += 1;
-        used.ids.insert((at, rest));
+        used.ids.insert(in_order(at, rest));
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl Challenges {
         let now = self.server_millis();
         let oldest = now.saturating_sub(lifetime_millis());
         let mut used = lock(&self.used);
-        used.ids = used.ids.split_off(&(oldest, 0));
+        used.ids = used.ids.split_off(&in_order(oldest, 0));
         used.rates.retain(|_, (second, _)| *second + 1 >= now / 1000);
     }
 
@@ -175,6 +176,11 @@ impl Challenges {
         parts.iter().for_each(|part| context.update(part));
         context.sign()
     }
+}
+
+/// Time and rest of an id in one number that grows with time: 48 and 74 bits.
+const fn in_order(at: u64, rest: u128) -> u128 {
+    ((at as u128) << (COUNTER_BITS + TAG_BITS)) | rest
 }
 
 fn millis(span: Duration) -> i128 {
