@@ -33,6 +33,7 @@ fn help_names_every_verb_and_exit_code() {
     assert_eq!(agent(&["--version"]).status.code(), Some(0));
 }
 
+// spec: MR-8
 #[test]
 fn wrong_usage_is_64() {
     for arguments in

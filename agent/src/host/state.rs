@@ -258,6 +258,27 @@ mod tests {
         assert!(matches!(state.read(StateFile::Installed), Err(StateError::Read(_))));
     }
 
+    // spec: AG-3
+    #[test]
+    fn a_directory_that_is_not_the_agents_alone_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        for mode in [0o701, 0o710, 0o755, 0o1700] {
+            let scratch = Scratch::new();
+            let root = scratch.root();
+            drop(State::hold(&root, "test").unwrap());
+            std::fs::set_permissions(root.state(), std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(matches!(State::open(&root), Err(StateError::Dir(_))), "{mode:o}");
+            assert!(matches!(State::hold(&root, "test"), Err(StateError::Dir(_))), "{mode:o}");
+        }
+        let (scratch, outside) = (Scratch::new(), Scratch::new());
+        let root = scratch.root();
+        drop(State::hold(&outside.root(), "test").unwrap());
+        std::fs::create_dir_all(root.state().parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(outside.root().state(), root.state()).unwrap();
+        assert!(matches!(State::open(&root), Err(StateError::Dir(_))), "a link");
+        assert!(matches!(State::hold(&root, "test"), Err(StateError::Dir(_))), "a link");
+    }
+
     #[test]
     fn no_two_files_share_a_name() {
         let names: std::collections::BTreeSet<_> = StateFile::ALL.iter().map(|file| file.as_str()).collect();

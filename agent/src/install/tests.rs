@@ -120,6 +120,8 @@ fn the_guard_lets_nothing_pass_but_all_conditions_together() {
     assert_eq!(judge(Some(&good), &boot(), DISK, &device(DevicePhase::Installing), later(7201)), Err(21));
     let changed = DeviceState { inventory_revision: 3, ..approved.clone() };
     assert_eq!(judge(Some(&good), &boot(), DISK, &changed, now), Err(24));
+    let other = DeviceState { device_id: TestNode::new(8).node_id, ..approved.clone() };
+    assert_eq!(judge(Some(&good), &boot(), DISK, &other, now), Err(24));
     let other = DeviceState { task_id: None, ..approved };
     assert_eq!(judge(Some(&good), &boot(), DISK, &other, now), Err(24));
     let texts = [Refusal::NoGrant.to_string(), Refusal::OtherBoot.to_string()];
@@ -212,24 +214,64 @@ async fn what_no_waiting_cures_ends_the_wait() {
         assert!(ended.is_err(), "{name}");
         assert!(!state.exists(StateFile::Installation).unwrap(), "{name}");
     }
-    // A grant for another disk is not used.
+}
+
+/// Waits beside what is kept already, at a controller that approved and whose grants are `given`.
+async fn wait_beside(
+    kept: Option<Installation>,
+    given: impl Fn(GrantRequest) -> Grant + 'static,
+) -> (Result<Grant, WaitError>, Option<Installation>) {
     let scratch = Scratch::new();
     let fake = Fake::new(
         &Arc::new(key(7)),
-        with_challenges(|seen| match seen.call {
+        with_challenges(move |seen| match seen.call {
             Endpoint::DeviceState => json(&device(DevicePhase::Approved)),
             Endpoint::Installation => json(&api_installation(true)),
-            _ => {
-                let request: GrantRequest = strict::from_str(&seen.report, 1 << 16, 24).unwrap();
-                json(&Grant { disk_id: "wwn-2".parse().unwrap(), request_id: request.request_id, ..grant() })
-            }
+            _ => json(&given(strict::from_str(&seen.report, 1 << 16, 24).unwrap())),
         }),
     );
     let mut client = fake.client(&TestClock::at(start()));
     let state = State::hold(&scratch.root(), "test").unwrap();
+    kept.iter().for_each(|kept| kept.write(&state).unwrap());
     let ended = wait::wait_install(&mut client, &state, &boot(), &mut Backoff::new(1), |_| ()).await;
-    assert!(matches!(ended, Err(WaitError::Mismatch { field: "disk" })), "{ended:?}");
-    assert_eq!(Installation::read(&state).unwrap().unwrap().grant, None);
+    (ended, Installation::read(&state).unwrap())
+}
+
+// spec: AG-29
+#[tokio::test(start_paused = true)]
+async fn a_grant_for_anything_else_than_was_asked_is_not_used() {
+    let cases: [(&str, fn(&mut Grant)); 6] = [
+        ("device", |grant| grant.device_id = TestNode::new(8).node_id),
+        ("task", |grant| grant.task_id = TestNode::new(8).task_id),
+        ("request", |grant| grant.request_id = RequestId::from_random([6; 16])),
+        ("inventory", |grant| grant.inventory_revision = 3),
+        ("disk", |grant| grant.disk_id = "wwn-2".parse().unwrap()),
+        ("hostname", |grant| grant.hostname = TestNode::new(8).hostname),
+    ];
+    for (want, change) in cases {
+        let (ended, kept) = wait_beside(None, move |request| {
+            let mut grant = Grant { request_id: request.request_id, ..grant() };
+            change(&mut grant);
+            grant
+        })
+        .await;
+        assert!(matches!(ended, Err(WaitError::Mismatch { field }) if field == want), "{want}: {ended:?}");
+        assert_eq!(kept.unwrap().grant, None, "{want}");
+    }
+}
+
+// spec: AG-29
+#[tokio::test(start_paused = true)]
+async fn a_grant_of_another_boot_or_task_is_not_taken_up() {
+    let other_boot = Installation { boot_id: "44444444-4444-4444-8444-444444444444".parse().unwrap(), ..kept() };
+    for stale in [other_boot, Installation { task_id: TestNode::new(8).task_id, ..kept() }] {
+        let given = |request: GrantRequest| Grant { request_id: request.request_id, ..grant() };
+        let (ended, now_kept) = wait_beside(Some(stale.clone()), given).await;
+        let granted = ended.unwrap();
+        assert_ne!(granted.request_id, stale.request_id, "asked for anew");
+        let now_kept = now_kept.unwrap();
+        assert_eq!((now_kept.boot_id, now_kept.task_id, now_kept.grant), (boot(), node().task_id, Some(granted)));
+    }
 }
 
 fn trust() -> Trust {
@@ -310,6 +352,20 @@ fn staging_lays_every_file_and_may_be_repeated() {
     let staged = Staged { trust: &trust, key: &other.key, boot: &boot, program: b"the agent" };
     let refused = stage::stage(&Target::open(&dir).unwrap(), &grant(), staged);
     assert!(matches!(refused, Err(StageError::OtherKey)), "{refused:?}");
+}
+
+// spec: AG-29
+#[test]
+fn only_the_grant_of_this_boot_is_staged() {
+    let scratch = Scratch::new();
+    let state = State::hold(&scratch.root(), "test").unwrap();
+    assert!(matches!(stage::granted(&state, &boot()), Err(StageError::NoGrant)));
+    kept().write(&state).unwrap();
+    assert_eq!(stage::granted(&state, &boot()).unwrap(), grant());
+    let other = "44444444-4444-4444-8444-444444444444".parse().unwrap();
+    assert!(matches!(stage::granted(&state, &other), Err(StageError::OtherBoot)));
+    Installation { grant: None, ..kept() }.write(&state).unwrap();
+    assert!(matches!(stage::granted(&state, &boot()), Err(StageError::NoGrant)));
 }
 
 // spec: AG-24

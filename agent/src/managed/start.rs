@@ -237,6 +237,17 @@ mod tests {
         assert_eq!(judge(&scratch, Some(installed)), Err(10));
     }
 
+    // spec: MR-2
+    #[test]
+    fn two_missing_programs_are_not_the_same_one() {
+        let (scratch, installed) = good();
+        let root = scratch.root();
+        for path in [root.running_binary(), root.agent_binary(), root.agent_binary_of_pid_1()] {
+            fs::remove_file(path).unwrap();
+        }
+        assert_eq!(judge(&scratch, Some(installed)), Err(10));
+    }
+
     // spec: MR-3
     #[test]
     fn another_root_is_refused() {

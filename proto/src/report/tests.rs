@@ -93,6 +93,17 @@ fn j_8_other_bytes_of_the_same_value_are_another_report() {
     assert!(matches!(verify(&swapped, &key), Err(ProofError::Signature(KeyError::Mismatch))));
 }
 
+// spec: PR-4
+#[test]
+fn nothing_of_a_report_is_read_before_its_signature_verified() {
+    let (signer, other) = (key(7), key(8));
+    for report in ["[]", "{\"nodeId\":1}", "{}"] {
+        let refused = verify(&signed_raw(report, &signer), &other);
+        assert!(matches!(refused, Err(ProofError::Signature(KeyError::Mismatch))), "{report}: {refused:?}");
+    }
+}
+
+// spec: PR-12
 #[test]
 fn a_signed_report_is_still_read_strictly_and_within_its_size() {
     let key = key(7);
@@ -106,6 +117,7 @@ fn a_signed_report_is_still_read_strictly_and_within_its_size() {
     ] {
         assert!(matches!(verify(&signed_raw(&report, &key), &key), Err(ProofError::Report(_))), "{name}");
     }
+    assert_eq!((REPORT_MAX, DISCOVER_REPORT_MAX), (32 * 1024, 128 * 1024));
     let at_limit = |len: usize| {
         let head = format!("{{\"nodeId\":\"{id}\",\"purpose\":\"device-state\"}}");
         format!("{head}{}", " ".repeat(len - head.len()))

@@ -406,5 +406,8 @@ pub fn hostile_answers(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<(&'st
         case("EN leaf over", "certificatePem", &|answer| {
             answer.certificate_pem = ca.issue(node, now.minus(HOUR * 200));
         }),
+        case("EN leaf of tomorrow", "certificatePem", &|answer| {
+            answer.certificate_pem = ca.issue(node, now.plus(HOUR * 24));
+        }),
     ]
 }

@@ -212,10 +212,17 @@ fn a_refusal_names_the_field_and_is_not_repeated() {
 #[test]
 fn q6_without_a_readable_journal_nothing_is_issued() {
     type Damage = fn(&Story);
-    let cases: [(&str, Damage); 6] = [
+    let cases: [(&str, Damage); 7] = [
         ("no journal", |s| std::fs::remove_file(s.controller.dir.join("onboarding/state.json")).unwrap()),
         ("damaged", |s| s.controller.put("onboarding/state.json", b"{}")),
         ("damaged", |s| s.controller.put("onboarding/state.json", b"")),
+        // Whole as JSON, and its rows contradict one another.
+        ("damaged", |s| {
+            let text = std::fs::read_to_string(s.controller.dir.join("onboarding/state.json")).unwrap();
+            let changed = text.replacen("\"inventoryRevision\":1", "\"inventoryRevision\":0", 1);
+            assert_ne!(changed, text);
+            s.controller.put("onboarding/state.json", changed.as_bytes());
+        }),
         ("refused", |s| {
             let path = s.controller.dir.join("onboarding/state.json");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
