@@ -6,7 +6,7 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 QUALIFICATION = $(TARGET)/debug/lucia-qualification
 
-.PHONY: help setup demo test lint bench install
+.PHONY: help setup demo test lint bench invert install
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ bench: ## the figures, each with its goal
 	$(CARGO) build --quiet --release --workspace --bins
 	$(CARGO) bench --quiet -p lucia-worker
 	$(CARGO) bench --quiet -p lucia-tests --bench figures -- $(if $(filter-out 0,$(QUICK)),--quick)
+
+invert: ## undo each check of tests/inversions in a copy and see its test fail; hours; ONLY="CH-2 lucia-agent" for some
+	$(CARGO) build --quiet -p lucia-tests --bin invert
+	@$(TARGET)/debug/invert $(TARGET)/invert $(ONLY)
 
 install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
 	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl

@@ -8,6 +8,7 @@
 )]
 
 mod docs;
+mod inversions;
 mod layers;
 mod lints;
 mod sizes;

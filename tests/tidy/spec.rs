@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree;
 
 /// A line such as `- **CH-3** A challenge is used once.`
-fn promises() -> BTreeMap<String, bool> {
+pub(crate) fn promises() -> BTreeMap<String, bool> {
     let mut out = BTreeMap::new();
     for line in tree::read("SPECIFICATION.md").lines() {
         let Some(rest) = line.strip_prefix("- **") else { continue };
@@ -16,24 +16,46 @@ fn promises() -> BTreeMap<String, bool> {
     out
 }
 
-/// Every `spec: ID` comment that stands directly above a test.
-fn carried() -> BTreeMap<String, Vec<String>> {
-    let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in tree::rust_files() {
-        let text = tree::read(&path);
-        let lines: Vec<&str> = text.lines().collect();
+/// A test, and the promises that the comments above it name.
+pub(crate) struct Test {
+    pub(crate) file: String,
+    pub(crate) name: String,
+    pub(crate) ids: Vec<String>,
+}
+
+/// Every test of the tree. `spec: ID` stands directly above one, or above another line of that kind.
+pub(crate) fn tests() -> Vec<Test> {
+    let mut out = Vec::new();
+    for file in tree::rust_files() {
+        let text = tree::read(&file);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
         for (at, line) in lines.iter().enumerate() {
-            let Some(ids) = line.trim().strip_prefix(concat!("// ", "spec: ")) else { continue };
+            let Some(words) = line.strip_prefix(concat!("// ", "spec: ")) else { continue };
             let is_test = lines[at + 1..].iter().take(4).any(|line| {
                 line.contains("#[test]")
                     || line.contains("#[tokio::test")
                     || line.contains("#[track_caller]")
                     || line.contains("proptest!")
             });
-            assert!(is_test, "{path}:{}: `{}` does not stand above a test", at + 1, line.trim());
-            for id in ids.split([',', ' ']).filter(|id| is_promise(id)) {
-                out.entry(id.to_owned()).or_default().push(format!("{path}:{}", at + 1));
-            }
+            assert!(is_test, "{file}:{}: `{line}` does not stand above a test", at + 1);
+            let name = lines[at + 1..].iter().take(10).find_map(|line| {
+                let name = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
+                name.split(['(', '<']).next()
+            });
+            let name = name.unwrap_or_else(|| panic!("{file}:{}: no function follows `{line}`", at + 1)).to_owned();
+            let ids = words.split([',', ' ']).filter(|id| is_promise(id)).map(str::to_owned).collect();
+            out.push(Test { file: file.clone(), name, ids });
+        }
+    }
+    out
+}
+
+/// Where each promise is carried.
+fn carried() -> BTreeMap<String, Vec<String>> {
+    let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for test in tests() {
+        for id in test.ids {
+            out.entry(id).or_default().push(format!("{}: {}", test.file, test.name));
         }
     }
     out

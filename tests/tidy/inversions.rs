@@ -1,0 +1,84 @@
+//! The table of inverted checks stays true: what it undoes is there, and the test it trusts carries the promise.
+//! Whether the tests then fail, `make invert` finds out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lucia_tests::inversions::{self, Table};
+
+use crate::{spec, tree};
+
+/// Every promise of these groups has an entry, or a reason why not: what managed-nodes.md says of proofs, enrolment,
+/// queue, journal, states, renewal, heartbeat and managed-run.
+const WHOLE: &[&str] = &["BU", "CE", "CH", "CS", "EN", "HB", "JO", "MR", "PR", "QU", "RN", "ST"];
+
+/// The folder of each crate whose tests the table names.
+const FOLDERS: &[(&str, &str)] = &[
+    ("lucia-agent", "agent/"),
+    ("lucia-controller", "controller/"),
+    ("lucia-durable", "proto/durable/"),
+    ("lucia-proto", "proto/"),
+    ("lucia-worker", "worker/"),
+];
+
+fn table() -> Table {
+    inversions::read(&tree::root()).expect("a table that can be read")
+}
+
+#[test]
+fn each_check_stands_in_its_file_once() {
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    let checks = table().checks;
+    assert!(checks.len() > 300, "{} checks only", checks.len());
+    let mut wrong = Vec::new();
+    for check in &checks {
+        let text = texts.entry(check.file.clone()).or_insert_with(|| tree::read(&check.file));
+        let count = text.matches(&check.original).count();
+        if count != 1 {
+            wrong.push(format!("{}: stands {count} times in {}: {}", check.id, check.file, check.original));
+        }
+    }
+    let known: BTreeSet<_> = checks.iter().map(|check| (&check.file, &check.original, &check.replaced)).collect();
+    // One check may serve two promises; then it is one text with two tests.
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(known.len() * 10 > checks.len() * 9, "the table repeats itself");
+}
+
+#[test]
+fn each_test_of_the_table_is_there_and_carries_the_promise() {
+    let tests = spec::tests();
+    let mut wrong = Vec::new();
+    for check in table().checks {
+        let folder = FOLDERS.iter().find(|(name, _)| *name == check.package);
+        let (_, folder) = folder.unwrap_or_else(|| panic!("{}: no crate of the table's", check.package));
+        let found = tests.iter().any(|test| {
+            test.name == check.test_name() && test.file.starts_with(folder) && test.ids.contains(&check.id)
+        });
+        if !found {
+            wrong.push(format!("{}: no test {} below {folder} carries it", check.id, check.test));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_promise_of_the_page_has_an_inversion_or_a_reason() {
+    let table = table();
+    let held: BTreeSet<&str> = table.checks.iter().map(|check| check.id.as_str()).collect();
+    let promises = spec::promises();
+    let mut wrong = Vec::new();
+    for (id, _) in promises.iter().filter(|(_, pending)| !**pending) {
+        let group = id.split('-').next().unwrap_or_default();
+        if WHOLE.contains(&group) && !held.contains(id.as_str()) && !table.without.contains_key(id) {
+            wrong.push(format!("{id}: no entry in {} inverts what keeps it", inversions::FOLDER));
+        }
+    }
+    for id in held.iter().copied().chain(table.without.keys().map(String::as_str)) {
+        if promises.get(id) != Some(&false) {
+            wrong.push(format!("{id}: no promise of SPECIFICATION.md, or a pending one"));
+        }
+    }
+    for id in table.without.keys().filter(|id| held.contains(id.as_str())) {
+        wrong.push(format!("{id}: has an entry, and a reason why it has none"));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
