@@ -41,6 +41,7 @@ pub mod phase;
 pub mod release;
 pub mod report;
 pub mod signed;
+pub mod ssh_key;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 pub mod text;

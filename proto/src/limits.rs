@@ -149,6 +149,12 @@ pub const REQUEST_LIFETIME: Duration = Duration::from_secs(10 * 60);
 pub const REQUEST_LIFETIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// A node's identity record with its last heartbeat: protects the controller's start.
 pub const IDENTITY_RECORD_MAX: usize = 64 * 1024;
+/// Characters of one SSH key's line: an RSA key of the largest size and a comment.
+pub const SSH_KEY_LINE_MAX: usize = 4096;
+/// Bits of an RSA key at least and at most.
+pub const RSA_BITS_MIN: usize = 2048;
+/// See [`RSA_BITS_MIN`].
+pub const RSA_BITS_MAX: usize = 16 * 1024;
 /// Files of an agent release: protects the agent's disk and memory.
 pub const RELEASE_FILES_MAX: usize = 512;
 /// One file of an agent release: protects the agent's disk.
