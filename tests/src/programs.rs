@@ -151,7 +151,8 @@ impl Site {
             at("worker.toml"),
             format!(
                 "state-dir = {:?}\ncontroller-state = {:?}\ncontroller-user = \"{uid}\"\ngroup = \"{gid}\"\n\
-                 endpoint-names = [\"{CONTROLLER_NAME}\"]\nadmission = \"{admission}\"\n",
+                 endpoint-names = [\"{CONTROLLER_NAME}\"]\nadmission = \"{admission}\"\n\
+                 new-nodes-per-hour = 16384\ncertificates-per-hour = 16384\n",
                 at("worker"),
                 at("controller"),
             ),

@@ -1,6 +1,9 @@
 //! The commands, their help and their exit codes.
 
+mod acts;
 mod admit;
+mod directory;
+mod hold;
 mod run;
 
 use std::ffi::OsString;
@@ -12,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE, DEFAULT_PATH, LogFormat, endpoint_names};
+use crate::directory::prepare::CONFIG_DN;
 use crate::home::Home;
 use crate::ledger::Ledger;
 use crate::{chain, init, now, status, survey};
@@ -23,6 +27,10 @@ Examples:
   lucia-enrollment-worker status
   lucia-enrollment-worker pending
   lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
+  lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f... --replaces n1
+  lucia-enrollment-worker confirm-removals n1 n2
+  lucia-enrollment-worker accept-journal
+  lucia-enrollment-worker release-lapse n1
 
 Exit codes:
   0   done
@@ -105,6 +113,65 @@ enum Command {
         /// The whole fingerprint on the machine's screen: 64 hex digits.
         #[arg(long, value_name = "HEX")]
         fingerprint: String,
+        /// The name it takes from the key that had it: that key is barred for ever.
+        #[arg(long, value_name = "NAME")]
+        replaces: Option<String>,
+    },
+    /// Bar the keys of nodes that the controller removed, beyond those that go by themselves. Alone: show them.
+    ConfirmRemovals {
+        #[command(flatten)]
+        at: At,
+        /// Names or ids.
+        #[arg(value_name = "NODE", conflicts_with = "all")]
+        nodes: Vec<String>,
+        /// All of them.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Let suspended nodes go on which the controller's journal has again.
+    Resume {
+        #[command(flatten)]
+        at: At,
+        /// Names or ids.
+        #[arg(value_name = "NODE", conflicts_with = "all")]
+        nodes: Vec<String>,
+        /// All of them.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Take the controller's journal as it is, although it went back or is no continuation.
+    AcceptJournal {
+        #[command(flatten)]
+        at: At,
+        /// Its generation, instead of typing it when asked.
+        #[arg(long, value_name = "N")]
+        generation: Option<u64>,
+    },
+    /// Show how long a node was gone, and let it renew although that was longer than max-lapse.
+    ReleaseLapse {
+        #[command(flatten)]
+        at: At,
+        /// Its name or id.
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// The code on the machine's own screen, instead of typing it when asked.
+        #[arg(long, value_name = "CODE")]
+        code: Option<String>,
+    },
+    /// Add the two leading access rules and the readers' place to the directory, once. Keeps the former rules beside the
+    /// ledger. Takes the password of cn=config from directory-config.password in state-dir.
+    PrepareDirectory {
+        #[command(flatten)]
+        at: At,
+        /// As whom cn=config is changed.
+        #[arg(long, value_name = "DN", default_value = CONFIG_DN)]
+        config_dn: String,
+        /// Change nothing; say what is missing. Gives 1 while something is.
+        #[arg(long)]
+        check: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -186,11 +253,32 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             say(&if json { to_json(&survey)? } else { status::pending_table(&survey) });
             Ok(ExitCode::SUCCESS)
         }
-        Command::Admit { at, code, fingerprint } => {
-            say(&admit::admit(&Config::load(&at.config)?, &code, &fingerprint)?);
-            Ok(ExitCode::SUCCESS)
+        Command::Admit { at, code, fingerprint, replaces } => {
+            let config = Config::load(&at.config)?;
+            done(admit::admit(&config, &code, &fingerprint, replaces.as_deref()))
+        }
+        Command::ConfirmRemovals { at, nodes, all } => {
+            done(acts::confirm_removals(&Config::load(&at.config)?, &nodes, all))
+        }
+        Command::Resume { at, nodes, all } => done(acts::resume(&Config::load(&at.config)?, &nodes, all)),
+        Command::AcceptJournal { at, generation } => {
+            done(acts::accept_journal(&Config::load(&at.config)?, generation))
+        }
+        Command::ReleaseLapse { at, node, code } => {
+            done(acts::release_lapse(&Config::load(&at.config)?, &node, code.as_deref()))
+        }
+        Command::PrepareDirectory { at, config_dn, check, json } => {
+            let report = directory::prepare_directory(&Config::load(&at.config)?, &config_dn, check)?;
+            say(&if json { to_json(&report)? } else { report.text() });
+            Ok(if report.prepared { ExitCode::SUCCESS } else { Failure::FAILED.into() })
         }
     }
+}
+
+/// Says what was done.
+fn done(said: Result<String, Failure>) -> Result<ExitCode, Failure> {
+    say(&said?);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `init`, and the settings file with it when there is none and the names are given.

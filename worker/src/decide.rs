@@ -3,6 +3,8 @@
 //! The controller's word is never enough (design.md W1): the CSR must be the one this node can have made, the journal
 //! must agree, and the worker's own settings and ledger have the last word, in this order.
 
+use std::time::Duration;
+
 use lucia_proto::certificate::{Leaf, LeafRules};
 use lucia_proto::csr::{self, CheckedCsr, CsrError};
 use lucia_proto::enrollment::{Disagreement, EnrollmentRequest, agrees};
@@ -14,9 +16,9 @@ use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
 use crate::ca::Issued;
-use crate::config::{Admission, Reserved};
+use crate::config::{Admission, Config};
 use crate::home::Receipt;
-use crate::ledger::{AdmittedBy, NodeNames, Records};
+use crate::ledger::{By, NodeNames, NodeRecord, Records};
 
 /// All that a decision rests on besides the request.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +31,8 @@ pub struct Facts<'a> {
     pub records: &'a Records,
     /// The node's live leaf, if it has one.
     pub receipt: Option<&'a Receipt>,
-    /// What lets a new node in.
-    pub admission: Admission,
-    /// Names no node may have.
-    pub reserved: &'a Reserved,
+    /// What the administrator decided.
+    pub config: &'a Config,
 }
 
 /// What becomes of a request.
@@ -43,14 +43,34 @@ pub enum Decision {
         /// Its request, checked.
         csr: CheckedCsr,
         /// What lets it in now, when the ledger does not have it yet.
-        admit: Option<AdmittedBy>,
+        admit: Option<By>,
         /// Its live leaf, while 6 days or more of it remain (design.md I9).
         live: Option<Issued>,
     },
     /// All is right, but a person has to admit it first. It gets no answer until then.
     AwaitAdmission,
+    /// As before, and its name is another key's: the journal says that it is to replace this node, and only a person
+    /// here can say so.
+    AwaitReplacement {
+        /// Who has the name.
+        owner: NodeId,
+    },
+    /// All is right, but as much was signed within the hour as the settings allow. It gets no answer until then.
+    AwaitRoom(Limit),
     /// It gets nothing, and the answer says why.
     Refuse(Refusal),
+}
+
+/// A limit of the settings that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{key} = {max} of worker.toml is reached; it goes on at {until}, or raise the setting and restart the worker")]
+pub struct Limit {
+    /// The setting.
+    pub key: &'static str,
+    /// Its value.
+    pub max: usize,
+    /// When there is room again.
+    pub until: UnixTime,
 }
 
 /// Why a request is refused.
@@ -77,9 +97,34 @@ pub enum Refusal {
         /// The name.
         name: Hostname,
     },
-    /// The node was removed once.
+    /// The node was removed or replaced once.
     #[error("nodeId: this key was removed from the fleet and stays barred; install the machine anew with a new key")]
     Removed,
+    /// The journal removed the node once, and it is not decided yet.
+    #[error(
+        "nodeId: the controller removed this node at {at} and it is suspended; on the worker's host, either \
+         `lucia-enrollment-worker resume {name}` or `lucia-enrollment-worker confirm-removals {name}`"
+    )]
+    Suspended {
+        /// When.
+        at: UnixTime,
+        /// Its name.
+        name: Hostname,
+    },
+    /// The node was gone for longer than it may.
+    #[error(
+        "nodeId: reapproval_needed: this node's certificate ended {} days ago, and max-lapse is {}; make sure that it is \
+         the machine it was, then on the worker's host: lucia-enrollment-worker release-lapse {name}",
+        gone.as_secs() / 86400, max.as_secs() / 86400
+    )]
+    Lapsed {
+        /// Since its certificate's end.
+        gone: Duration,
+        /// How long it may be.
+        max: Duration,
+        /// Its name.
+        name: Hostname,
+    },
     /// The ledger knows this node by another key.
     #[error("publicKeyFingerprint: the worker's ledger has another key for this node")]
     OtherKey,
@@ -90,8 +135,13 @@ pub enum Refusal {
         name: Hostname,
     },
     /// Another node has or had this name.
-    #[error("hostname: the worker's ledger has it for node {owner}; approve the machine under another name")]
+    #[error(
+        "hostname: the worker's ledger has it for node {owner}; approve the machine under another name. If it is that \
+         machine with a new key, the name moves by `admit CODE --fingerprint HEX --replaces {name}` on the worker's host"
+    )]
     NameTaken {
+        /// The name.
+        name: Hostname,
         /// Who has it.
         owner: NodeId,
     },
@@ -125,36 +175,85 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
     let csr =
         csr::check(request.csr_pem.as_str(), &request.node_id, &request.hostname, fingerprint).map_err(Refusal::Csr)?;
     agrees(request, facts.journal, now).map_err(Refusal::Journal)?;
-    if facts.reserved.holds(&request.hostname) {
+    if facts.config.reserved.holds(&request.hostname) {
         return Err(Refusal::Reserved { name: request.hostname.clone() });
     }
-    let Some(admit) = admission(request, facts)? else { return Ok(Decision::AwaitAdmission) };
+    let admit = match standing(request, facts, now)? {
+        Standing::Known => None,
+        Standing::New(by) => Some(by),
+        Standing::Waits(decision) => return Ok(decision),
+    };
     let live = live(request, facts.receipt, &csr, now)?;
+    let (leaves, max) = (&facts.records.rates().leaves, facts.config.limits.certificates);
+    if live.is_none() && leaves.count(now) >= max {
+        return Ok(await_room("certificates-per-hour", max, leaves.frees_at(now), now));
+    }
     Ok(Decision::Issue { csr, admit, live })
 }
 
-/// What the ledger says: known (nothing to add), new (what lets it in), or new and waiting (nothing at all).
-fn admission(request: &EnrollmentRequest, facts: &Facts<'_>) -> Result<Option<Option<AdmittedBy>>, Refusal> {
-    let records = facts.records;
+/// What the ledger says of a node.
+enum Standing {
+    /// It has this node, and nothing stands in its way.
+    Known,
+    /// It has neither key nor name, and this lets it in.
+    New(By),
+    /// Something has to happen first.
+    Waits(Decision),
+}
+
+fn await_room(key: &'static str, max: usize, until: Option<UnixTime>, now: UnixTime) -> Decision {
+    Decision::AwaitRoom(Limit { key, max, until: until.unwrap_or(now) })
+}
+
+fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Result<Standing, Refusal> {
+    let (records, config) = (facts.records, facts.config);
     if records.is_barred(&request.public_key_fingerprint) {
         return Err(Refusal::Removed);
     }
-    if let Some(known) = records.node(&request.node_id) {
-        if known.names.fingerprint != request.public_key_fingerprint {
-            return Err(Refusal::OtherKey);
-        }
-        if known.names.hostname != request.hostname {
-            return Err(Refusal::OtherName { name: known.names.hostname.clone() });
-        }
-        return Ok(Some(None));
+    if let Some(record) = records.node(&request.node_id) {
+        known(request, record, config, now)?;
+        return Ok(Standing::Known);
+    }
+    if config.reserved.denies(&request.hostname) {
+        return Err(Refusal::Reserved { name: request.hostname.clone() });
     }
     if let Some(owner) = records.owner_of(&request.hostname) {
-        return Err(Refusal::NameTaken { owner: owner.names.node_id.clone() });
+        let (name, owner) = (request.hostname.clone(), owner.names.node_id.clone());
+        let announced = facts.journal.task(&request.task_id).and_then(|task| task.replaces.as_ref());
+        return match announced == Some(&owner) {
+            true => Ok(Standing::Waits(Decision::AwaitReplacement { owner })),
+            false => Err(Refusal::NameTaken { name, owner }),
+        };
     }
-    Ok(match facts.admission {
-        Admission::Operator => None,
-        Admission::Journal => Some(Some(AdmittedBy::Journal)),
+    Ok(match config.admission {
+        Admission::Operator => Standing::Waits(Decision::AwaitAdmission),
+        Admission::Journal => {
+            let (admissions, max) = (&records.rates().admissions, config.limits.new_nodes);
+            match admissions.count(now) >= max {
+                true => Standing::Waits(await_room("new-nodes-per-hour", max, admissions.frees_at(now), now)),
+                false => Standing::New(By::Journal),
+            }
+        }
     })
+}
+
+/// Whether a node of the ledger may have a leaf.
+fn known(request: &EnrollmentRequest, record: &NodeRecord, config: &Config, now: UnixTime) -> Result<(), Refusal> {
+    if record.names.fingerprint != request.public_key_fingerprint {
+        return Err(Refusal::OtherKey);
+    }
+    let name = &record.names.hostname;
+    if *name != request.hostname {
+        return Err(Refusal::OtherName { name: name.clone() });
+    }
+    if let Some((at, _)) = record.suspended {
+        return Err(Refusal::Suspended { at, name: name.clone() });
+    }
+    let gone = record.leaf.as_ref().map_or(Duration::ZERO, |(_, not_after)| now.since(*not_after));
+    if gone > config.max_lapse && !record.is_released(now) {
+        return Err(Refusal::Lapsed { gone, max: config.max_lapse, name: name.clone() });
+    }
+    Ok(())
 }
 
 /// The leaf to use again, if there is one.

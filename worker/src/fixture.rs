@@ -8,7 +8,7 @@ use lucia_proto::bounded::{PemText, Version};
 use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::ids::{NodeId, RequestId};
 use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::journal::{DeviceRow, GrantRow, Journal, TaskRow};
+use lucia_proto::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
 use lucia_proto::json;
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
@@ -81,6 +81,32 @@ impl Controller {
         self.put("onboarding/state.json", &self.journal.to_bytes().unwrap());
     }
 
+    /// Something happens there: another generation, one more event.
+    pub(crate) fn happen(&mut self) {
+        self.say(EventKind::AdmissionExpired, None);
+    }
+
+    /// The same of this kind, about this node.
+    pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
+        let (at, actor, device_id) = (self.now, "operator:1000".parse().unwrap(), node.cloned());
+        self.journal.record(Event { at, kind, actor, device_id, task_id: None, holders: Vec::new() }).unwrap();
+        self.journal.generation += 1;
+        self.write_journal();
+    }
+
+    /// Takes a node's rows out of the journal, without a word and without writing it.
+    pub(crate) fn forget(&mut self, id: &NodeId) {
+        self.journal.devices.retain(|device| device.device_id != *id);
+        self.journal.tasks.retain(|task| task.device_id != *id);
+    }
+
+    /// Removes a node as the controller does: the file first, then the journal.
+    pub(crate) fn remove(&mut self, id: &NodeId) {
+        self.put(&format!("nodes/removals/{id}.json"), format!(r#"{{"schemaVersion":1,"nodeId":"{id}"}}"#).as_bytes());
+        self.forget(id);
+        self.say(EventKind::DeviceRemoved, Some(id));
+    }
+
     /// Writes beside and renames, 0640, as the controller does.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         let path = self.dir.join(name);
@@ -147,6 +173,8 @@ pub(crate) fn rows(node: &TestNode, now: UnixTime) -> (DeviceRow, TaskRow) {
         address: "10.0.0.7".parse().unwrap(),
         message: None,
         task_id: Some(node.task_id.clone()),
+        frozen: None,
+        kept: None,
     };
     let task = TaskRow {
         task_id: node.task_id.clone(),
@@ -164,6 +192,7 @@ pub(crate) fn rows(node: &TestNode, now: UnixTime) -> (DeviceRow, TaskRow) {
             granted_at: now,
             progress_expires_at: now.plus(secs(7200)),
         }),
+        replaces: None,
     };
     (device, task)
 }

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ca::{CaError, Embedded, make_issuing, make_root, new_key};
 use crate::config::Config;
 use crate::home::{Home, file};
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{ANCHOR, Ledger, LedgerError};
 use crate::turn::{MARKER, lease_name, take_lease};
 
 /// Mode of everything secret.
@@ -85,7 +85,7 @@ pub enum InitError {
 /// [`InitError`].
 pub fn init(config: &Config, now: UnixTime) -> Result<Made, InitError> {
     let dir = PrivateDir::create(&config.state_dir, DirRules::private()).map_err(InitError::Dir)?;
-    for name in ["ledger.jsonl", "ca", "worker.key", "bundle.json", "receipts"] {
+    for name in ["ledger.jsonl", ANCHOR, "ca", "worker.key", "bundle.json", "receipts"] {
         if dir.exists(&file(name)).map_err(InitError::Dir)? {
             return Err(InitError::AlreadyThere { path: dir.path_of(&file(name)) });
         }

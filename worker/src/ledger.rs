@@ -1,28 +1,36 @@
 //! `ledger.jsonl`: the worker's own record of what it ever admitted, issued and removed (design.md W1).
 //!
 //! One JSON object a line, each holding the SHA-256 of the line before it. Nothing is ever changed in it. A line is on
-//! the disk before the answer that rests on it leaves: so a line that a crash cut off stands for nothing, and may be
-//! dropped by a person, while any other damage stops the worker.
+//! the disk, and counted in `ledger.head`, before the answer that rests on it leaves: so a last line that a crash cut
+//! off beyond that count stands for nothing. The next transaction drops it and says so in a line of its own; any other
+//! damage stops the worker.
 //!
-//! Two processes write it: `run`, and `admit` beside it. A [`Transaction`] holds the file's lock, first reads what the
-//! other added, and adds all its lines with one sync.
+//! Two processes write it: `run`, and `admit` or another act beside it. A [`Transaction`] holds the file's lock, first
+//! reads what the other added, and adds all its lines with one sync. The lines of a transaction are whole one by one,
+//! not together: after a crash the first few of them may be there, and each such beginning must be a state to go on from.
 
+mod anchor;
 mod line;
+mod recent;
 mod records;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
-use lucia_durable::{AppendError, AppendFile, AppendLock, DirError, PrivateDir};
+use lucia_durable::{AppendError, AppendFile, AppendLock, DirError, PrivateDir, ReadError, WriteError};
 use lucia_proto::digest::Digest;
 use lucia_proto::json::JsonError;
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
+use tracing::warn;
 
-pub use line::{AdmittedBy, Entry, NodeNames};
-pub use records::{NodeRecord, Records};
+pub(crate) use anchor::ANCHOR;
+pub use line::{By, By as AdmittedBy, Entry, Mark, NodeNames};
+pub use recent::Recent;
+pub use records::{NodeRecord, Rates, Records};
 
+use anchor::Anchor;
 use line::Line;
 
 /// The file's name.
@@ -52,17 +60,52 @@ pub enum LedgerError {
     /// Another process holds it.
     #[error("the ledger is in use by another process; try again in a moment")]
     Busy,
-    /// Its last line was cut off by a crash.
+    /// It has not even its first line.
     #[error(
-        "the last line of {path} was cut off by a crash. Nothing was answered on the strength of it. Look at it with \
-         `tail -c +{} {path}`, cut it off with `truncate -s {whole} {path}`, then start the worker again", whole + 1
+        "{path} has no line: `init` was cut off at its last step. Nothing was ever issued: move the directory's contents \
+         away, then run `init` again"
     )]
-    Torn {
+    Empty {
         /// Which file.
         path: PathBuf,
-        /// Bytes of whole lines before it.
-        whole: u64,
     },
+    /// Lines that were answered on are gone.
+    #[error(
+        "{path} ends after line {lines}, and line {anchored} of it was answered on: it is an older copy, or was cut off. \
+         restore the newest copy there is. If none is newer, delete ledger.head beside it and start again: what was barred \
+         and named after line {lines} is forgotten then"
+    )]
+    Short {
+        /// Which file.
+        path: PathBuf,
+        /// Whole lines it has.
+        lines: u64,
+        /// Lines it had.
+        anchored: u64,
+    },
+    /// The last line counted in `ledger.head` is another one.
+    #[error("line {number} of {path} is not the one that ledger.head beside it names; restore both from one and the same backup")]
+    Other {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        number: u64,
+    },
+    /// `ledger.head` cannot be read.
+    #[error("ledger.head cannot be read")]
+    AnchorRead(#[source] ReadError),
+    /// It is damaged.
+    #[error("{path} is not what the worker wrote; restore it from a backup, together with ledger.jsonl")]
+    AnchorBad {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: JsonError,
+    },
+    /// `ledger.head` cannot be written. Nothing may be answered then.
+    #[error("ledger.head cannot be written")]
+    Anchor(#[source] WriteError),
     /// It has fewer lines than this process saw.
     #[error("{path} became shorter while the worker ran; restore it from a backup, then start the worker again")]
     Shrunk {
@@ -103,6 +146,8 @@ pub struct Ledger {
     records: Records,
     offset: u64,
     head: Digest,
+    /// What was answered on, as far as this process knows.
+    anchor: Anchor,
     /// A transaction ended between memory and disk: read anew before use.
     stale: bool,
 }
@@ -118,6 +163,7 @@ pub struct Held {
 #[derive(Debug)]
 pub struct Transaction<'a> {
     ledger: &'a mut Ledger,
+    dir: &'a PrivateDir,
     file: AppendFile,
     lines: Vec<u8>,
     _held: Held,
@@ -135,14 +181,19 @@ impl Ledger {
         transaction.commit()
     }
 
-    /// Reads the whole ledger and checks its chain.
+    /// Reads the whole ledger and checks its chain. A last line without its end is left out: it is being written just
+    /// now, or was cut off by a crash.
     ///
     /// # Errors
     /// Each [`LedgerError`] but `Busy`.
     pub fn load(dir: &PrivateDir) -> Result<Self, LedgerError> {
         must_exist(dir)?;
-        let mut ledger = Self::empty();
+        // Before the ledger: it never counts lines that are not there yet.
+        let mut ledger = Self { anchor: Anchor::read(dir)?, ..Self::empty() };
         ledger.read(&open(dir)?, dir)?;
+        if ledger.records.lines() == 0 {
+            return Err(LedgerError::Empty { path: dir.path_of(&crate::home::file(NAME)) });
+        }
         Ok(ledger)
     }
 
@@ -167,29 +218,38 @@ impl Ledger {
         lock(dir)
     }
 
-    /// Reads what others added and begins to add.
+    /// Reads what others added and begins to add. Drops a last line that a crash cut off.
     ///
     /// # Errors
     /// As [`Ledger::load`].
-    pub fn begin<'a>(&'a mut self, dir: &PrivateDir, held: Held) -> Result<Transaction<'a>, LedgerError> {
+    pub fn begin<'a>(&'a mut self, dir: &'a PrivateDir, held: Held) -> Result<Transaction<'a>, LedgerError> {
         // Opened anew under the lock: only then does its length stand still.
-        let file = open(dir)?;
+        let mut file = open(dir)?;
         if self.stale {
             *self = Self::empty();
         }
+        self.anchor = Anchor::read(dir)?;
         self.read(&file, dir)?;
-        Ok(Transaction { ledger: self, file, lines: Vec::new(), _held: held })
+        let bytes = file.torn_tail();
+        if bytes == 0 {
+            return Ok(Transaction { ledger: self, dir, file, lines: Vec::new(), _held: held });
+        }
+        let path = dir.path_of(&crate::home::file(NAME));
+        file.truncate_torn_tail().map_err(LedgerError::File)?;
+        warn!("the last line of {} was cut off by a crash and is dropped; nothing was answered on it", path.display());
+        let at = self.records.last_at().unwrap_or(UnixTime::EPOCH);
+        let mut transaction = Transaction { ledger: self, dir, file, lines: Vec::new(), _held: held };
+        transaction.add(at, Entry::TornLineDropped { bytes })?;
+        transaction.write()?;
+        Ok(transaction)
     }
 
     fn empty() -> Self {
-        Self { records: Records::default(), offset: 0, head: Digest::ZERO, stale: false }
+        Self { records: Records::default(), offset: 0, head: Digest::ZERO, anchor: Anchor::NONE, stale: false }
     }
 
     fn read(&mut self, file: &AppendFile, dir: &PrivateDir) -> Result<(), LedgerError> {
         let path = || dir.path_of(&crate::home::file(NAME));
-        if file.torn_tail() > 0 {
-            return Err(LedgerError::Torn { path: path(), whole: file.len() });
-        }
         if file.len() < self.offset {
             return Err(LedgerError::Shrunk { path: path() });
         }
@@ -203,10 +263,14 @@ impl Ledger {
                     .and_then(|(at, entry)| self.records.apply(at, &entry))
                     .map_err(|what| LedgerError::Chain { path: path(), number, what })?;
                 self.head = Digest::of(text);
+                if number == self.anchor.lines && self.head != self.anchor.head {
+                    return Err(LedgerError::Other { path: path(), number });
+                }
             }
             self.offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         }
-        Ok(())
+        let (lines, anchored) = (self.records.lines(), self.anchor.lines);
+        if lines < anchored { Err(LedgerError::Short { path: path(), lines, anchored }) } else { Ok(()) }
     }
 }
 
@@ -234,16 +298,33 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Writes all entries with one sync and ends the transaction.
+    /// Whether there is anything to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Writes all entries with one sync, then how far the ledger reaches now, and ends the transaction.
     ///
     /// # Errors
-    /// [`LedgerError::File`]; nothing may be answered then.
+    /// [`LedgerError::File`], [`LedgerError::Anchor`]; nothing may be answered then.
     pub fn commit(mut self) -> Result<(), LedgerError> {
+        self.write()?;
+        let anchor = Anchor { lines: self.ledger.records.lines(), head: self.ledger.head };
+        if self.ledger.anchor != anchor {
+            anchor.write(self.dir)?;
+            self.ledger.anchor = anchor;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), LedgerError> {
         if self.lines.is_empty() {
             return Ok(());
         }
         self.file.append(&self.lines).map_err(LedgerError::File)?;
         self.file.sync().map_err(LedgerError::File)?;
+        self.lines.clear();
         self.ledger.offset = self.file.len();
         self.ledger.stale = false;
         Ok(())

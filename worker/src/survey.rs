@@ -8,7 +8,7 @@ use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::decide::{Decision, Facts, decide, names};
+use crate::decide::{Decision, Facts, Refusal, decide, names};
 use crate::home::Home;
 use crate::ledger::{NodeNames, Records};
 use crate::queue::Queue;
@@ -20,6 +20,10 @@ use crate::{authority, chain};
 pub enum Outlook {
     /// `admit` is needed.
     AwaitsAdmission,
+    /// `admit --replaces` is needed.
+    AwaitsReplacement,
+    /// As much was signed this hour as the settings allow; it goes on by itself.
+    AwaitsRoom(String),
     /// It is or will be answered.
     Answered,
     /// It is refused, for this reason.
@@ -44,6 +48,9 @@ pub struct Row {
     pub expires_at: UnixTime,
     /// What will become of it.
     pub outlook: Outlook,
+    /// The node that has its name, when that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_of: Option<NodeId>,
     /// As the ledger would name it.
     #[serde(skip)]
     pub names: NodeNames,
@@ -87,7 +94,8 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
     };
     // Read after the names and before the requests: whoever is in the queue was in the journal before. A request that
     // is replaced just now may look refused here; the turn, which reads the journal last, is not mistaken.
-    let journal = match authority::read(config) {
+    let read = authority::read(config);
+    let journal = match read.and_then(|journal| authority::continues(&journal, records.mark()).map(|()| journal)) {
         Ok(journal) => journal,
         Err(error) => {
             survey.problems.push(chain(&error));
@@ -124,18 +132,27 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             journal: &journal,
             records,
             receipt: receipt.as_ref(),
-            admission: config.admission,
-            reserved: &config.reserved,
+            config,
         };
+        let mut name_of = None;
         let outlook = match decide(&request, &facts, now) {
             Decision::AwaitAdmission => Outlook::AwaitsAdmission,
+            Decision::AwaitReplacement { owner } => {
+                name_of = Some(owner);
+                Outlook::AwaitsReplacement
+            }
+            Decision::AwaitRoom(limit) => Outlook::AwaitsRoom(limit.to_string()),
             Decision::Issue { .. } => Outlook::Answered,
             Decision::Refuse(refusal) => {
                 refused += 1;
                 if refused > SHOWN_MAX {
                     continue;
                 }
-                Outlook::Refused(chain(&refusal))
+                let text = chain(&refusal);
+                if let Refusal::NameTaken { owner, .. } = refusal {
+                    name_of = Some(owner);
+                }
+                Outlook::Refused(text)
             }
         };
         survey.requests.push(Row {
@@ -147,6 +164,7 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             task_id: request.task_id,
             expires_at: request.expires_at,
             outlook,
+            name_of,
         });
     }
     for (count, what) in [(refused, "requests are refused"), (ignored, "files are no requests and are ignored")] {

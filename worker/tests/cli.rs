@@ -9,106 +9,19 @@
 #[path = "../src/fixture.rs"]
 #[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
 mod fixture;
+#[allow(dead_code, reason = "shared with the tests beside this one")]
+mod site;
 
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use fixture::{Controller, Scratch, request, secs};
-use lucia_proto::answer::AnswerExpectation;
-use lucia_proto::chain::Root;
+use fixture::{request, secs};
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::WorkerStatus;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-const BINARY: &str = env!("CARGO_BIN_EXE_lucia-enrollment-worker");
-
-#[expect(clippy::disallowed_methods, reason = "the binary under test needs the real time of day")]
-fn now() -> UnixTime {
-    UnixTime::from_secs(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs())
-}
-
-#[expect(clippy::disallowed_methods, reason = "this test starts the binary under test")]
-fn command() -> Command {
-    Command::new(BINARY)
-}
-
-struct Site {
-    scratch: Scratch,
-    controller: Controller,
-}
-
-impl Site {
-    /// A controller's directory and the worker's settings; nothing begun.
-    fn bare(more: &str) -> Self {
-        let scratch = Scratch::new();
-        let controller = Controller::new(&scratch.path().join("controller"), now());
-        let settings = controller.settings(&scratch.path().join("worker"), more);
-        std::fs::write(scratch.path().join("worker.toml"), settings).unwrap();
-        Self { scratch, controller }
-    }
-
-    fn new(more: &str) -> Self {
-        let site = Self::bare(more);
-        site.run(&["init"]).expect(0, "root fingerprint");
-        site
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        run_with(&self.path("worker.toml"), args)
-    }
-
-    fn root(&self) -> Root {
-        Root::from_pem(&std::fs::read_to_string(self.path("worker/ca/root.pem")).unwrap()).unwrap()
-    }
-
-    #[track_caller]
-    fn accept(&self, node: &TestNode) {
-        let answer = self.controller.answer(&node.node_id).expect("an answer").answer.expect("a success");
-        let expected = AnswerExpectation {
-            root: &self.root(),
-            node_id: &node.node_id,
-            task_id: Some(&node.task_id),
-            hostname: &node.hostname,
-            fingerprint: &node.fingerprint,
-            csr_sha256: &node.csr_sha256(),
-            now: now(),
-            current_bundle: None,
-        };
-        answer.accept(&expected).unwrap();
-    }
-}
-
-/// What a command said, and its exit code.
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn run_with(config: &Path, args: &[&str]) -> Ran {
-    let Output { status, stdout, stderr } =
-        command().args(args).arg("--config").arg(config).env_clear().output().unwrap();
-    Ran { code: status.code(), out: String::from_utf8(stdout).unwrap(), err: String::from_utf8(stderr).unwrap() }
-}
-
-impl Ran {
-    #[track_caller]
-    fn expect(&self, code: i32, text: &str) -> &Self {
-        let Self { out, err, .. } = self;
-        assert_eq!(self.code, Some(code), "{out}{err}");
-        assert!(out.contains(text) || err.contains(text), "wanted {text:?}:\n{out}{err}");
-        assert!(!out.contains("PRIVATE KEY") && !err.contains("PRIVATE KEY"));
-        self
-    }
-}
+use site::{Site, command, now, run_with};
 
 // spec: WK-50
 #[test]
@@ -228,12 +141,19 @@ fn status_says_what_is_wrong_and_what_cures_it() {
     site.controller.put("onboarding/state.json", b"{}");
     site.run(&["once"]).expect(1, "lucia-controller doctor");
     site.run(&["status"]).expect(1, "lucia-controller doctor");
+    // What a crash cut off is nobody's work; what was answered on is.
     let ledger = site.path("worker/ledger.jsonl");
     let mut text = std::fs::read_to_string(&ledger).unwrap();
     text.push_str("{\"seq\":");
-    std::fs::write(&ledger, text).unwrap();
-    site.run(&["status"]).expect(1, "truncate -s");
-    site.run(&["once"]).expect(1, "truncate -s");
+    std::fs::write(&ledger, &text).unwrap();
+    site.run(&["status"]).expect(1, "torn lines dropped  0");
+    site.run(&["once"]).expect(1, "was cut off by a crash and is dropped");
+    site.run(&["status"]).expect(1, "torn lines dropped  1");
+    let text = std::fs::read_to_string(&ledger).unwrap();
+    std::fs::write(&ledger, &text[..text.len() - 20]).unwrap();
+    for verb in ["once", "status"] {
+        site.run(&[verb]).expect(1, "was answered on").expect(1, "restore the newest copy");
+    }
 }
 
 // spec: WK-55

@@ -4,19 +4,22 @@ use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::time::UnixTime;
 
 use super::Failure;
+use super::hold::hold;
 use crate::config::Config;
 use crate::home::Home;
-use crate::ledger::{AdmittedBy, Entry, Held, Ledger, LedgerError, NodeRecord};
+use crate::home::id_file;
+use crate::ledger::{By, Entry, Ledger, NodeRecord};
 use crate::now;
 use crate::survey::{Outlook, Row, survey_of};
-use crate::watch::{Wake, Watch};
 
-/// How long `run` is waited for while it has the ledger.
-const BUSY_MILLIS: u16 = 50;
-const BUSY_TRIES: usize = 200;
-
-/// Admits the one pending request that has this code and this fingerprint; gives the sentence to print.
-pub(super) fn admit(config: &Config, code: &str, fingerprint: &str) -> Result<String, Failure> {
+/// Admits the one pending request that has this code and this fingerprint; gives the sentence to print. With `replaces`
+/// it takes that name from the key that had it.
+pub(super) fn admit(
+    config: &Config,
+    code: &str,
+    fingerprint: &str,
+    replaces: Option<&str>,
+) -> Result<String, Failure> {
     let usage = |text: String| Failure { code: Failure::USAGE, text };
     let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
     let fingerprint: Fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
@@ -33,6 +36,7 @@ pub(super) fn admit(config: &Config, code: &str, fingerprint: &str) -> Result<St
     let now = now();
     let survey = survey_of(&code, config, &home, ledger.records(), now);
     let row = choose(&survey.requests, &code, &fingerprint)
+        .and_then(|row| may(row, replaces).map(|()| row))
         .map_err(|text| Failure::refused(with_problems(text, &survey.problems)))?;
     write(&home, &mut ledger, row, now)
 }
@@ -43,12 +47,16 @@ fn already(known: &NodeRecord, fingerprint: &Fingerprint) -> Result<String, Fail
     if names.fingerprint != *fingerprint {
         return Err(Failure::refused("the ledger has another key under this node id; nothing was admitted"));
     }
-    match known.removed_at {
-        Some(at) => Err(Failure::refused(format!(
+    match (known.barred_at, known.suspended) {
+        (Some(at), _) => Err(Failure::refused(format!(
             "{} ({}) was removed at {at} and its key stays barred; install the machine anew with a new key",
             names.hostname, names.node_id
         ))),
-        None => Ok(format!("{} ({}) was admitted already, at {}\n", names.hostname, names.node_id, known.admitted_at)),
+        (None, Some((at, _))) => Err(Failure::refused(format!(
+            "{0} ({1}) was removed by the controller at {at} and is suspended; `resume {0}` or `confirm-removals {0}`",
+            names.hostname, names.node_id
+        ))),
+        (None, None) => Ok(format!("{} ({}) was admitted already, at {}\n", names.hostname, names.node_id, known.admitted_at)),
     }
 }
 
@@ -66,13 +74,30 @@ fn choose<'a>(rows: &'a [Row], code: &VerificationCode, fingerprint: &Fingerprin
              all 64 digits with the machine's own screen; if they were typed right, this is not that machine"
         ));
     };
-    match &row.outlook {
-        Outlook::AwaitsAdmission => Ok(row),
-        Outlook::Answered => Err(format!(
-            "{} needs no admission: the settings say admission = \"journal\"; nothing was written",
-            row.hostname
+    Ok(row)
+}
+
+/// Whether this request can be admitted, in this way.
+fn may(row: &Row, replaces: Option<&str>) -> Result<(), String> {
+    let name = &row.hostname;
+    match (&row.outlook, &row.name_of, replaces) {
+        (Outlook::AwaitsReplacement | Outlook::Refused(_), Some(_), Some(given)) if given == name.as_str() => Ok(()),
+        (_, Some(owner), Some(given)) => {
+            Err(format!("the request is for {name}, which node {owner} has, and not for {given}; nothing was admitted"))
+        }
+        (Outlook::AwaitsReplacement | Outlook::Refused(_), Some(owner), None) => Err(format!(
+            "{name} is the name of node {owner}. If this is that machine with a new key, and the old key is to be barred \
+             for ever, add: --replaces {name}"
         )),
-        Outlook::Refused(why) => Err(format!("{} cannot be admitted: {why}", row.hostname)),
+        (Outlook::AwaitsAdmission, _, None) => Ok(()),
+        (Outlook::AwaitsAdmission, _, Some(_)) => {
+            Err(format!("no other key has {name}, so there is nothing to replace; leave --replaces out"))
+        }
+        (Outlook::Answered | Outlook::AwaitsRoom(_) | Outlook::AwaitsReplacement, _, _) => Err(format!(
+            "{name} needs no admission: it is in the ledger, or the settings say admission = \"journal\"; nothing was \
+             written"
+        )),
+        (Outlook::Refused(why), _, _) => Err(format!("{name} cannot be admitted: {why}")),
     }
 }
 
@@ -91,29 +116,28 @@ fn write(home: &Home, ledger: &mut Ledger, row: &Row, now: UnixTime) -> Result<S
     if let Some(known) = transaction.records().node(&row.node_id) {
         return already(known, &row.fingerprint);
     }
-    if let Some(owner) = transaction.records().owner_of(&row.hostname) {
-        let owner = &owner.names.node_id;
-        return Err(Failure::refused(format!("{} was given to node {owner} meanwhile", row.hostname)));
+    let owner = transaction.records().owner_of(&row.hostname).cloned();
+    if owner.as_ref().map(|owner| &owner.names.node_id) != row.name_of.as_ref() {
+        return Err(Failure::refused(format!("{} changed hands meanwhile; look at `pending` again", row.hostname)));
     }
-    let entry = Entry::Admitted { node: row.names.clone(), by: AdmittedBy::Operator };
+    let mut said = String::new();
+    if let Some(owner) = &owner {
+        let node = owner.names.clone();
+        said = format!("node {} is barred for ever; its name goes to another key, and nothing else\n", node.node_id);
+        // A former try may have been cut off between the two lines.
+        if owner.successor.as_ref() != Some(&row.node_id) {
+            let entry = Entry::Replaced { node, successor: row.node_id.clone() };
+            transaction.add(now, entry).map_err(|error| Failure::of(&error))?;
+        }
+    }
+    let entry = Entry::Admitted { node: row.names.clone(), by: By::Operator };
     transaction.add(now, entry).and_then(|()| transaction.commit()).map_err(|error| Failure::of(&error))?;
+    if let Some(owner) = &owner {
+        // The worker's next turn does it as well, should this be cut off.
+        home.receipts.remove(&id_file(&owner.names.node_id)).map_err(|error| Failure::of(&error))?;
+    }
     Ok(format!(
-        "admitted {} (node {}, fingerprint {}); it gets its certificate within seconds\n",
+        "{said}admitted {} (node {}, fingerprint {}); it gets its certificate within seconds\n",
         row.hostname, row.node_id, row.fingerprint
     ))
-}
-
-/// Waits for `run` to end its turn.
-fn hold(home: &Home) -> Result<Held, Failure> {
-    let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
-    for _ in 0..BUSY_TRIES {
-        match Ledger::hold(&home.dir) {
-            Err(LedgerError::Busy) => {}
-            other => return other.map_err(|error| Failure::of(&error)),
-        }
-        if watch.wait(BUSY_MILLIS).map_err(|error| Failure::of(&error))? == Wake::Stop {
-            return Err(Failure::refused("stopped; nothing was admitted"));
-        }
-    }
-    Err(Failure::of(&LedgerError::Busy))
 }

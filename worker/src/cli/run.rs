@@ -18,7 +18,7 @@ use crate::watch::{Wake, Watch};
 const POLL_MILLIS: u16 = 5000;
 /// When another command has the ledger.
 const BUSY_MILLIS: u16 = 50;
-/// How often `once` tries then.
+/// How often `once` tries then, in all.
 const BUSY_TRIES: usize = 100;
 
 /// Answers requests until SIGTERM.
@@ -55,12 +55,14 @@ pub(super) fn once(config: Config, json: bool) -> Result<ExitCode, Failure> {
     protect();
     let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
     let mut worker = Worker::open(config).map_err(|error| Failure::of(&error))?;
-    let mut all = Summary::default();
-    for _ in 0..BUSY_TRIES {
+    let (mut all, mut busy) = (Summary::default(), 0);
+    // As many turns as the queue is long: one looks at 128 requests, and no more than 65536 are looked at in all.
+    while busy < BUSY_TRIES {
         let turn = worker.turn(now()).map_err(|error| Failure::of(&error))?;
         if turn.busy {
+            busy += 1;
             if watch.wait(BUSY_MILLIS).map_err(|error| Failure::of(&error))? == Wake::Stop {
-                break;
+                return Err(Failure::refused("stopped"));
             }
             continue;
         }

@@ -9,7 +9,8 @@ use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs};
 
 use super::*;
 use crate::fixture::{request, rows, secs};
-use crate::ledger::{AdmittedBy, Entry};
+use crate::config::{Limits, NameOrId, Reserved, Settings};
+use crate::ledger::{By, Entry};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -21,6 +22,9 @@ struct World {
     receipt: Option<Receipt>,
     admission: Admission,
     reserved: Vec<String>,
+    limits: Limits,
+    /// When the entries were written, and the question is asked.
+    times: (UnixTime, UnixTime),
 }
 
 impl World {
@@ -39,13 +43,15 @@ impl World {
             receipt: None,
             admission: Admission::Operator,
             reserved: Vec::new(),
+            limits: Limits { new_nodes: 30, certificates: 1000 },
+            times: (NOW, NOW),
         }
     }
 
     /// The ledger has node 1.
     fn admitted() -> Self {
         let mut world = Self::new();
-        world.entries.push(Entry::Admitted { node: names(&world.request), by: AdmittedBy::Operator });
+        world.entries.push(Entry::Admitted { node: names(&world.request), by: By::Operator });
         world
     }
 
@@ -60,23 +66,26 @@ impl World {
             certificate_pem: answer.certificate_pem.clone(),
             not_after: issued_at.plus(LEAF_LIFETIME),
             answer: ca.sign_answer(&answer),
+            reader: None,
         });
         world
     }
 
     fn decide(&self) -> Decision {
         let mut records = Records::default();
-        self.entries.iter().for_each(|entry| records.apply_in_test(NOW, entry));
-        let reserved = Reserved::new(&self.reserved, None).unwrap();
+        self.entries.iter().for_each(|entry| records.apply_in_test(self.times.0, entry));
+        let own = Settings { controller_user: NameOrId::Id(0), group: NameOrId::Id(0), ..Settings::default() };
+        let reserved = Reserved::new(&self.reserved, None, &["db-*".to_owned()], false).unwrap();
+        let (admission, limits) = (self.admission, self.limits);
+        let config = Config { admission, limits, reserved, ..own.resolve().unwrap() };
         let facts = Facts {
             file_of: &self.file_of,
             journal: &self.journal,
             records: &records,
             receipt: self.receipt.as_ref(),
-            admission: self.admission,
-            reserved: &reserved,
+            config: &config,
         };
-        decide(&self.request, &facts, NOW)
+        decide(&self.request, &facts, self.times.1)
     }
 
     fn outcome(&self) -> String {
@@ -89,6 +98,8 @@ impl World {
                 )
             }
             Decision::AwaitAdmission => "await".to_owned(),
+            Decision::AwaitReplacement { owner } => format!("await replacement of {owner}"),
+            Decision::AwaitRoom(limit) => format!("await room: {limit}"),
             Decision::Refuse(refusal) => crate::chain(&refusal),
         }
     }
@@ -171,12 +182,12 @@ fn the_ledger_has_the_last_word() {
             ("hostname: the worker's ledger has this node as n9", |w| {
                 let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
                 w.entries.truncate(1);
-                w.entries.push(Entry::Admitted { node, by: AdmittedBy::Operator });
+                w.entries.push(Entry::Admitted { node, by: By::Operator });
             }),
             ("hostname: the worker's ledger has it for node", |w| {
                 let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
                 w.entries.truncate(1);
-                w.entries.push(Entry::Admitted { node, by: AdmittedBy::Operator });
+                w.entries.push(Entry::Admitted { node, by: By::Operator });
             }),
             ("nodeId: this key was removed", |w| w.entries.push(Entry::Removed { node: names(&w.request) })),
             ("nodeId: this key was removed", |w| {
@@ -208,7 +219,7 @@ fn c7_reserved_and_taken_names_are_refused_even_when_the_journal_agrees() {
         World::new,
         &[("hostname: the worker's ledger has it for node", |w| {
             let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
-            w.entries.push(Entry::Admitted { node: node.clone(), by: AdmittedBy::Operator });
+            w.entries.push(Entry::Admitted { node: node.clone(), by: By::Operator });
             w.entries.push(Entry::Removed { node });
             w.admission = Admission::Journal;
         })],

@@ -1,6 +1,8 @@
 //! What the lines of the ledger add up to.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
@@ -8,7 +10,10 @@ use lucia_proto::key::Fingerprint;
 use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 
-use super::{AdmittedBy, Entry, NodeNames};
+use super::{By, Entry, Mark, NodeNames, Recent};
+
+/// A node that was released from its lapse renews within this time, or it needs another act.
+const RELEASE_LASTS: Duration = Duration::from_secs(24 * 3600);
 
 /// What is known of a node that was ever let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,23 +23,72 @@ pub struct NodeRecord {
     /// When it was let in.
     pub admitted_at: UnixTime,
     /// By whom.
-    pub by: AdmittedBy,
-    /// When it was removed.
+    pub by: By,
+    /// Since when it gets nothing more, and whether barring its key waits for `confirm-removals`.
+    pub suspended: Option<(UnixTime, bool)>,
+    /// When its key was barred.
+    pub barred_at: Option<UnixTime>,
+    /// When nothing was left of it but this record.
     pub removed_at: Option<UnixTime>,
+    /// Who was to get its name.
+    pub successor: Option<NodeId>,
     /// Serial number and last second of its newest leaf.
     pub leaf: Option<(String, UnixTime)>,
+    /// Where it was when it got that leaf, as the journal said.
+    pub address: Option<IpAddr>,
     /// Leaves signed so far.
     pub issued: u64,
+    /// When it was released from its lapse, and the leaf that had lapsed.
+    released: Option<(UnixTime, String)>,
+    /// When a person last decided about it.
+    acted_at: Option<UnixTime>,
+}
+
+/// How often what is limited happened of late.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Nodes let in by the journal alone.
+    pub admissions: Recent,
+    /// Leaves signed.
+    pub leaves: Recent,
+    /// Keys barred by the journal alone.
+    pub barrings: Recent,
+    /// Certificates signed for the endpoint.
+    pub endpoint: Recent,
+    /// Marks of the journal.
+    pub marks: Recent,
 }
 
 /// The ledger, added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     lines: u64,
+    last_at: Option<UnixTime>,
     root: Option<Digest>,
     nodes: BTreeMap<NodeId, NodeRecord>,
     names: BTreeMap<Hostname, NodeId>,
+    orphans: BTreeMap<NodeId, (String, UnixTime)>,
     endpoint: Option<(String, UnixTime)>,
+    mark: Option<Mark>,
+    acceptances: u64,
+    torn: Option<(u64, UnixTime)>,
+    rates: Rates,
+}
+
+impl NodeRecord {
+    /// Whether it was released from the lapse of its newest leaf, a short while ago.
+    #[must_use]
+    pub fn is_released(&self, now: UnixTime) -> bool {
+        self.released.as_ref().is_some_and(|(at, released)| {
+            now.since(*at) <= RELEASE_LASTS && self.leaf.as_ref().is_some_and(|(serial, _)| serial == released)
+        })
+    }
+
+    /// Whether a person decided about it at or after this time: what was refused before may be right now.
+    #[must_use]
+    pub fn acted_since(&self, at: UnixTime) -> bool {
+        self.acted_at.is_some_and(|acted| acted >= at)
+    }
 }
 
 impl Records {
@@ -42,6 +96,12 @@ impl Records {
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
+    }
+
+    /// When its last line was written.
+    #[must_use]
+    pub fn last_at(&self) -> Option<UnixTime> {
+        self.last_at
     }
 
     /// SHA-256 of the root the fleet began with.
@@ -73,10 +133,46 @@ impl Records {
         self.endpoint.as_ref()
     }
 
-    /// Whether a key was removed once, whatever id or name it comes with.
+    /// Serial number and last second of a node's leaf that was signed and not handed out.
+    #[must_use]
+    pub fn orphan(&self, id: &NodeId) -> Option<&(String, UnixTime)> {
+        self.orphans.get(id)
+    }
+
+    /// How many of those are live.
+    #[must_use]
+    pub fn orphans(&self, now: UnixTime) -> usize {
+        self.orphans.values().filter(|(_, not_after)| *not_after >= now).count()
+    }
+
+    /// Whether a key was barred once, whatever id or name it comes with.
     #[must_use]
     pub fn is_barred(&self, fingerprint: &Fingerprint) -> bool {
-        self.node(&fingerprint.node_id()).is_some_and(|node| node.removed_at.is_some())
+        self.node(&fingerprint.node_id()).is_some_and(|node| node.barred_at.is_some())
+    }
+
+    /// Where the journal stood when it was last seen or accepted.
+    #[must_use]
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.as_ref()
+    }
+
+    /// How often the journal was accepted.
+    #[must_use]
+    pub fn acceptances(&self) -> u64 {
+        self.acceptances
+    }
+
+    /// How many torn last lines were dropped, and when the last of them.
+    #[must_use]
+    pub fn torn(&self) -> Option<(u64, UnixTime)> {
+        self.torn
+    }
+
+    /// How often what is limited happened of late.
+    #[must_use]
+    pub fn rates(&self) -> &Rates {
+        &self.rates
     }
 
     /// Adds one entry, unless it contradicts what is known.
@@ -87,35 +183,141 @@ impl Records {
         match entry {
             Entry::Initialised { root } => self.root = Some(*root),
             Entry::Admitted { node, by } => self.admit(at, node, *by)?,
-            Entry::Issued { node, serial, not_after } => {
-                let record = self.known(node)?;
-                if record.removed_at.is_some() {
-                    return Err("a leaf for a removed node");
+            Entry::Issued { node, serial, not_after, address } => self.issue(at, node, serial, *not_after, *address)?,
+            Entry::Orphaned { node, serial, not_after } => {
+                if node.fingerprint.node_id() != node.node_id {
+                    return Err("a node id that is not its key's");
                 }
-                record.leaf = Some((serial.clone(), *not_after));
-                record.issued += 1;
+                self.orphans.insert(node.node_id.clone(), (serial.clone(), *not_after));
             }
-            Entry::EndpointIssued { serial, not_after } => self.endpoint = Some((serial.clone(), *not_after)),
+            Entry::EndpointIssued { serial, not_after } => {
+                self.endpoint = Some((serial.clone(), *not_after));
+                self.rates.endpoint.push(at);
+            }
+            Entry::Suspended { node, held } => {
+                let record = self.not_barred(node)?;
+                if record.suspended.is_some() {
+                    return Err("a node is suspended twice");
+                }
+                record.suspended = Some((at, *held));
+            }
+            Entry::Resumed { node } => {
+                let record = self.not_barred(node)?;
+                record.suspended.take().ok_or("a node goes on that was not suspended")?;
+                record.acted_at = Some(at);
+            }
+            Entry::Barred { node, by } => {
+                self.not_barred(node)?.barred_at = Some(at);
+                if *by == By::Journal {
+                    self.rates.barrings.push(at);
+                }
+            }
             Entry::Removed { node } => {
                 let record = self.known(node)?;
-                record.removed_at.get_or_insert(at);
+                if record.removed_at.replace(at).is_some() {
+                    return Err("a node is removed twice");
+                }
+                // Before there was a line of its own for it, this one said both.
+                record.barred_at.get_or_insert(at);
             }
+            Entry::Replaced { node, successor } => self.replace(at, node, successor)?,
+            Entry::LapseReleased { node, serial } => {
+                let record = self.not_barred(node)?;
+                if record.leaf.as_ref().is_none_or(|(newest, _)| newest != serial) {
+                    return Err("a lapse of another leaf than the newest");
+                }
+                (record.released, record.acted_at) = (Some((at, serial.clone())), Some(at));
+            }
+            Entry::JournalSeen(mark) => {
+                if self.mark.is_some_and(|known| mark.generation < known.generation) {
+                    return Err("a journal that went back");
+                }
+                self.mark = Some(*mark);
+                self.rates.marks.push(at);
+            }
+            Entry::JournalAccepted(mark) => {
+                self.mark = Some(*mark);
+                self.acceptances += 1;
+            }
+            Entry::TornLineDropped { .. } => self.torn = Some((self.torn.map_or(0, |(count, _)| count) + 1, at)),
         }
         self.lines += 1;
+        self.last_at = Some(at);
         Ok(())
     }
 
-    fn admit(&mut self, at: UnixTime, names: &NodeNames, by: AdmittedBy) -> Result<(), &'static str> {
+    fn admit(&mut self, at: UnixTime, names: &NodeNames, by: By) -> Result<(), &'static str> {
         if names.fingerprint.node_id() != names.node_id {
             return Err("a node id that is not its key's");
         }
-        if self.nodes.contains_key(&names.node_id) || self.names.contains_key(&names.hostname) {
-            return Err("a node or a name is let in twice");
+        if self.nodes.contains_key(&names.node_id) {
+            return Err("a node is let in twice");
+        }
+        if self.owner_of(&names.hostname).is_some_and(|owner| owner.successor.as_ref() != Some(&names.node_id)) {
+            return Err("a name is given twice");
         }
         self.names.insert(names.hostname.clone(), names.node_id.clone());
-        let record = NodeRecord { names: names.clone(), admitted_at: at, by, removed_at: None, leaf: None, issued: 0 };
+        let acted_at = (by == By::Operator).then_some(at);
+        if by == By::Journal {
+            self.rates.admissions.push(at);
+        }
+        let record = NodeRecord {
+            names: names.clone(),
+            admitted_at: at,
+            by,
+            suspended: None,
+            barred_at: None,
+            removed_at: None,
+            successor: None,
+            leaf: None,
+            address: None,
+            issued: 0,
+            released: None,
+            acted_at,
+        };
         self.nodes.insert(names.node_id.clone(), record);
         Ok(())
+    }
+
+    fn issue(
+        &mut self,
+        at: UnixTime,
+        node: &NodeNames,
+        serial: &str,
+        not_after: UnixTime,
+        address: Option<IpAddr>,
+    ) -> Result<(), &'static str> {
+        let record = self.not_barred(node)?;
+        if record.suspended.is_some() {
+            return Err("a leaf for a suspended node");
+        }
+        record.leaf = Some((serial.to_owned(), not_after));
+        record.address = address;
+        record.issued += 1;
+        self.orphans.remove(&node.node_id);
+        self.rates.leaves.push(at);
+        Ok(())
+    }
+
+    fn replace(&mut self, at: UnixTime, node: &NodeNames, successor: &NodeId) -> Result<(), &'static str> {
+        if *successor == node.node_id || self.nodes.contains_key(successor) {
+            return Err("a name goes to a node that is known already");
+        }
+        if self.names.get(&node.hostname) != Some(&node.node_id) {
+            return Err("a name is given away by a node that does not have it");
+        }
+        let record = self.known(node)?;
+        record.barred_at.get_or_insert(at);
+        record.successor = Some(successor.clone());
+        Ok(())
+    }
+
+    fn not_barred(&mut self, names: &NodeNames) -> Result<&mut NodeRecord, &'static str> {
+        let record = self.known(names)?;
+        if record.barred_at.is_some() {
+            return Err("a node whose key is barred");
+        }
+        Ok(record)
     }
 
     fn known(&mut self, names: &NodeNames) -> Result<&mut NodeRecord, &'static str> {

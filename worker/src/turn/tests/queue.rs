@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use lucia_durable::crash_point::hold_at;
+use lucia_proto::enrollment::request_hash;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::test_support::TestNode;
 
@@ -51,6 +53,29 @@ fn q1_q2_what_is_not_a_plain_file_of_the_controller_is_skipped_and_others_are_se
         story.accept(&good, NOW);
         assert!(story.controller.answer(&bad.node_id).is_none(), "{name}");
     }
+}
+
+// spec: QU-14
+#[test]
+fn q2_what_is_replaced_between_read_and_answer_is_not_what_was_answered() {
+    let mut story = Story::journal();
+    let node = TestNode::new(1);
+    story.controller.approve(&node);
+    let asked = story.controller.ask(&node);
+    let mut worker = story.worker();
+    let plan = hold_at(story.scratch.path(), "worker/signed");
+    std::thread::scope(|scope| {
+        let turn = scope.spawn(|| worker.turn(NOW).unwrap());
+        plan.reached("worker/signed");
+        let mut forged = asked.clone();
+        forged.hostname = "n2".parse().unwrap();
+        story.controller.put_request(&forged);
+        drop(plan);
+        assert_eq!(turn.join().unwrap().issued, 1);
+    });
+    assert_eq!(story.controller.answer(&node.node_id).unwrap().request_hash, request_hash(&asked.to_bytes().unwrap()));
+    story.accept(&node, NOW);
+    assert_eq!(story.turn(NOW).refused, 1);
 }
 
 // spec: QU-15

@@ -1,0 +1,97 @@
+//! The real binary on a site of its own: a controller's directory, the worker's settings, and what a command said.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use lucia_proto::answer::AnswerExpectation;
+use lucia_proto::chain::Root;
+use lucia_proto::test_support::TestNode;
+use lucia_proto::time::UnixTime;
+
+use crate::fixture::{Controller, Scratch};
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lucia-enrollment-worker");
+
+#[expect(clippy::disallowed_methods, reason = "the binary under test needs the real time of day")]
+pub(crate) fn now() -> UnixTime {
+    UnixTime::from_secs(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this test starts the binary under test")]
+pub(crate) fn command() -> Command {
+    Command::new(BINARY)
+}
+
+pub(crate) struct Site {
+    pub(crate) scratch: Scratch,
+    pub(crate) controller: Controller,
+}
+
+impl Site {
+    /// A controller's directory and the worker's settings; nothing begun.
+    pub(crate) fn bare(more: &str) -> Self {
+        let scratch = Scratch::new();
+        let controller = Controller::new(&scratch.path().join("controller"), now());
+        let settings = controller.settings(&scratch.path().join("worker"), more);
+        std::fs::write(scratch.path().join("worker.toml"), settings).unwrap();
+        Self { scratch, controller }
+    }
+
+    pub(crate) fn new(more: &str) -> Self {
+        let site = Self::bare(more);
+        site.run(&["init"]).expect(0, "root fingerprint");
+        site
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        run_with(&self.path("worker.toml"), args)
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::from_pem(&std::fs::read_to_string(self.path("worker/ca/root.pem")).unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn accept(&self, node: &TestNode) {
+        let answer = self.controller.answer(&node.node_id).expect("an answer").answer.expect("a success");
+        let expected = AnswerExpectation {
+            root: &self.root(),
+            node_id: &node.node_id,
+            task_id: Some(&node.task_id),
+            hostname: &node.hostname,
+            fingerprint: &node.fingerprint,
+            csr_sha256: &node.csr_sha256(),
+            now: now(),
+            current_bundle: None,
+        };
+        answer.accept(&expected).unwrap();
+    }
+}
+
+/// What a command said, and its exit code.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) fn run_with(config: &Path, args: &[&str]) -> Ran {
+    let Output { status, stdout, stderr } =
+        command().args(args).arg("--config").arg(config).env_clear().output().unwrap();
+    Ran { code: status.code(), out: String::from_utf8(stdout).unwrap(), err: String::from_utf8(stderr).unwrap() }
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32, text: &str) -> &Self {
+        let Self { out, err, .. } = self;
+        assert_eq!(self.code, Some(code), "{out}{err}");
+        assert!(out.contains(text) || err.contains(text), "wanted {text:?}:\n{out}{err}");
+        assert!(!out.contains("PRIVATE KEY") && !err.contains("PRIVATE KEY"));
+        self
+    }
+}
