@@ -182,9 +182,10 @@ impl World {
         self.0.worker.borrow().trouble.clone()
     }
 
-    /// The worker's ledger, a line each.
+    /// The worker's ledger, a line each; without where the journal stood, and what a crash cut off.
     pub(crate) fn ledger(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(self.path("worker/ledger.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.filter(|line| !["journalSeen", "tornLineDropped"].contains(&line["kind"].as_str().unwrap())).collect()
     }
 }
