@@ -11,11 +11,13 @@ use crate::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
 use crate::certificate::{CertificateError, CheckedLeaf, Leaf, LeafRules};
 use crate::chain::{self, ChainError, Root, Usage, VerifiedChain};
 use crate::digest::Digest;
+use crate::directory::{DirectoryAccess, Dn, GroupDn, LdapUri};
 use crate::ids::{NodeId, TaskId};
 use crate::json::{self, JsonError};
 use crate::key::{Fingerprint, NodeKey};
 use crate::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use crate::names::Hostname;
+use crate::sealed::Sealed;
 use crate::signed::SignedPayload;
 use crate::time::UnixTime;
 
@@ -26,7 +28,7 @@ pub const ANSWER_SCHEMA_VERSION: u32 = 1;
 
 /// What the worker says to a node, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(try_from = "Wire", into = "Wire")]
 pub struct Answer {
     /// [`ANSWER_SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -46,6 +48,101 @@ pub struct Answer {
     pub issued_at: UnixTime,
     /// The bundle in force.
     pub bundle: SignedBundle,
+    /// The directory, where the fleet has one: `ldapUri`, `ldapBaseDn`, `ldapBindDn`, `ldapBindPasswordSealed` and
+    /// `ownerGroupDn` on the wire, all or none. Since step 2.
+    pub directory: Option<DirectoryAccess>,
+}
+
+/// [`Answer`] as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wire {
+    schema_version: u32,
+    node_id: NodeId,
+    task_id: TaskId,
+    csr_sha256: Digest,
+    hostname: Hostname,
+    certificate_pem: String,
+    ca_pem: String,
+    issued_at: UnixTime,
+    bundle: SignedBundle,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ldap_uri: Option<LdapUri>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ldap_base_dn: Option<Dn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ldap_bind_dn: Option<Dn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ldap_bind_password_sealed: Option<Sealed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner_group_dn: Option<GroupDn>,
+}
+
+/// Some members of the directory are there and others not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("ldapUri, ldapBaseDn, ldapBindDn, ldapBindPasswordSealed and ownerGroupDn belong together: all or none")]
+pub struct HalfADirectory;
+
+impl TryFrom<Wire> for Answer {
+    type Error = HalfADirectory;
+
+    fn try_from(wire: Wire) -> Result<Self, HalfADirectory> {
+        let members = (
+            wire.ldap_uri,
+            wire.ldap_base_dn,
+            wire.ldap_bind_dn,
+            wire.ldap_bind_password_sealed,
+            wire.owner_group_dn,
+        );
+        let directory = match members {
+            (None, None, None, None, None) => None,
+            (Some(uri), Some(base_dn), Some(bind_dn), Some(bind_password), Some(owner_group)) => {
+                Some(DirectoryAccess { uri, base_dn, bind_dn, bind_password, owner_group })
+            }
+            _ => return Err(HalfADirectory),
+        };
+        Ok(Self {
+            schema_version: wire.schema_version,
+            node_id: wire.node_id,
+            task_id: wire.task_id,
+            csr_sha256: wire.csr_sha256,
+            hostname: wire.hostname,
+            certificate_pem: wire.certificate_pem,
+            ca_pem: wire.ca_pem,
+            issued_at: wire.issued_at,
+            bundle: wire.bundle,
+            directory,
+        })
+    }
+}
+
+impl From<Answer> for Wire {
+    fn from(answer: Answer) -> Self {
+        let mut wire = Self {
+            schema_version: answer.schema_version,
+            node_id: answer.node_id,
+            task_id: answer.task_id,
+            csr_sha256: answer.csr_sha256,
+            hostname: answer.hostname,
+            certificate_pem: answer.certificate_pem,
+            ca_pem: answer.ca_pem,
+            issued_at: answer.issued_at,
+            bundle: answer.bundle,
+            ldap_uri: None,
+            ldap_base_dn: None,
+            ldap_bind_dn: None,
+            ldap_bind_password_sealed: None,
+            owner_group_dn: None,
+        };
+        if let Some(directory) = answer.directory {
+            wire.ldap_uri = Some(directory.uri);
+            wire.ldap_base_dn = Some(directory.base_dn);
+            wire.ldap_bind_dn = Some(directory.bind_dn);
+            wire.ldap_bind_password_sealed = Some(directory.bind_password);
+            wire.owner_group_dn = Some(directory.owner_group);
+        }
+        wire
+    }
 }
 
 /// Why an answer was refused.
@@ -174,6 +271,9 @@ impl SignedAnswer {
             if !same {
                 return Err(AnswerError::Field { field });
             }
+        }
+        if let Some(field) = answer.directory.as_ref().and_then(|directory| directory.wrong_for(expected.node_id)) {
+            return Err(AnswerError::Field { field });
         }
         let root = Root::from_pem(&answer.ca_pem).map_err(AnswerError::Root)?;
         if root != *expected.root {

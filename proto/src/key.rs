@@ -247,7 +247,8 @@ impl NodePublicKey {
             .map_err(|_| KeyError::Mismatch)
     }
 
-    fn point(&self) -> &[u8] {
+    /// The uncompressed point, 65 bytes.
+    pub(crate) fn point(&self) -> &[u8] {
         self.der.get(SPKI_PREFIX.len()..).unwrap_or_default()
     }
 }
@@ -308,6 +309,11 @@ impl NodeKey {
     pub fn sign_der(&self, text: &[u8]) -> Vec<u8> {
         let signature: p256::ecdsa::DerSignature = self.secret.sign(text);
         signature.as_bytes().to_vec()
+    }
+
+    /// The private scalar, for opening what was sealed to this key; wiped from memory when dropped.
+    pub(crate) fn scalar(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.secret.to_bytes().into())
     }
 
     fn with_public(secret: p256::ecdsa::SigningKey) -> Result<Self, KeyError> {

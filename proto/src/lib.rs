@@ -24,6 +24,7 @@ pub mod challenge;
 pub mod code;
 pub mod csr;
 pub mod digest;
+pub mod directory;
 pub mod endpoint_names;
 pub mod enrollment;
 pub mod feature;
@@ -40,6 +41,7 @@ pub mod pem;
 pub mod phase;
 pub mod release;
 pub mod report;
+pub mod sealed;
 pub mod signed;
 pub mod ssh_key;
 #[cfg(any(test, feature = "test-support"))]

@@ -68,6 +68,7 @@ macro_rules! round_trips {
 
 round_trips! {
     "accepted.json": api::Accepted,
+    "answer-directory.json": Answer,
     "answer.json": Answer,
     "body-proof.json": BodyProof,
     "bundle.json": Bundle,
@@ -90,15 +91,20 @@ round_trips! {
     "grant-report.json": GrantRequest,
     "grant.json": api::Grant,
     "header-proof.json": HeaderProof,
+    "heartbeat-clone.json": Heartbeat,
     "heartbeat-full.json": Heartbeat,
     "heartbeat-minimal.json": Heartbeat,
+    "heartbeat-reply-chain.json": HeartbeatReply,
+    "heartbeat-reply-frozen.json": HeartbeatReply,
     "heartbeat-reply-keys.json": HeartbeatReply,
     "heartbeat-reply.json": HeartbeatReply,
+    "identity-record-frozen.json": IdentityRecord,
     "identity-record-new.json": IdentityRecord,
     "identity-record.json": IdentityRecord,
     "installation-report.json": Question,
     "installation.json": api::Installation,
     "journal-empty.json": Journal,
+    "journal-frozen.json": Journal,
     "journal.json": Journal,
     "next-challenge.json": NextChallenge,
     "node-call.json": NodeCall,
@@ -185,6 +191,8 @@ fn the_golden_files_tell_one_story() {
     let journal = Journal::from_bytes(vector!("journal.json").as_bytes()).unwrap();
     assert_eq!(journal.to_bytes().unwrap(), vector!("journal.json").as_bytes());
     assert_eq!(Journal::from_bytes(vector!("journal-empty.json").as_bytes()), Ok(Journal::empty()));
+    let frozen = Journal::from_bytes(vector!("journal-frozen.json").as_bytes()).unwrap();
+    assert_eq!(frozen.to_bytes().unwrap(), vector!("journal-frozen.json").as_bytes());
     let request: EnrollmentRequest = read(vector!("enrollment-request.json"));
     assert_eq!(agrees(&request, &journal, NOW), Ok(()));
     let file: EnrollmentAnswerFile = read(vector!("enrollment-answer.json"));

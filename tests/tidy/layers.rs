@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// All that the ground may rest on: no I/O, no clock, no runtime among them.
 const GROUND: &[&str] = &[
     "base64",
+    "hpke",
     "p256",
     "rcgen",
     "ring",
@@ -37,7 +38,7 @@ const GROUND: &[&str] = &[
 const ORDER: &[(&str, &[&str])] = &[
     ("agent", &["host", "client", "identity", "inventory", "install", "managed", "cli"]),
     ("controller", &["config", "refusal", "store", "bridge", "state", "http", "app", "cli"]),
-    ("worker", &["config", "ledger", "ca", "decide", "turn", "cli"]),
+    ("worker", &["config", "ledger", "ca", "directory", "decide", "turn", "cli"]),
 ];
 
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {

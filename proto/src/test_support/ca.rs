@@ -177,6 +177,7 @@ impl TestCa {
             ca_pem: self.root_pem(),
             issued_at: now,
             bundle: self.signed_bundle(1, now),
+            directory: None,
         }
     }
 
