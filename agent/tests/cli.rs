@@ -25,6 +25,7 @@ fn help_names_every_verb_and_exit_code() {
         "wait-install",
         "installation-guard",
         "stage-managed",
+        "rekey",
         "managed-run",
         "Exit codes",
     ] {

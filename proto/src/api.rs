@@ -111,6 +111,10 @@ endpoints! {
     Node: "GET" "/api/host/nodes/{id}", 0, Operator;
     /// Removes a node or device for good.
     Remove: "DELETE" "/api/host/nodes/{id}", 0, Operator;
+    /// Keeps one holder of a frozen identity.
+    KeepClone: "POST" "/api/host/nodes/{id}/clone/keep", HOST_BODY_MAX, Operator;
+    /// Keeps none: removes a frozen identity for good.
+    SplitClone: "POST" "/api/host/nodes/{id}/clone/split", 0, Operator;
     /// Events, after `?after=N`, at most 500 an answer.
     Events: "GET" "/api/host/events", 0, Operator;
 }

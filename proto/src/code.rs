@@ -114,6 +114,8 @@ codes! {
     NotManaged = "not_managed", 409, AwaitPerson;
     /// The device was not rejected.
     NotRejected = "not_rejected", 409, AwaitPerson;
+    /// The node's identity is not frozen.
+    NotFrozen = "not_frozen", 409, AwaitPerson;
     /// The body is longer than this call takes.
     BodyTooLarge = "body_too_large", 413, Report;
     /// The body has a content coding or type that this call does not take.

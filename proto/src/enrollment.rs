@@ -12,7 +12,7 @@ mod tests;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub use agree::{Disagreement, agrees};
-pub use identity::IdentityRecord;
+pub use identity::{IdentityRecord, Lineage};
 
 use crate::answer::SignedAnswer;
 use crate::bounded::{OutOfBounds, PemText, Text, Version};

@@ -13,10 +13,10 @@ use crate::bounded::{OutOfBounds, Text};
 use crate::checked_text;
 use crate::digest::Digest;
 use crate::feature::Features;
-use crate::ids::NodeId;
+use crate::ids::{BootId, NodeId, StartId};
 use crate::limits::{
-    DISK_BYTES_MAX, EXTENSIONS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, UPDATE_COUNT_MAX,
-    UPDATE_PACKAGES_MAX, UPTIME_MAX,
+    DISK_BYTES_MAX, EXTENSIONS_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX,
+    UPDATE_COUNT_MAX, UPDATE_PACKAGES_MAX, UPTIME_MAX,
 };
 use crate::names::{AccountName, Hostname};
 use crate::report::{Purpose, Report};
@@ -102,6 +102,18 @@ pub struct HeartbeatFields {
     /// What the agent can do.
     #[serde(default, skip_serializing_if = "Features::is_empty")]
     pub features: Features,
+    /// The agent's start that says it (design.md I8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_id: Option<StartId>,
+    /// The starts before it on the same disk, newest first, at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_starts: Vec<StartId>,
+    /// The chain value of the last reply that this start kept; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Digest>,
+    /// The machine's boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<BootId>,
     /// What this version does not know: at most 16 members of at most 256 characters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<ExtensionName, Text<0, 256>>,
@@ -233,6 +245,12 @@ pub struct HeartbeatReply {
     /// is not named has no keys any more. The lines themselves are checked by who writes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_keys: Option<BTreeMap<AccountName, Vec<String>>>,
+    /// What this start says in its next heartbeat, to show that no other speaks in between. Absent: what it has stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Digest>,
+    /// The identity was seen twice: nothing new is ordered until a person decided. Absent: it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
 }
 
 impl TryFrom<HeartbeatFields> for Heartbeat {
@@ -269,6 +287,17 @@ impl TryFrom<HeartbeatFields> for Heartbeat {
         ensure(celsius(fields.cpu_temperature_celsius), "cpuTemperatureCelsius", "between -40 and 150")?;
         ensure(celsius(fields.gpu_temperature_celsius), "gpuTemperatureCelsius", "between -40 and 150")?;
         ensure(fields.extensions.len() <= EXTENSIONS_MAX, "extensions", "at most 16")?;
+        let former = &fields.former_starts;
+        ensure(former.len() <= FORMER_STARTS_MAX, "formerStarts", "at most 8")?;
+        let once = |at: usize, id: &StartId| former.iter().skip(at + 1).all(|other| other != id);
+        ensure(former.iter().enumerate().all(|(at, id)| once(at, id)), "formerStarts", "each once")?;
+        match &fields.start_id {
+            Some(start) => ensure(!former.contains(start), "formerStarts", "without startId")?,
+            None => {
+                ensure(former.is_empty(), "formerStarts", "with startId only")?;
+                ensure(fields.chain.is_none(), "chain", "with startId only")?;
+            }
+        }
         if let Some(runtime) = &fields.runtime {
             ensure(runtime.gpus.len() <= GPUS_MAX, "runtime.gpus", "at most 16")?;
             let memory = |gpu: &Gpu| gpu.memory_bytes <= MEMORY_BYTES_MAX;

@@ -10,8 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::bounded::Text;
 use crate::code::Code;
-use crate::ids::{NodeId, TaskId};
+use crate::ids::{NodeId, StartId, TaskId};
 use crate::inventory::HardwareInventory;
+use crate::journal::{FrozenRow, Holder, KeptRow};
 use crate::key::{Fingerprint, VerificationCode};
 use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
 use crate::names::{DiskId, Hostname};
@@ -91,6 +92,14 @@ pub struct ApproveForm {
     pub disk_id: DiskId,
     /// [`ERASE`]; anything else is refused.
     pub confirmation: String,
+}
+
+/// Body of `POST /api/host/nodes/{id}/clone/keep`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KeepForm {
+    /// The start of the holder that stays.
+    pub start_id: StartId,
 }
 
 /// Answer of `GET /api/host/onboarding` and of every call that changes it.
@@ -229,6 +238,9 @@ pub struct NodeLine {
     /// When its certificate ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_expires_at: Option<UnixTime>,
+    /// Its identity was seen twice, and nobody decided yet. Absent: it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
 }
 
 /// Answer of `GET /api/host/nodes/{id}`.
@@ -251,6 +263,18 @@ pub struct NodeView {
     pub uptime_seconds: Option<u64>,
     /// The last hour, oldest first, at most 180.
     pub samples: Vec<Sample>,
+    /// Who speaks for it: the agent's present start, once it told one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// That it was seen twice, and by whom it is held, as each was last heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<FrozenRow>,
+    /// What was last decided about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptRow>,
+    /// The last holder that was decided against and spoke all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_refused: Option<Holder>,
 }
 
 /// The numbers of one heartbeat. Absent is what the node could not measure.
@@ -308,6 +332,9 @@ pub struct EventLine {
     /// Which installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// Who held the identity, where it is about that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
 }
 
 /// Answer to `status`: the controller itself.
@@ -387,6 +414,7 @@ mod tests {
                 actor: "operator".parse().unwrap(),
                 device_id: None,
                 task_id: None,
+                holders: Vec::new(),
             }],
             last_sequence: 7,
         };

@@ -36,6 +36,25 @@ checked_text! {
     RequestId, BadRequestId, "a request id: a lower-case UUID", is_uuid
 }
 
+checked_text! {
+    /// One start of an agent, drawn by itself (design.md I8).
+    StartId, BadStartId, "a start id: 32 lower-case hex digits",
+    |text| text.len() == 32 && is_lower_hex(text)
+}
+
+checked_text! {
+    /// One boot: a new random UUID each time the kernel starts.
+    BootId, BadBootId, "a boot id: a lower-case UUID", is_uuid
+}
+
+impl StartId {
+    /// A start id of these random bytes.
+    #[must_use]
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        Self(format!("{:032x}", u128::from_be_bytes(bytes)))
+    }
+}
+
 impl TaskId {
     /// A task id of these random bytes, in the form of a UUID version 4.
     #[must_use]
@@ -85,6 +104,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<NodeId>().is_ok(), ok, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_start_id_is_its_random_bytes() {
+        assert_eq!(StartId::from_random([0; 16]).as_str(), "0".repeat(32));
+        assert!(StartId::from_random([0xff; 16]).as_str().parse::<StartId>().is_ok());
+        for bad in ["", "0f", &"0".repeat(33), &"F".repeat(32), "00000000-0000-4000-8000-000000000000"] {
+            assert!(bad.parse::<StartId>().is_err(), "{bad:?}");
+        }
+        assert!("0f0f0f0f-0000-4000-8000-000000000000".parse::<BootId>().is_ok());
+        assert!("0F0f0f0f-0000-4000-8000-000000000000".parse::<BootId>().is_err());
     }
 
     #[test]

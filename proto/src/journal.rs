@@ -5,6 +5,7 @@
 //! and the hash chain over the events. A journal that fails is an operator's problem; nobody repairs or recreates it.
 
 mod check;
+mod clone;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use check::JournalError;
+pub use clone::{FrozenRow, Holder, KeptRow};
 pub use room::inventory_room;
 
 use crate::bounded::{PemText, Text, Version};
@@ -90,6 +92,12 @@ pub struct DeviceRow {
     /// Its current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// Its identity was seen twice, and nobody decided yet (design.md I8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<FrozenRow>,
+    /// What was last decided about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptRow>,
 }
 
 /// One approved installation, with all that was approved.
@@ -119,6 +127,9 @@ pub struct TaskRow {
     /// The one grant, once given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantRow>,
+    /// The node whose name it is to take over, its machine having lost its key. Only the worker's host can let it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<NodeId>,
 }
 
 /// The one grant of a task.
@@ -151,6 +162,9 @@ pub struct EventRow {
     /// In which task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// Who held the identity, where the event is about that: at most two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
 }
 
 /// What can happen. The four `...Expired` kinds are ours; the rest is the reference's.
@@ -194,6 +208,12 @@ pub enum EventKind {
     NodeEnrolled,
     /// It was removed.
     DeviceRemoved,
+    /// Its identity was seen twice.
+    IdentityFrozen,
+    /// Of the two, one was kept.
+    CloneKept,
+    /// Neither was kept: the identity was removed.
+    CloneSplit,
 }
 
 /// What an event is about; its number and place in the chain are the journal's to give.
@@ -209,6 +229,8 @@ pub struct Event {
     pub device_id: Option<NodeId>,
     /// In which task.
     pub task_id: Option<TaskId>,
+    /// Who held the identity.
+    pub holders: Vec<Holder>,
 }
 
 impl Journal {
@@ -253,8 +275,9 @@ impl Journal {
     /// # Errors
     /// Never for values of these types.
     pub fn record(&mut self, event: Event) -> Result<(), JsonError> {
-        let Event { at, kind, actor, device_id, task_id } = event;
-        let row = EventRow { sequence: self.last_event_id.saturating_add(1), at, kind, actor, device_id, task_id };
+        let Event { at, kind, actor, device_id, task_id, holders } = event;
+        let sequence = self.last_event_id.saturating_add(1);
+        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders };
         let head = row.chained(self.chain_head)?;
         let surplus = (self.events.len() + 1).saturating_sub(EVENTS_MAX);
         let mut base = self.chain_base;

@@ -121,6 +121,12 @@ pub const ADDRESSES_PER_INTERFACE_MAX: usize = 32;
 pub const FEATURES_MAX: usize = 64;
 /// Members of a heartbeat's `extensions`: the same.
 pub const EXTENSIONS_MAX: usize = 16;
+/// Former starts a heartbeat names: the same.
+pub const FORMER_STARTS_MAX: usize = 8;
+/// Superseded and refused starts the controller remembers of a node, each: protects its record.
+pub const KNOWN_STARTS_MAX: usize = 24;
+/// Holders of a frozen identity that are told apart: the same; the two that showed it are always among them.
+pub const HOLDERS_MAX: usize = 4;
 /// GPUs a node reports: the same.
 pub const GPUS_MAX: usize = 16;
 /// Packages a node names as upgradable: the same; the count goes on.

@@ -5,6 +5,7 @@ mod world;
 
 mod attack;
 mod clock;
+mod clones;
 mod enroll;
 mod inputs;
 mod lapse;

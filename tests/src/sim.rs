@@ -261,6 +261,10 @@ impl SimNode {
             gpu_percent: None,
             gpu_temperature_celsius: None,
             features: Default::default(),
+            start_id: None,
+            former_starts: Vec::new(),
+            chain: None,
+            boot_id: None,
             extensions: Default::default(),
         })?)
     }

@@ -21,9 +21,9 @@ use crate::host::root::Root;
 use crate::host::state::State;
 use crate::host::status::{Doing, Status, StatusFile};
 use crate::host::{chain, random, secrets};
-use crate::identity::key;
+use crate::identity::{key, rekey};
 use crate::install::discover::{console_box, discover as discover_once};
-use crate::install::stage::{self, Staged};
+use crate::install::stage::{self, StageError, Staged};
 use crate::install::target::{MAX, Target, TargetError};
 use crate::install::wait::{WaitError, wait_install as wait};
 use crate::install::{Installation, device_state, guard as guard_rules};
@@ -203,6 +203,30 @@ pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
     let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))?.map_err(Exit::failed)?;
     session.tell(Doing::Staged);
     print(&format!("{} is staged as node {}; reboot into it", facts.hostname, facts.node_id));
+    Ok(())
+}
+
+/// `rekey --finish`: what `stage-managed` is to a new system, for one that stays and has a new key.
+pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
+    let mut session = Session::open(root, "rekey", false)?;
+    let boot = session.boot()?;
+    let grant = stage::granted(&session.state, &boot).map_err(Exit::failed)?;
+    let found = boot::hostname(root).map_err(Exit::failed)?;
+    if found != grant.hostname.as_str() {
+        let name = &grant.hostname;
+        let text = format!(
+            "/etc/hostname says {found:?}, but this machine was approved as {name:?}; run `hostnamectl set-hostname \
+             {name}`, then this again"
+        );
+        return Err(Exit::said(1, text));
+    }
+    let machine_id = boot::machine_id(root).map_err(Exit::failed)?;
+    let Session { client, state, key, .. } = &mut session;
+    let facts = rekey::finished(state, key, &grant, &machine_id).map_err(Exit::failed)?;
+    let kept = || facts.write(state).map(|()| facts.clone()).map_err(StageError::Installed);
+    let facts = block_on(stage::reporting(client, kept))?.map_err(Exit::failed)?;
+    session.tell(Doing::AwaitingCertificate);
+    print(&format!("{} is node {} now; run `systemctl start lucia-node-agent`", facts.hostname, facts.node_id));
     Ok(())
 }
 

@@ -36,7 +36,8 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
         return Err(Exit::said(
             1,
             format!(
-                "the key in {} is not the one that was installed (node {}); restore it from a backup, or install anew",
+                "the key in {} is not the one that was installed (node {}); restore it from a backup, or install anew; after `rekey`, \
+                 have this machine approved and run `lucia-node-agent rekey --finish`",
                 state.path().display(),
                 orders.node_id
             ),

@@ -3,6 +3,7 @@
 mod exit;
 mod installer;
 mod managed;
+mod rekey;
 mod show;
 
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ Exit codes:
                        13 /etc/hostname differs from the approved name
   installation-guard:  20 no grant   21 grant over   22 another boot   23 disk missing or not erasable
                        24 the controller does not agree
+  rekey:               40 the daemon or another verb runs   41 not confirmed   42 no key to replace
   wait-install:        30 not approved in time   31 rejected   32 cannot be installed as it stands";
 
 /// The agent of Lucia Nodes: makes a key, proves it, and runs on every node.
@@ -85,6 +87,15 @@ enum Verb {
         #[arg(long, value_name = "DIR")]
         root: PathBuf,
     },
+    /// Makes a new key in place of one that another machine has too; then discovery and approval begin anew
+    Rekey {
+        /// Does not ask
+        #[arg(long)]
+        yes: bool,
+        /// After `wait-install`: the installed system goes on under the new key
+        #[arg(long, conflicts_with = "yes")]
+        finish: bool,
+    },
     /// Runs as the node's daemon; started by its service only
     ManagedRun,
 }
@@ -133,6 +144,8 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
         Verb::WaitInstall { timeout, json } => installer::wait_install(root, json, timeout.map(Duration::from_secs)),
         Verb::InstallationGuard => installer::guard(root),
         Verb::StageManaged { root: target } => installer::stage_managed(root, &target),
+        Verb::Rekey { finish: true, .. } => installer::finish_rekey(root),
+        Verb::Rekey { yes, .. } => rekey::run(root, yes),
         Verb::ManagedRun => managed::run(root),
     }
 }
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_exit_code_is_in_the_help() {
-        for code in [10, 11, 12, 13, 20, 21, 22, 23, 24, 30, 31, 32, 64, 78] {
+        for code in [10, 11, 12, 13, 20, 21, 22, 23, 24, 30, 31, 32, 40, 41, 42, 64, 78] {
             assert!(AFTER_HELP.contains(&format!("{code} ")), "{code}");
         }
     }

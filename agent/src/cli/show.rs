@@ -75,6 +75,8 @@ fn table(status: &Status) -> String {
         ("controller", status.controller.clone()),
         ("certificate until", text(status.certificate_until.as_ref())),
         ("last heartbeat", text(status.last_heartbeat.as_ref())),
+        ("start", text(status.start_id.as_ref())),
+        ("frozen", status.frozen.then(|| status::FROZEN.to_owned())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
     ]);
     for last in &status.refusals {
@@ -88,6 +90,11 @@ fn table(status: &Status) -> String {
 fn sentence(status: &Status) -> String {
     let mut sentence = match (status.refusals.first(), status.doing) {
         (Some(last), _) => format!("{} is held up: {}; to cure it: {}", last.call, last.what, last.cure),
+        (None, Doing::Heartbeating) if status.frozen => {
+            let mut chars = status::FROZEN.chars();
+            let first = chars.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
+            format!("{first}{}", chars.as_str())
+        }
         (None, Doing::Heartbeating) => "All is well: heartbeats are accepted and nothing is waited for".to_owned(),
         (None, _) => {
             let line = status.line();
@@ -159,6 +166,10 @@ mod tests {
         let text = sentence(&status);
         assert!(text.contains("something other than the controller answered") && text.contains("look for a proxy"));
         assert!(!text.contains("clock") && !text.contains('\n') && text.ends_with('.'));
+        let frozen = Status { doing: Doing::Heartbeating, frozen: true, ..Status::default() };
+        let text = sentence(&frozen);
+        assert!(text.starts_with("This identity is frozen: ") && text.contains("luciactl clone split"), "{text}");
+        assert!(table(&frozen).contains("the identity is frozen"));
         let waiting = Status { doing: Doing::AwaitingCertificate, ..Status::default() };
         assert_eq!(sentence(&waiting), "Waiting for certificate.");
     }

@@ -31,13 +31,15 @@ pub enum StateFile {
     Installed,
     /// The grant, in the installer.
     Installation,
+    /// The starts of the daemon.
+    Starts,
     /// What `status` and `why` say.
     Status,
 }
 
 impl StateFile {
     /// Every file.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Key,
         Self::Csr,
         Self::Certificate,
@@ -45,6 +47,7 @@ impl StateFile {
         Self::Bundle,
         Self::Installed,
         Self::Installation,
+        Self::Starts,
         Self::Status,
     ];
 
@@ -59,6 +62,7 @@ impl StateFile {
             Self::Bundle => "bundle.json",
             Self::Installed => "installed.json",
             Self::Installation => "installation.json",
+            Self::Starts => "starts.json",
             Self::Status => "status.json",
         }
     }
@@ -67,6 +71,7 @@ impl StateFile {
     const fn max(self) -> u64 {
         match self {
             Self::Key => 1024,
+            Self::Starts => 4096,
             Self::Csr => 8192,
             Self::Installed | Self::Installation | Self::Status => 16 * 1024,
             Self::Certificate => 16 * 1024,
@@ -100,6 +105,19 @@ pub enum StateError {
     /// A constant of this file is no file name; a mistake in the program.
     #[error("a file name of the agent is refused; a mistake in the program, report it")]
     Name,
+}
+
+impl StateError {
+    /// Whether nobody knows what the disk holds now: who wrote ends, and the next start reads what is really there.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        matches!(
+            self,
+            Self::Write(
+                WriteError::Unsure { .. } | WriteError::Failed { doing: "sync", .. } | WriteError::Crashed { .. }
+            )
+        )
+    }
 }
 
 /// The directory, opened to read, or held to write.
@@ -211,6 +229,29 @@ impl State {
     pub fn create_new(&self, file: StateFile, bytes: &[u8]) -> Result<(), StateError> {
         self.writable()?;
         self.dir.create_new(&file.name()?, bytes, MODE).map_err(StateError::Write)
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn remove(&self, file: StateFile) -> Result<(), StateError> {
+        self.writable()?;
+        self.dir.remove(&file.name()?).map(drop).map_err(StateError::Write)
+    }
+
+    /// Puts a former key aside under `name`, in its directory and as private as it was; one that lies there already
+    /// with the same bytes is as good.
+    ///
+    /// # Errors
+    /// [`StateError::Read`], [`StateError::Write`], [`StateError::ReadOnly`], [`StateError::Name`].
+    pub fn put_aside(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+        self.writable()?;
+        let name = FileName::new(name).map_err(|_| StateError::Name)?;
+        match self.dir.read(&name, StateFile::Key.max(), FileRules::private()).map_err(StateError::Read)? {
+            Loaded::Found(there) if there == bytes => Ok(()),
+            _ => self.dir.create_new(&name, bytes, MODE).map_err(StateError::Write),
+        }
     }
 
     fn writable(&self) -> Result<(), StateError> {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use lucia_durable::{DirRules, FileName, FileRules, Loaded, PrivateDir};
-use lucia_proto::ids::NodeId;
+use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::names::Hostname;
@@ -41,7 +41,14 @@ pub enum Doing {
     Heartbeating,
     /// Its certificate is over: renews, and nothing else.
     Lapsed,
+    /// Has a new key that nobody has seen yet.
+    Rekeyed,
 }
+
+/// What a frozen identity is, and who decides.
+pub const FROZEN: &str = "this identity is frozen: another machine speaks as this node, so it gets no new orders or keys \
+     while what it has goes on; compare the start of `lucia-node-agent status` here with `luciactl node` on the \
+     controller, then decide there: `luciactl clone keep` or `luciactl clone split`";
 
 /// The last refusal of one call, until that call succeeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +88,12 @@ pub struct Status {
     /// When the last heartbeat was accepted, by the controller's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<UnixTime>,
+    /// This start, as the last accepted heartbeat told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_id: Option<StartId>,
+    /// Whether the controller holds the identity frozen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
     /// Heartbeats accepted since the agent started.
     #[serde(default)]
     pub heartbeats: u64,
@@ -141,8 +154,16 @@ impl Status {
             Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
             Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
             Doing::Certified => "has its certificate; the first heartbeat is on its way".to_owned(),
+            Doing::Heartbeating if self.frozen => {
+                format!("{} accepted; the identity is frozen", counted(self.heartbeats, "heartbeat"))
+            }
             Doing::Heartbeating => format!("{} accepted", counted(self.heartbeats, "heartbeat")),
             Doing::Lapsed => "certificate is over; waiting for a new one".to_owned(),
+            Doing::Rekeyed => {
+                "has a new key; run `lucia-node-agent discover`, have this machine approved, then `lucia-node-agent \
+                 wait-install` and `lucia-node-agent rekey --finish`"
+                    .to_owned()
+            }
         }
     }
 }

@@ -84,6 +84,16 @@ pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
     state.confirm_key().map_err(KeyError::State)
 }
 
+/// Writes a key where another one is: what a person asked for, the former one being kept aside.
+///
+/// # Errors
+/// [`KeyError::State`], and [`KeyError::Damaged`] when the new key has no text form.
+pub(super) fn replace(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
+    let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
+    state.replace(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
+    state.confirm_key().map_err(KeyError::State)
+}
+
 /// The key, if there is a file of that name.
 ///
 /// # Errors

@@ -7,7 +7,9 @@ pub mod accept;
 pub mod enroll;
 pub mod installed;
 pub mod key;
+pub mod rekey;
 pub mod renew;
+pub mod starts;
 
 use std::sync::Arc;
 

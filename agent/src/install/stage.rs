@@ -113,6 +113,17 @@ pub async fn stage_and_report<T: Transport>(
     grant: &Grant,
     staged: Staged<'_>,
 ) -> Result<InstalledFacts, StageError> {
+    reporting(client, || stage(target, grant, staged)).await
+}
+
+/// Tells the controller, does the work that ends an installation, tells it again; a failure is reported as `Failed`.
+///
+/// # Errors
+/// Any [`StageError`].
+pub async fn reporting<T: Transport>(
+    client: &mut Client<T>,
+    work: impl FnOnce() -> Result<InstalledFacts, StageError>,
+) -> Result<InstalledFacts, StageError> {
     let phase = device_state(client).await.map_err(StageError::Call)?.phase;
     match phase {
         DevicePhase::Approved | DevicePhase::Installing => {
@@ -122,7 +133,7 @@ pub async fn stage_and_report<T: Transport>(
         DevicePhase::AwaitingEnrollment => {}
         phase => return Err(StageError::Phase { phase }),
     }
-    match stage(target, grant, staged) {
+    match work() {
         Ok(facts) => {
             report(client, DevicePhase::AwaitingEnrollment, "staged; rebooting into the installed system").await?;
             Ok(facts)

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_durable::WriteError;
 use lucia_proto::api::Endpoint;
 use tokio::time::sleep;
 
@@ -12,7 +11,6 @@ use super::shared::Shared;
 use crate::client::Client;
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
-use crate::host::state::StateError;
 use crate::host::status::Doing;
 use crate::identity::Identity;
 use crate::identity::accept::AcceptError;
@@ -117,14 +115,7 @@ impl<T: Transport> CertificateLoop<T> {
                 Ok(self.backoff.next(pace, error.retry_after()))
             }
             Err(EnrollError::Accept(error)) => {
-                let doubtful = matches!(
-                    &error,
-                    AcceptError::State(StateError::Write(
-                        WriteError::Unsure { .. }
-                            | WriteError::Failed { doing: "sync", .. }
-                            | WriteError::Crashed { .. },
-                    ))
-                );
+                let doubtful = matches!(&error, AcceptError::State(state) if state.is_doubtful());
                 self.shared.refused(call, crate::host::chain(&error), accept_cure(&error));
                 if doubtful { Err(DiskDoubtful(error)) } else { Ok(self.backoff.next(Pace::RENEWAL, None)) }
             }

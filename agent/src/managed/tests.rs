@@ -134,7 +134,7 @@ impl World {
         let entries = std::fs::read_dir(self.root().state()).unwrap().map(Result::unwrap);
         entries
             .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
-            .filter(|(name, _)| !matches!(name.as_str(), ".lease" | "status.json"))
+            .filter(|(name, _)| !matches!(name.as_str(), ".lease" | "starts.json" | "status.json"))
             .collect()
     }
 }
@@ -439,5 +439,41 @@ async fn f_1_a_daemon_that_dies_at_any_durable_step_is_managed_after_its_next_st
             assert!(nth > 10 && ran.is_some(), "only {nth} steps were tried");
             break;
         }
+    }
+}
+
+/// design.md I8: each start of the daemon is one of its own and names those before it; a value of the chain is said once
+/// it was given, and by no other start.
+// spec: AG-46
+#[tokio::test(start_paused = true)]
+async fn a_restarted_daemon_keeps_its_predecessors_and_says_the_chain() {
+    let world = World::with_certificate(i64::try_from(6 * DAY + 3600).unwrap());
+    let mut former: Vec<String> = Vec::new();
+    for round in 0..10 {
+        let given = Cell::new(0_u8);
+        let ran = world
+            .run(
+                100,
+                with_challenges(move |_| {
+                    given.set(given.get() + 1);
+                    let chain = format!("{:02x}", given.get()).repeat(32);
+                    Reply::Ok(format!(r#"{{"accepted":true,"chain":"{chain}"}}"#))
+                }),
+            )
+            .await;
+        let beats = ran.fake.seen().into_iter().filter(|seen| seen.call == Endpoint::Heartbeat);
+        let beats: Vec<serde_json::Value> = beats.map(|seen| serde_json::from_str(&seen.report).unwrap()).collect();
+        assert!(beats.len() > 2);
+        let start = beats[0]["startId"].as_str().unwrap().to_owned();
+        let named: Vec<_> = former.iter().rev().take(8).map(|id| serde_json::Value::from(id.as_str())).collect();
+        for (at, beat) in beats.iter().enumerate() {
+            assert_eq!(beat["startId"].as_str(), Some(start.as_str()));
+            assert_eq!(beat["formerStarts"].as_array().cloned().unwrap_or_default(), named, "round {round}");
+            let want = (at > 0).then(|| format!("{at:02x}").repeat(32));
+            assert_eq!(beat["chain"].as_str(), want.as_deref(), "round {round}, heartbeat {at}");
+            assert!(beat["bootId"].is_string());
+        }
+        assert!(!former.contains(&start));
+        former.push(start);
     }
 }

@@ -9,6 +9,7 @@ use lucia_proto::bounded::Text;
 use lucia_proto::limits::{DISK_BYTES_MAX, LOAD_MAX, UPTIME_MAX};
 use nix::sys::statvfs::statvfs;
 
+use crate::host::boot::{self, BootId};
 use crate::host::root::Root;
 use crate::inventory::{memory, read};
 
@@ -36,6 +37,8 @@ pub struct Readings {
     pub cpu_percent: Option<f64>,
     /// Temperature of the hottest processor, between -40 and 150.
     pub cpu_temperature_celsius: Option<f64>,
+    /// The machine's boot.
+    pub boot_id: Option<BootId>,
 }
 
 /// Reads the machine again and again.
@@ -81,6 +84,7 @@ impl Sampler {
             storage_available_bytes: storage.map(|(_, available)| available),
             cpu_percent: ticks.and_then(|ticks| ticks.percent_since(former?)),
             cpu_temperature_celsius: system::cpu_temperature(&self.root),
+            boot_id: boot::boot_id(&self.root).ok(),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use lucia_proto::host_api::Minutes;
+use lucia_proto::ids::StartId;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::{DiskId, Hostname};
 
@@ -54,6 +55,9 @@ pub(crate) enum Verb {
     Node(Node),
     /// Removes a node or device for good: its key is refused from then on.
     Remove(Remove),
+    /// Decides about a node whose identity is frozen, because two machines hold it.
+    #[command(subcommand)]
+    Clone(CloneVerb),
     /// Shows what happened to the window, to devices and to nodes.
     Events(Events),
     /// Shows the controller itself: version, certificate, what it counted.
@@ -123,6 +127,33 @@ pub(crate) struct Remove {
     /// Does not ask.
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CloneVerb {
+    /// Keeps the machine with this start: it goes on as before, the other one is told that it is frozen.
+    ///
+    /// The other machine still has the key. Where you do not know what became of it, split instead.
+    Keep {
+        /// Its hostname, node id or verification code.
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// The start of the machine that stays, as `luciactl node NODE` and, there, `lucia-node-agent status` show it.
+        #[arg(long, value_name = "ID")]
+        start: StartId,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Keeps neither: removes the identity for good. Each machine gets a new one by `lucia-node-agent rekey`.
+    Split {
+        /// Its hostname, node id or verification code.
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

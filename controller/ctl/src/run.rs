@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use lucia_proto::api::Endpoint;
-use lucia_proto::host_api::{ApproveForm, DeviceView, ERASE, EventsView, NodesView, OnboardingView, OpenWindow};
-use lucia_proto::ids::NodeId;
+use lucia_proto::host_api::{
+    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow,
+};
+use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::args::{Approve, Args, Events, Verb, Window};
+use crate::args::{Approve, Args, CloneVerb, Events, Verb, Window};
 use crate::client::{CallError, Client};
 use crate::show;
 use crate::table::Screen;
@@ -43,6 +45,17 @@ pub(crate) enum Failure {
         /// As the controller has it.
         found: String,
     },
+    /// There is nothing to decide.
+    #[error("the identity of {} is not frozen: it was not seen twice, so there is nothing to decide", lucia_proto::text::shown(.0))]
+    NotFrozen(String),
+    /// Nobody has this start.
+    #[error("no holder of {} has the start {start}; luciactl node {} shows those there are", lucia_proto::text::shown(.node), lucia_proto::text::shown(.node))]
+    NoHolder {
+        /// Which node.
+        node: String,
+        /// As typed.
+        start: StartId,
+    },
     /// The question was answered otherwise.
     #[error("not confirmed, nothing was done")]
     NotConfirmed,
@@ -71,6 +84,8 @@ impl Failure {
             Self::Call(CallError::Strange(_) | CallError::Refused(_))
             | Self::NoDevice(_)
             | Self::NoNode(_)
+            | Self::NotFrozen(_)
+            | Self::NoHolder { .. }
             | Self::OtherFingerprint { .. }
             | Self::NotConfirmed
             | Self::Output(_)
@@ -136,6 +151,11 @@ async fn verb(args: Args) -> Result<(), Failure> {
             }
             onboarding(client.call(Endpoint::Remove, Some(&id)).await?)
         }
+        Verb::Clone(CloneVerb::Keep { node, start, yes }) => {
+            let view = keep(&client, &node, start, yes).await?;
+            say(json, &view, || show::node(&view, screen))
+        }
+        Verb::Clone(CloneVerb::Split { node, yes }) => onboarding(split(&client, &node, yes).await?),
         Verb::Events(wanted) => events(&client, json, &wanted).await,
         Verb::Status => {
             let view = client.call(Endpoint::Status, None).await?;
@@ -210,6 +230,35 @@ async fn approve(client: &Client<'_>, args: Approve) -> Result<OnboardingView, F
     }
     let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned() };
     Ok(client.post(Endpoint::Approve, Some(&device.device_id), &form).await?)
+}
+
+/// A frozen node, its name, and what its holders are.
+async fn frozen(client: &Client<'_>, node: &str) -> Result<(NodeId, String, NodeView), Failure> {
+    let (id, name) = find(client, node).await?;
+    let view: NodeView = client.call(Endpoint::Node, Some(&id)).await?;
+    if view.frozen.is_none() {
+        return Err(Failure::NotFrozen(name));
+    }
+    Ok((id, name, view))
+}
+
+async fn keep(client: &Client<'_>, node: &str, start: StartId, yes: bool) -> Result<NodeView, Failure> {
+    let (id, name, view) = frozen(client, node).await?;
+    if !view.frozen.iter().flat_map(|frozen| &frozen.holders).any(|holder| holder.start_id.as_ref() == Some(&start)) {
+        return Err(Failure::NoHolder { node: name, start });
+    }
+    if !yes {
+        ask(&show::keeping(&view, &start), &name)?;
+    }
+    Ok(client.post(Endpoint::KeepClone, Some(&id), &KeepForm { start_id: start }).await?)
+}
+
+async fn split(client: &Client<'_>, node: &str, yes: bool) -> Result<OnboardingView, Failure> {
+    let (id, name, view) = frozen(client, node).await?;
+    if !yes {
+        ask(&show::splitting(&view), &name)?;
+    }
+    Ok(client.call(Endpoint::SplitClone, Some(&id)).await?)
 }
 
 /// A node or device by hostname, id or code: its id, and the name to confirm it by.

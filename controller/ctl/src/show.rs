@@ -10,7 +10,11 @@ use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 
+mod clones;
+
 use crate::table::{Screen, Tone, paint, table};
+use clones::clones;
+pub(crate) use clones::{keeping, splitting};
 
 /// An enrollment request that waits longer than this waits for a person.
 const WORKER_PATIENCE: Duration = Duration::from_secs(10);
@@ -141,7 +145,7 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
             let plain = |text: String| (text, Tone::Plain);
             vec![
                 plain(node.hostname.to_string()),
-                (format!("{:?}", node.state), state_tone(node.state)),
+                state(node),
                 plain(
                     node.last_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", span(now.since(at)))),
                 ),
@@ -153,6 +157,14 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
         })
         .collect();
     table(&["HOSTNAME", "STATE", "LAST SEEN", "ADDRESS", "CERTIFICATE", "CODE", "NODE"], &rows, screen)
+}
+
+/// A frozen node is first of all that.
+fn state(node: &NodeLine) -> (String, Tone) {
+    if node.frozen {
+        return (format!("{:?}, frozen", node.state), Tone::Bad);
+    }
+    (format!("{:?}", node.state), state_tone(node.state))
 }
 
 const fn state_tone(state: SnapshotState) -> Tone {
@@ -176,7 +188,8 @@ pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
     let now = view.server_time;
     let mut out = String::new();
     let NodeView { node, fingerprint, task_id, os_version, uptime_seconds, samples, .. } = view;
-    let _ = writeln!(out, "{}  {}", node.hostname, paint(&format!("{:?}", node.state), state_tone(node.state), screen));
+    let (text, tone) = state(node);
+    let _ = writeln!(out, "{}  {}", node.hostname, paint(&text, tone, screen));
     line(&mut out, "node", node.node_id.as_str());
     line(&mut out, "fingerprint", &fingerprint.to_string());
     line(&mut out, "task", task_id.as_str());
@@ -196,6 +209,7 @@ pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
     if let Some(seconds) = uptime_seconds {
         line(&mut out, "up", &span(Duration::from_secs(*seconds)));
     }
+    clones(&mut out, view);
     out.push('\n');
     if samples.is_empty() {
         out.push_str("No samples of the last hour.\n");
@@ -224,16 +238,20 @@ fn sample(sample: &Sample) -> Vec<(String, Tone)> {
     cells.into_iter().map(|cell| (cell, Tone::Plain)).collect()
 }
 
-/// One event.
+/// One event, and under it who held the identity, where it is about that.
 pub(crate) fn event(event: &EventLine) -> String {
     let device = event.device_id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
-    format!(
+    let mut out = format!(
         "{:>6}  {}  {}  {}{device}",
         event.sequence,
         event.at,
         shown(event.kind.as_str()),
         shown(event.actor.as_str())
-    )
+    );
+    for who in &event.holders {
+        let _ = write!(out, "\n        {}", clones::holder(who));
+    }
+    out
 }
 
 /// `status`.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use lucia_proto::host_api::{EventsView, NodesView, OnboardingView};
+use lucia_proto::host_api::{EventsView, NodeView, NodesView, OnboardingView};
 use lucia_proto::json;
 
 const FINGERPRINT: &str = "1a2b3c4d5e6f00000000000000000000ffffffffffffffffffffffffffffffff";
@@ -293,4 +293,105 @@ fn a_hostile_answer_commands_no_terminal() {
     assert!(!said(&output).contains('\t'), "{output:?}");
     let output = Fake::new(vec![(200, nodes(NODE))]).run(&["nodes"]);
     assert!(!said(&output).contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+const OLD: &str = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a";
+const NEW: &str = "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
+
+fn holder(start: &str, last: u8) -> String {
+    format!(
+        r#"{{"startId":"{start}","bootId":"0f0f0f0f-0000-4000-8000-{last:012}","address":"192.0.2.{last}",
+        "firstSeenAt":"2026-11-29T19:5{last}:00Z"}}"#
+    )
+}
+
+fn node(more: &str) -> String {
+    let text = format!(
+        r#"{{"serverTime":"2026-11-29T20:00:00Z","node":{NODE},"fingerprint":"{FINGERPRINT}",
+        "taskId":"00000000-0000-4000-8000-000000000000","samples":[]{more}}}"#
+    );
+    json::from_str::<NodeView>(&text, 1 << 20, 24).unwrap();
+    text
+}
+
+fn frozen() -> String {
+    let holders = [holder(OLD, 1), holder(NEW, 2)].join(",");
+    node(&format!(r#","frozen":{{"at":"2026-11-29T19:59:00Z","holders":[{holders}]}}"#))
+}
+
+// spec: CT-40
+#[test]
+fn a_decision_about_clones_is_asked_for_and_only_where_there_is_one() {
+    let keep = ["clone", "keep", "web-1", "--start", NEW];
+    let list = || (200, nodes(NODE));
+    let other = OLD.replace('a', "c");
+    for (args, answers, code, asked, says) in [
+        (
+            [&keep[..], &["--yes"]].concat(),
+            vec![list(), (200, frozen()), (200, node(""))],
+            0,
+            format!(r#"POST /api/host/nodes/{ID}/clone/keep {{"startId":"{NEW}"}}"#),
+            "web-1",
+        ),
+        (
+            vec!["clone", "split", "web-1", "--yes"],
+            vec![list(), (200, frozen()), (200, onboarding(false, &[]))],
+            0,
+            format!("POST /api/host/nodes/{ID}/clone/split"),
+            "",
+        ),
+        (keep.to_vec(), vec![list(), (200, frozen())], 64, format!("GET /api/host/nodes/{ID}"), "--yes"),
+        (
+            vec!["clone", "split", "web-1"],
+            vec![list(), (200, frozen())],
+            64,
+            format!("GET /api/host/nodes/{ID}"),
+            "--yes",
+        ),
+        (
+            [&keep[..], &["--yes"]].concat(),
+            vec![list(), (200, node(""))],
+            1,
+            format!("GET /api/host/nodes/{ID}"),
+            "not frozen",
+        ),
+        (
+            vec!["clone", "keep", "web-1", "--start", &other, "--yes"],
+            vec![list(), (200, frozen())],
+            1,
+            format!("GET /api/host/nodes/{ID}"),
+            "no holder of web-1 has the start",
+        ),
+        (vec!["clone", "keep", "web-1", "--start", "x", "--yes"], vec![], 64, String::new(), "start id"),
+    ] {
+        let fake = Fake::new(answers);
+        let output = fake.run(&args);
+        assert_eq!(output.status.code(), Some(code), "{args:?} {}", said(&output));
+        assert!(said(&output).contains(says), "{args:?} {}", said(&output));
+        assert_eq!(fake.asked().pop().unwrap_or_default(), asked, "{args:?}");
+    }
+}
+
+// spec: CT-41
+#[test]
+fn both_holders_are_shown() {
+    let output = Fake::new(vec![(200, nodes(NODE)), (200, frozen())]).run(&["node", "web-1"]);
+    let shown = said(&output);
+    let event = format!(
+        r#"{{"sequence":1,"at":"2026-11-29T19:59:00Z","kind":"IdentityFrozen","actor":"controller","deviceId":"{ID}",
+        "holders":[{},{}]}}"#,
+        holder(OLD, 1),
+        holder(NEW, 2)
+    );
+    let events = format!(r#"{{"events":[{event}],"lastSequence":1}}"#);
+    let told = said(&Fake::new(vec![(200, events)]).run(&["events"]));
+    for text in [&shown, &told] {
+        for (start, last) in [(OLD, "1"), (NEW, "2")] {
+            let boot = format!("0f0f0f0f-0000-4000-8000-{:0>12}", last);
+            for part in [start, &boot, &format!("192.0.2.{last}"), &format!("2026-11-29T19:5{last}:00Z")] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+    assert!(shown.contains("luciactl clone keep web-1 --start") && shown.contains("luciactl clone split web-1"));
 }

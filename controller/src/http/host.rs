@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{
-    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, OpenWindow, StatusView,
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, StatusView,
 };
 use lucia_proto::ids::NodeId;
 use tokio::sync::watch;
@@ -42,7 +42,14 @@ pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, uid: u3
     onboarding(edge).await
 }
 
-/// `reject`, `dismiss`, `restore` and the removal: a change of one device or node that needs no form.
+/// `POST /api/host/nodes/{id}/clone/keep`.
+pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, uid: u32) -> Result<Answer, ApiError> {
+    let kept = id.clone();
+    blocking(edge, move |controller| controller.keep_clone(&kept, &form, &actor(uid))).await?;
+    node(edge, id).await
+}
+
+/// `reject`, `dismiss`, `restore`, `split` and the removal: a change of one device or node that needs no form.
 pub(super) async fn change(
     edge: &Edge,
     id: &NodeId,

@@ -296,6 +296,8 @@ impl Edge {
             | Endpoint::Nodes
             | Endpoint::Node
             | Endpoint::Remove
+            | Endpoint::KeepClone
+            | Endpoint::SplitClone
             | Endpoint::Events => Err(not_here()),
         }
     }
@@ -318,6 +320,8 @@ impl Edge {
             Endpoint::Dismiss => host::change(self, target.id()?, uid, Controller::dismiss).await,
             Endpoint::Restore => host::change(self, target.id()?, uid, Controller::restore).await,
             Endpoint::Remove => host::change(self, target.id()?, uid, Controller::remove).await,
+            Endpoint::KeepClone => host::keep_clone(self, target.id()?, edge::read(endpoint, body)?, uid).await,
+            Endpoint::SplitClone => host::change(self, target.id()?, uid, Controller::split_clone).await,
             Endpoint::Status => host::status(self).await,
             Endpoint::Nodes => host::nodes(self).await,
             Endpoint::Node => host::node(self, target.id()?).await,

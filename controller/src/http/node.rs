@@ -27,6 +27,14 @@ pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: Ip
     } else {
         controller.heartbeat(id, call, from).map_err(ApiError::from)?
     };
+    if reply.frozen && controller.freezes_wait() {
+        // On disk before it is told.
+        blocking(edge, |controller| {
+            controller.write_freezes();
+            Ok(())
+        })
+        .await?;
+    }
     Ok(Answer::ok(&reply))
 }
 

@@ -178,6 +178,12 @@ impl Challenges {
     }
 }
 
+/// In which order an id was issued: grows with time, and no two are equal.
+pub(super) fn order(id: &ChallengeId) -> u128 {
+    let (at, rest) = id.parts();
+    in_order(at, rest)
+}
+
 /// Time and rest of an id in one number that grows with time: 48 and 74 bits.
 const fn in_order(at: u64, rest: u128) -> u128 {
     ((at as u128) << (COUNTER_BITS + TAG_BITS)) | rest

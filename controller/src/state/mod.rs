@@ -7,6 +7,8 @@
 
 mod challenges;
 mod changes;
+mod clone_calls;
+mod clones;
 mod device_calls;
 mod journal;
 mod node_calls;
@@ -18,6 +20,7 @@ pub(crate) mod tests;
 mod upkeep;
 mod view;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +32,7 @@ use lucia_proto::challenge::{Challenge, NextChallenge, Scope};
 use lucia_proto::code::Code;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::heartbeat::HeartbeatReply;
-use lucia_proto::host_api::{ApproveForm, EventsView, Minutes, NodeView, NodesView, OnboardingView};
+use lucia_proto::host_api::{ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
 use lucia_proto::time::{Clock, UnixTime};
@@ -65,6 +68,8 @@ pub struct Controller {
     last_written: Mutex<Option<NodeId>>,
     /// When the queue was last looked through, by time since boot.
     queue_looked_at: Mutex<Option<Duration>>,
+    /// Nodes whose identity is frozen in memory and not in the journal yet.
+    to_freeze: Mutex<BTreeSet<NodeId>>,
     /// The generation of the journal that `nodes` follows.
     followed: AtomicU64,
     changes: Changes,
@@ -245,6 +250,22 @@ impl Controller {
     /// See [`Refusal`]; nothing is changed then.
     pub fn remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         self.counted(self.try_remove(id, actor))
+    }
+
+    /// Keeps one holder of a frozen identity: it goes on, and the others are told that they are frozen.
+    ///
+    /// # Errors
+    /// `not_frozen`, `unknown_node`, `invalid_onboarding_request` for a start that no holder or more than one has.
+    pub fn keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_keep_clone(id, form, actor))
+    }
+
+    /// Removes a frozen identity for good, whoever holds it.
+    ///
+    /// # Errors
+    /// `not_frozen`, and as [`Controller::remove`].
+    pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_split_clone(id, actor))
     }
 
     /// Window, worker and the devices that are no nodes yet.

@@ -15,6 +15,7 @@ use lucia_proto::phase::DevicePhase;
 use lucia_proto::report::{EnrollRequest, NodeCall, Purpose, Report, Verified};
 use lucia_proto::time::UnixTime;
 
+use super::clones::Verdict;
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed};
 use super::{Controller, Enrolled, journal, lock};
@@ -31,25 +32,30 @@ impl Controller {
         }
         let from = from.to_canonical();
         let mut state = lock(&known.state);
-        let Some(record) = &mut state.record else {
+        let heartbeat = heartbeat.into_report();
+        let heard = self.hear(id, &mut state, call, &heartbeat, from, now);
+        state.dirty = true;
+        let (Some(heard), Some(record)) = (heard, &mut state.record) else {
             return Err(Refusal::identity(format!("node {id} was removed")));
         };
+        let reply = HeartbeatReply { accepted: true, ssh_keys: None, chain: heard.chain, frozen: heard.frozen };
+        self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if heard.verdict == Verdict::Refused {
+            // Noted with its start; what the node looks like is what the one that was kept says.
+            return Ok(reply);
+        }
         if let Some(former) = record.address.replace(from)
             && former != from
         {
             tracing::info!(node = %id, %former, now = %from, "a node calls from another address");
         }
         record.last_seen_at = Some(now);
-        let heartbeat = heartbeat.into_report();
         state.samples.push(&heartbeat, now);
         if let Some(record) = &mut state.record {
             record.last_heartbeat = Some(heartbeat);
         }
-        state.dirty = true;
         state.managed = true;
-        drop(state);
-        self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(HeartbeatReply { accepted: true, ssh_keys: None })
+        Ok(reply)
     }
 
     pub(super) fn try_renew(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
@@ -152,6 +158,7 @@ impl Controller {
                 last_seen_at: former.and_then(|record| record.last_seen_at),
                 address: former.and_then(|record| record.address),
                 last_heartbeat: former.and_then(|record| record.last_heartbeat.clone()),
+                lineage: former.map_or_else(|| self.decided(id), |record| record.lineage.clone()),
             };
             (record, std::mem::replace(&mut state.dirty, false))
         };

@@ -16,6 +16,7 @@ use lucia_proto::key::NodePublicKey;
 use lucia_proto::report::{Proof, ProofError, Purpose, Report, Verified};
 use lucia_proto::time::UnixTime;
 
+use super::clones::Thread;
 use super::lock;
 use crate::refusal::{self, Refusal};
 use crate::store::samples::Samples;
@@ -45,6 +46,8 @@ pub(super) struct NodeState {
     /// Whether the journal says Managed: then a heartbeat needs no disk.
     pub(super) managed: bool,
     pub(super) samples: Samples,
+    /// What its present start said and was given.
+    pub(super) thread: Thread,
     /// The certificate that was last found good, as it was sent, and how long that holds.
     verdict: Option<(Digest, UnixTime)>,
 }

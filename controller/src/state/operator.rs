@@ -3,7 +3,7 @@
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{ApproveForm, Minutes};
 use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::EventKind;
+use lucia_proto::journal::{EventKind, Journal};
 
 use super::journal::{self, Approval};
 use super::nodes::NodeState;
@@ -65,12 +65,21 @@ impl Controller {
     /// (the note is withdrawn at the next start) or one that is gone (the files are).
     pub(super) fn try_remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
+        self.remove_by(id, |journal| journal::remove(journal, id, actor, now))
+    }
+
+    /// The removal by this move of the journal.
+    pub(super) fn remove_by(
+        &self,
+        id: &NodeId,
+        remove: impl FnOnce(&mut Journal) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let queue = lock(&self.queue);
         if self.keeper.read().device(id).is_none() {
             return Err(Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")));
         }
         queue.announce_removal(id)?;
-        let removed = self.keeper.change(|journal| journal::remove(journal, id, actor, now));
+        let removed = self.keeper.change(remove);
         if let Err(refusal) = removed {
             queue.withdraw_removal(id)?;
             return Err(refusal);

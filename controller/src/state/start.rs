@@ -1,6 +1,7 @@
 //! From the files to a running [`Controller`]: everything is read and held against everything else before one call is
 //! answered.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use super::challenges::Challenges;
 use super::changes::Changes;
 use super::journal::{self, CONTROLLER, Keeper};
 use super::nodes::Nodes;
-use super::{Controller, Refusal};
+use super::{Controller, Refusal, clones};
 use crate::bridge::queue::Queue;
 use crate::config::Config;
 use crate::store::journal_file::JournalFile;
@@ -94,11 +95,17 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let records = Records::new(identities);
     let nodes = Nodes::new(root, dummy_key()?);
     let mut known = load_records(&records, &journal)?;
+    let mut to_freeze = BTreeSet::new();
     for device in &journal.devices {
         let key = NodePublicKey::from_pem(device.public_key_pem.as_str())
             .map_err(|source| OpenError::Key { id: device.device_id.clone(), source })?;
         let record = known.iter().position(|record| record.node_id == device.device_id);
-        let record = record.map(|at| known.swap_remove(at));
+        let mut record = record.map(|at| known.swap_remove(at));
+        if let Some(record) = &mut record
+            && clones::settle(&mut record.lineage, device.frozen.as_ref(), device.kept.as_ref())
+        {
+            to_freeze.insert(device.device_id.clone());
+        }
         nodes.add(key, record, device.phase == DevicePhase::Managed);
     }
     let queue = Queue::new(requests, removals, responses);
@@ -115,6 +122,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         window: Mutex::new(None),
         last_written: Mutex::new(None),
         queue_looked_at: Mutex::new(None),
+        to_freeze: Mutex::new(to_freeze),
         followed: AtomicU64::new(0),
         changes: Changes::default(),
         heartbeats: AtomicU64::new(0),

@@ -18,6 +18,7 @@ const RECORDS_PER_TICK: usize = 8;
 impl Controller {
     pub(super) fn do_tick(&self) {
         self.challenges.forget();
+        self.write_freezes();
         self.expire();
         self.follow_journal();
         if self.is_queue_due()

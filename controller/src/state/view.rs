@@ -1,17 +1,18 @@
 //! What an operator is shown, made at one moment from journal, records and samples.
 
 use lucia_proto::code::Code;
+use lucia_proto::enrollment::Lineage;
 use lucia_proto::host_api::{
     DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, SnapshotState,
     TaskView,
 };
 use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{DeviceRow, EventRow, Journal};
+use lucia_proto::journal::{DeviceRow, EventRow, FrozenRow, Journal};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::time::UnixTime;
 
 use super::nodes::NodeState;
-use super::{Controller, lock};
+use super::{Controller, clone_calls, lock};
 use crate::bridge::worker;
 use crate::refusal::Refusal;
 
@@ -69,6 +70,10 @@ impl Controller {
                 os_version: heartbeat.map(|heartbeat| heartbeat.os_version.clone()),
                 uptime_seconds: heartbeat.map(|heartbeat| heartbeat.uptime_seconds),
                 samples: state.samples.view(now),
+                holder: lineage(state).and_then(clone_calls::holder),
+                frozen: frozen(device, state),
+                kept: device.kept.clone(),
+                last_refused: lineage(state).and_then(|lineage| lineage.last_refused.clone()),
             })
         })
         .ok_or_else(unknown)
@@ -99,7 +104,21 @@ fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine
         address: record.and_then(|record| record.address),
         last_seen_at,
         certificate_expires_at: record.map(|record| record.certificate_expires_at),
+        frozen: frozen(device, state).is_some(),
     })
+}
+
+fn lineage(state: &NodeState) -> Option<&Lineage> {
+    state.record.as_ref()?.lineage.as_ref()
+}
+
+/// The holders as they were last heard; those of the journal where no record tells.
+fn frozen(device: &DeviceRow, state: &NodeState) -> Option<FrozenRow> {
+    let heard = lineage(state).and_then(|lineage| {
+        let at = lineage.frozen_at?;
+        Some(FrozenRow { at, holders: lineage.holders.clone() })
+    });
+    heard.or_else(|| device.frozen.clone())
 }
 
 fn task_view(
@@ -128,5 +147,6 @@ fn event_line(event: &EventRow) -> Option<EventLine> {
         actor: Label::fitted(event.actor.as_str())?,
         device_id: event.device_id.clone(),
         task_id: event.task_id.clone(),
+        holders: event.holders.clone(),
     })
 }

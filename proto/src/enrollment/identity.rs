@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::bounded::PemText;
 use crate::heartbeat::Heartbeat;
 use crate::host_api::SnapshotState;
-use crate::ids::{NodeId, TaskId};
+use crate::ids::{NodeId, StartId, TaskId};
+use crate::journal::Holder;
 use crate::key::Fingerprint;
 use crate::limits::CHAIN_PEM_MAX;
 use crate::names::Hostname;
@@ -38,6 +39,36 @@ pub struct IdentityRecord {
     /// That heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<Heartbeat>,
+    /// The starts of its agent, once it told one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Lineage>,
+}
+
+/// What is known of the starts of a node's agent (design.md I8). Written lazily: a controller that lost the newest of it
+/// hears of it again, since each start names its predecessors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Lineage {
+    /// The starts that were heard, newest first, at most 4; the first is the present one.
+    pub heard: Vec<Holder>,
+    /// Starts that came before: whoever speaks as one of them is another holder. Newest first, at most 24.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded: Vec<StartId>,
+    /// Starts of a holder that a person decided against, newest first, at most 24.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<StartId>,
+    /// The last one of those that spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_refused: Option<Holder>,
+    /// The last [`KeptRow::at`](crate::journal::KeptRow::at) that this follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_at: Option<UnixTime>,
+    /// Since when it is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen_at: Option<UnixTime>,
+    /// The holders of a frozen identity as they were last heard: at most 4, and none of one that is not frozen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
 }
 
 impl IdentityRecord {

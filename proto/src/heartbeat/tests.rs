@@ -18,7 +18,7 @@ fn checked(change: Change) -> Result<Heartbeat, OutOfBounds> {
 // spec: HB-1 (threats.md V-1)
 #[test]
 fn every_field_is_bounded() {
-    let cases: [(&str, Change); 38] = [
+    let cases: [(&str, Change); 43] = [
         ("purpose", |f| f.purpose = Purpose::Renew),
         ("uptimeSeconds", |f| f.uptime_seconds = UPTIME_MAX + 1),
         ("uptimeSeconds", |f| f.uptime_seconds = 1 << 63),
@@ -62,10 +62,19 @@ fn every_field_is_bounded() {
         }),
         ("updates.packages", |f| f.updates.as_mut().unwrap().packages = vec![package(f); 3]),
         ("updates.securityCount", |f| f.updates.as_mut().unwrap().count = 0),
+        ("formerStarts", |f| (f.start_id, f.former_starts) = (Some(start(9)), (0..9).map(start).collect())),
+        ("formerStarts", |f| (f.start_id, f.former_starts) = (Some(start(9)), vec![start(1), start(2), start(1)])),
+        ("formerStarts", |f| (f.start_id, f.former_starts) = (Some(start(1)), vec![start(2), start(1)])),
+        ("formerStarts", |f| f.former_starts = vec![start(1)]),
+        ("chain", |f| f.chain = Some(Digest::ZERO)),
     ];
     for (index, (field, change)) in cases.into_iter().enumerate() {
         assert_eq!(checked(change).map(|_| ()).map_err(|e| e.field), Err(field), "case {index}");
     }
+}
+
+fn start(number: u8) -> StartId {
+    StartId::from_random([number; 16])
 }
 
 fn gpu(fields: &HeartbeatFields) -> Gpu {

@@ -9,8 +9,9 @@ use crate::digest::Digest;
 use crate::ids::{NodeId, TaskId};
 use crate::json::JsonError;
 use crate::key::PUBLIC_KEY_LABEL;
-use crate::limits::{DEVICES_MAX, EVENTS_MAX, PUBLIC_KEY_PEM_MAX, TASKS_MAX};
+use crate::limits::{DEVICES_MAX, EVENTS_MAX, FORMER_STARTS_MAX, PUBLIC_KEY_PEM_MAX, TASKS_MAX};
 use crate::pem;
+use crate::phase::DevicePhase;
 
 /// Why a journal is not believed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -54,6 +55,12 @@ pub enum JournalError {
     #[error("the journal's events are not the last ones without gaps: event {sequence}")]
     Sequence {
         /// The number that was found.
+        sequence: u64,
+    },
+    /// An event names more holders than it has room for.
+    #[error("event {sequence} of the journal has more than two holders, or with them a long actor")]
+    Holders {
+        /// Which event.
         sequence: u64,
     },
     /// The events are not the ones the chain was made of.
@@ -109,6 +116,9 @@ impl Journal {
             if row.address.to_canonical() != row.address {
                 return refuse("address", "is IPv4 written as IPv6");
             }
+            if let Some((field, rule)) = clone_fault(row) {
+                return refuse(field, rule);
+            }
             let task = match &row.task_id {
                 None if row.phase.needs_task() => return refuse("taskId", "is missing in this phase"),
                 None => None,
@@ -147,6 +157,9 @@ impl Journal {
             if row.inventory_revision == 0 {
                 return refuse("inventoryRevision", "counts from 1");
             }
+            if row.replaces.as_ref() == Some(&row.device_id) {
+                return refuse("replaces", "is this very device");
+            }
             if row.authority_expires_at < row.approved_at {
                 return refuse("authorityExpiresAt", "is before approvedAt");
             }
@@ -181,6 +194,10 @@ impl Journal {
             if event.sequence != sequence || sequence == 0 {
                 return Err(JournalError::Sequence { sequence: event.sequence });
             }
+            // Both long texts of one event: its room is reckoned with one of them.
+            if event.holders.len() > 2 || (!event.holders.is_empty() && event.actor.as_str().len() > 64) {
+                return Err(JournalError::Holders { sequence });
+            }
             sequence -= 1;
         }
         // Events from the first on start from the empty chain; none at all is a journal in which nothing happened.
@@ -193,6 +210,23 @@ impl Journal {
         }
         if head == self.chain_head { Ok(()) } else { Err(JournalError::Chain) }
     }
+}
+
+/// What is wrong with what a row says about clones.
+fn clone_fault(row: &DeviceRow) -> Option<(&'static str, &'static str)> {
+    if row.frozen.is_none() && row.kept.is_none() {
+        return None;
+    }
+    if row.phase != DevicePhase::Managed || row.message.is_some() {
+        // A device's message and these share the room of its row.
+        return Some(("frozen", "and kept are a managed node's, which has no message"));
+    }
+    if row.frozen.as_ref().is_some_and(|frozen| frozen.holders.len() != 2) {
+        return Some(("frozen", "has not two holders"));
+    }
+    let kept = row.kept.as_ref()?;
+    (kept.refused.len() > FORMER_STARTS_MAX || kept.holder.start_id.is_none())
+        .then_some(("kept", "has more than 8 refused starts, or a holder without one"))
 }
 
 fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), JournalError> {

@@ -48,14 +48,19 @@ fn share(inventory: &HardwareInventory) -> usize {
 mod tests {
     use super::*;
     use crate::bounded::Text;
-    use crate::ids::TaskId;
+    use crate::ids::{StartId, TaskId};
     use crate::journal::tests::pair;
-    use crate::journal::{Event, EventKind, GrantRow};
+    use crate::journal::{Event, EventKind, FrozenRow, GrantRow, Holder, KeptRow};
     use crate::phase::{DevicePhase, TaskPhase};
     use crate::time::UnixTime;
 
     fn longest<const MAX: usize>() -> Text<0, MAX> {
         Text::try_from("\u{1f980}".repeat(MAX)).unwrap()
+    }
+
+    /// The longest beside holders.
+    fn longest_actor() -> crate::journal::Actor {
+        Text::try_from("\u{1f980}".repeat(16)).unwrap()
     }
 
     fn size(value: &impl serde::Serialize) -> usize {
@@ -72,10 +77,26 @@ mod tests {
         device.address = "1111:2222:3333:4444:5555:6666:7777:8888".parse().unwrap();
         (device.inventory_revision, device.discovered_at, device.expires_at) = (u32::MAX, late, late);
         assert!(size(&device) < DEVICE_ROW_MAX + size(&device.inventory), "{}", size(&device));
+        let holder = Holder {
+            start_id: Some(StartId::from_random([7; 16])),
+            boot_id: Some("11111111-1111-4111-8111-111111111111".parse().unwrap()),
+            address: device.address,
+            first_seen_at: late,
+            last_seen_at: Some(late),
+        };
+        let holders = vec![holder.clone(), holder.clone()];
+        // A managed node has no message and may have these.
+        let mut node = device.clone();
+        node.message = None;
+        node.frozen = Some(FrozenRow { at: late, holders: holders.clone() });
+        let refused = vec![StartId::from_random([7; 16]); crate::limits::FORMER_STARTS_MAX];
+        node.kept = Some(KeptRow { at: late, holder, refused });
+        assert!(size(&node) < DEVICE_ROW_MAX + size(&node.inventory), "{}", size(&node));
         task.hostname = "h".repeat(63).parse().unwrap();
         task.disk_id = "d".repeat(256).parse().unwrap();
         (task.inventory_revision, task.approved_at, task.authority_expires_at) = (u32::MAX, late, late);
         task.grant = task.grant.map(|grant| GrantRow { granted_at: late, progress_expires_at: late, ..grant });
+        task.replaces = Some(task.device_id.clone());
         assert!(size(&task) < TASK_ROW_MAX, "{}", size(&task));
         let event = Event {
             at: late,
@@ -83,10 +104,14 @@ mod tests {
             actor: Text::try_from("\u{1f980}".repeat(crate::limits::ACTOR_MAX)).unwrap(),
             device_id: Some(device.device_id),
             task_id: Some(TaskId::from_random([7; 16])),
+            holders: Vec::new(),
         };
-        let mut journal = Journal { last_event_id: u64::MAX - 1, ..Journal::empty() };
-        journal.record(event).unwrap();
-        assert!(size(&journal.events) < EVENT_ROW_MAX, "{}", size(&journal.events));
+        let of_clones = Event { kind: EventKind::IdentityFrozen, actor: longest_actor(), holders, ..event.clone() };
+        for event in [event, of_clones] {
+            let mut journal = Journal { last_event_id: u64::MAX - 1, ..Journal::empty() };
+            journal.record(event).unwrap();
+            assert!(size(&journal.events) < EVENT_ROW_MAX, "{}", size(&journal.events));
+        }
         assert!(size(&Journal::empty()) + 100 < FRAME_MAX);
     }
 }

@@ -31,6 +31,8 @@ fn device(number: u8, phase: DevicePhase) -> DeviceRow {
         address: "10.0.0.7".parse().unwrap(),
         message: None,
         task_id: None,
+        frozen: None,
+        kept: None,
     }
 }
 
@@ -57,13 +59,14 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
         approved_at: NOW,
         authority_expires_at: NOW.plus(Duration::from_secs(900)),
         grant: (task_phase != TaskPhase::Approved).then_some(grant),
+        replaces: None,
     };
     (device, task)
 }
 
 fn event(journal: &mut Journal, kind: EventKind) {
     let actor = "operator:1000".parse().unwrap();
-    journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None }).unwrap();
+    journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new() }).unwrap();
 }
 
 /// One device of each phase, and an ended task whose device is gone.
@@ -103,7 +106,7 @@ fn a_journal_survives_its_bytes() {
 // spec: JO-22
 #[test]
 fn rows_that_contradict_one_another_are_refused() {
-    let cases: [(&str, Change); 38] = [
+    let cases: [(&str, Change); 40] = [
         ("fingerprint", |j| j.devices[0].fingerprint = j.devices[1].fingerprint),
         ("fingerprint", |j| j.devices[0].device_id = "0123456789abcdef0123456789abcdef".parse().unwrap()),
         ("publicKeyPem", |j| j.devices[0].public_key_pem = j.devices[1].public_key_pem.clone()),
@@ -133,7 +136,13 @@ fn rows_that_contradict_one_another_are_refused() {
             j.tasks[1].hostname = j.tasks[0].hostname.clone();
         }),
         ("taskId", |j| j.tasks.push(j.tasks[6].clone())),
+        ("replaces", |j| j.tasks[6].replaces = Some(j.tasks[6].device_id.clone())),
         ("fingerprint", |j| j.tasks[6].fingerprint = j.tasks[5].fingerprint),
+        // A key of the same id: half of a SHA-256 would have to be found for it.
+        ("fingerprint", |j| {
+            let own = j.tasks[0].fingerprint.to_string();
+            j.tasks[0].fingerprint = format!("{}{}", &own[..32], "0".repeat(32)).parse().unwrap();
+        }),
         ("inventoryRevision", |j| j.tasks[6].inventory_revision = 0),
         ("authorityExpiresAt", |j| j.tasks[6].authority_expires_at = UnixTime::EPOCH),
         ("grant", |j| j.tasks[0].grant = j.tasks[1].grant.clone()),
@@ -260,4 +269,48 @@ fn the_schema_is_strict() {
     let rows = |count: usize| vec![journal().tasks[0].clone(); count];
     let many = Journal { tasks: rows(crate::limits::TASKS_MAX + 1), ..Journal::empty() };
     assert_eq!(many.check(), Err(JournalError::TooMany { what: "tasks", max: crate::limits::TASKS_MAX }));
+}
+
+// spec: JO-49
+#[test]
+fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
+    let start = |number: u8| StartId::from_random([number; 16]);
+    let holder = |number: u8| Holder {
+        start_id: Some(start(number)),
+        boot_id: None,
+        address: "10.0.0.7".parse().unwrap(),
+        first_seen_at: NOW,
+        last_seen_at: None,
+    };
+    let frozen = FrozenRow { at: NOW, holders: vec![holder(1), holder(2)] };
+    let kept = KeptRow { at: NOW, holder: holder(1), refused: vec![start(2)] };
+    let with = |phase: DevicePhase, change: &dyn Fn(&mut DeviceRow)| {
+        let mut journal = journal();
+        change(journal.devices.iter_mut().find(|row| row.phase == phase).unwrap());
+        journal.check().is_ok()
+    };
+    for phase in [DevicePhase::Managed, DevicePhase::AwaitingEnrollment, DevicePhase::Discovered] {
+        let managed = phase == DevicePhase::Managed;
+        assert_eq!(with(phase, &|row| row.frozen = Some(frozen.clone())), managed, "{phase:?}");
+        assert_eq!(with(phase, &|row| row.kept = Some(kept.clone())), managed, "{phase:?}");
+    }
+    let wrong: [&dyn Fn(&mut DeviceRow); 5] = [
+        &|row| row.frozen = Some(FrozenRow { at: NOW, holders: vec![holder(1)] }),
+        &|row| row.frozen = Some(FrozenRow { at: NOW, holders: vec![holder(1), holder(2), holder(3)] }),
+        &|row| row.kept = Some(KeptRow { refused: vec![start(2); 9], ..kept.clone() }),
+        &|row| row.kept = Some(KeptRow { holder: Holder { start_id: None, ..holder(1) }, ..kept.clone() }),
+        &|row| (row.frozen, row.message) = (Some(frozen.clone()), Some("x".parse().unwrap())),
+    ];
+    for (at, change) in wrong.into_iter().enumerate() {
+        assert!(!with(DevicePhase::Managed, change), "case {at}");
+    }
+    for (actor, count, ok) in
+        [("x", 2, true), ("x", 3, false), (&*"x".repeat(65), 2, false), (&*"x".repeat(65), 0, true)]
+    {
+        let mut journal = Journal::empty();
+        let (holders, actor) = (vec![holder(1); count], actor.parse().unwrap());
+        let kind = EventKind::IdentityFrozen;
+        journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders }).unwrap();
+        assert_eq!(journal.check().is_ok(), ok, "{count} holders");
+    }
 }

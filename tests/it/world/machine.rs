@@ -51,6 +51,8 @@ pub(crate) struct Machine {
     installer: Root,
     installed: Root,
     boots: u32,
+    /// Part of its address: where it was moved to.
+    place: u8,
     daemon: Option<Running>,
     /// What ended the agent, each time it ended.
     pub(crate) ends: Vec<String>,
@@ -97,6 +99,7 @@ impl Machine {
             installer: Root::at(&installer),
             installed: Root::at(&installed),
             boots: 0,
+            place: 0,
             daemon: None,
             ends: Vec::new(),
         };
@@ -127,7 +130,7 @@ impl Machine {
     }
 
     pub(crate) fn address(&self) -> IpAddr {
-        IpAddr::from([10, 0, 0, self.number])
+        IpAddr::from([10, 0, self.place, self.number])
     }
 
     /// The key in the installer, made if there is none yet.
@@ -167,10 +170,7 @@ impl Machine {
             () = self.installer_script() => {}
         }
         let disk = self.installed.path().to_owned();
-        for link in [&self.installed.running_binary(), &self.installed.agent_binary_of_pid_1()] {
-            fs::create_dir_all(link.parent().unwrap()).unwrap();
-            fs::hard_link(self.installed.join(AGENT_BINARY), link).unwrap();
-        }
+        self.link_program();
         self.boot(&disk);
     }
 
@@ -349,6 +349,49 @@ impl Machine {
         self.daemon = None;
     }
 
+    /// The machine is switched off without a word and on again, at another address where it was moved.
+    pub(crate) fn reboot(&mut self, place: u8) {
+        self.kill();
+        self.place = place;
+        let disk = self.installed.path().to_owned();
+        self.boot(&disk);
+    }
+
+    /// Another machine with a copy of this one's disk.
+    pub(crate) fn copied(&self, number: u8) -> Self {
+        let home = self.world.path(&format!("machine-{number}"));
+        let (installer, installed) = (home.join("installer"), home.join("disk"));
+        for (from, to) in [(&self.installer, &installer), (&self.installed, &installed)] {
+            copy(from.path(), to);
+            let state = Root::at(to).state();
+            fs::set_permissions(state, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let mut machine = Self {
+            world: self.world.clone(),
+            number,
+            hostname: self.hostname.clone(),
+            clock: self.world.clock(),
+            installer: Root::at(&installer),
+            installed: Root::at(&installed),
+            boots: self.boots,
+            place: 0,
+            daemon: None,
+            ends: Vec::new(),
+        };
+        machine.link_program();
+        machine.boot(&installed);
+        machine
+    }
+
+    /// The running program and PID 1's view of it are the installed one.
+    fn link_program(&self) {
+        for link in [&self.installed.running_binary(), &self.installed.agent_binary_of_pid_1()] {
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            let _ = fs::remove_file(link);
+            fs::hard_link(self.installed.join(AGENT_BINARY), link).unwrap();
+        }
+    }
+
     pub(crate) fn status(&self) -> Status {
         self.daemon.as_ref().map(|running| running.shared.status()).unwrap_or_default()
     }
@@ -363,12 +406,12 @@ impl Machine {
         fs::read(self.installed.state().join(name)).ok()
     }
 
-    /// Everything the installed agent keeps, but its lease and its status.
+    /// Everything the installed agent keeps, but its lease, its starts and its status.
     pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
         let entries = fs::read_dir(self.installed.state()).unwrap().map(|entry| entry.unwrap());
         let mut files: Vec<_> = entries
             .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
-            .filter(|(name, _)| !matches!(name.as_str(), ".lease" | "status.json"))
+            .filter(|(name, _)| !matches!(name.as_str(), ".lease" | "starts.json" | "status.json"))
             .collect();
         files.sort();
         files

@@ -180,9 +180,10 @@ impl World {
         (wanted.unwrap_or(chance), delay)
     }
 
-    fn see(&self, call: Endpoint, node: &NodeId, act: Act, request: &Request) -> usize {
+    fn see(&self, call: Endpoint, node: &NodeId, from: IpAddr, act: Act, request: &Request) -> usize {
         let mut seen = self.0.seen.borrow_mut();
-        seen.push(Seen { call, node: node.clone(), at: self.now(), act, request: request.clone(), status: None });
+        let (node, request) = (node.clone(), request.clone());
+        seen.push(Seen { call, node, from, at: self.now(), act, request, status: None });
         self.0.forgotten.get() + seen.len() - 1
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::host_api::{ApproveForm, ERASE, Minutes};
-use lucia_proto::ids::NodeId;
+use lucia_proto::host_api::{ApproveForm, ERASE, KeepForm, Minutes};
+use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::key::Fingerprint;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::time::Clock as _;
@@ -50,6 +50,16 @@ impl World {
         self.controller().remove(id, ACTOR).unwrap();
     }
 
+    /// Keeps the holder of this start.
+    pub(crate) fn keep(&self, id: &NodeId, start_id: StartId) {
+        self.controller().keep_clone(id, &KeepForm { start_id }, ACTOR).unwrap();
+    }
+
+    /// Keeps neither holder.
+    pub(crate) fn split(&self, id: &NodeId) {
+        self.controller().split_clone(id, ACTOR).unwrap();
+    }
+
     /// The worker asks nobody: a grant in the journal is enough from now on.
     pub(crate) fn admit_by_journal(&self) {
         std::fs::write(self.path("admission.toml"), "admission = \"journal\"\n").unwrap();
@@ -74,17 +84,10 @@ impl World {
         true
     }
 
-    /// What the worker asks of a person when a crash cut the ledger's last line: cut it off, it stands for nothing.
+    /// A crash may have cut the ledger's last line off: the worker drops it by itself.
     pub(crate) fn mend_ledger(&self) {
-        let path = self.path("worker/ledger.jsonl");
-        let bytes = std::fs::read(&path).unwrap();
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            self.worker_turn(self.worker_clock().now());
-            let said = self.worker_trouble().expect("a worker that stops");
-            let cure = format!("truncate -s {whole} {}", path.display());
-            assert!(said.contains(&cure), "{said}");
-            std::fs::File::options().write(true).open(&path).unwrap().set_len(u64::try_from(whole).unwrap()).unwrap();
-        }
+        self.worker_turn(self.worker_clock().now());
+        assert_eq!(self.worker_trouble(), None);
+        assert_eq!(std::fs::read(self.path("worker/ledger.jsonl")).unwrap().last(), Some(&b'\n'));
     }
 }

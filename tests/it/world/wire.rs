@@ -59,6 +59,7 @@ pub(crate) enum Act {
 pub(crate) struct Seen {
     pub(crate) call: Endpoint,
     pub(crate) node: NodeId,
+    pub(crate) from: IpAddr,
     pub(crate) at: UnixTime,
     pub(crate) act: Act,
     pub(crate) request: Request,
@@ -257,7 +258,7 @@ impl Transport for Wire {
     async fn send(&mut self, request: &Request) -> Result<Response, TransportError> {
         let call = self.call_of(request);
         let (act, delay) = self.world.decide(call);
-        let at = self.world.see(call, &self.node, act, request);
+        let at = self.world.see(call, &self.node, self.from, act, request);
         sleep(delay).await;
         let answer = self.act(act, call, request).await;
         if let Ok(answer) = &answer {

@@ -8,7 +8,7 @@ use crate::managed::heartbeat::heartbeat;
 
 fn sent(readings: &Readings) -> Result<Heartbeat, lucia_proto::bounded::OutOfBounds> {
     let node = "0".repeat(32).parse::<NodeId>().unwrap();
-    heartbeat(&node, &"n1".parse().unwrap(), readings)
+    heartbeat(&node, &"n1".parse().unwrap(), readings, None)
 }
 
 // spec: AG-70

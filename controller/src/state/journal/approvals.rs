@@ -73,6 +73,7 @@ pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, n
         approved_at: now,
         authority_expires_at: now.plus(INSTALL_AUTHORITY).min(device.expires_at),
         grant: None,
+        replaces: None,
     };
     make_room(journal, tasks_max)?;
     step(journal, id, DeviceEvent::OwnerApproved, Code::NotPending)?;

@@ -82,6 +82,8 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         address: discovery.address.to_canonical(),
         message: None,
         task_id: None,
+        frozen: None,
+        kept: None,
     });
     note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)
 }

@@ -5,6 +5,7 @@
 //! was acknowledged is on disk, what is refused left no trace.
 
 mod approvals;
+mod clones;
 mod devices;
 mod expiry;
 mod installs;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lucia_proto::code::Code;
 use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::{Actor, Event, EventKind, Journal};
+use lucia_proto::journal::{Actor, Event, EventKind, Holder, Journal};
 use lucia_proto::phase::DeviceEvent;
 use lucia_proto::time::UnixTime;
 use tokio::sync::watch;
@@ -25,6 +26,7 @@ use crate::refusal::{Refusal, chain};
 use crate::store::journal_file::JournalFile;
 
 pub(super) use approvals::{Approval, approve};
+pub(super) use clones::{freeze, keep, not_frozen, split};
 pub(super) use devices::{Discovery, discover, dismiss, reject, remove, restore};
 pub(super) use expiry::{expire, is_anything_over};
 pub(super) use installs::{enrolment, grant, heard, installation, progress};
@@ -100,6 +102,26 @@ impl Keeper {
     }
 }
 
+/// Appends an event about who holds an identity.
+fn note_holders(
+    journal: &mut Journal,
+    at: UnixTime,
+    kind: EventKind,
+    actor: &str,
+    id: &NodeId,
+    holders: Vec<Holder>,
+) -> Result<(), Refusal> {
+    let task_id = journal.device(id).and_then(|device| device.task_id.clone());
+    let actor = actor_named(actor)?;
+    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders };
+    journal.record(event).map_err(|error| Refusal::persistence(&error))
+}
+
+fn actor_named(actor: &str) -> Result<Actor, Refusal> {
+    let unnamed = || Refusal::new(Code::InvalidOnboardingRequest, "Who does this must be named.");
+    Actor::fitted(actor).ok_or_else(unnamed)
+}
+
 /// Appends an event.
 fn note(
     journal: &mut Journal,
@@ -109,9 +131,9 @@ fn note(
     device_id: Option<&NodeId>,
     task_id: Option<&TaskId>,
 ) -> Result<(), Refusal> {
-    let actor = Actor::fitted(actor)
-        .ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "Who does this must be named."))?;
-    let event = Event { at, kind, actor, device_id: device_id.cloned(), task_id: task_id.cloned() };
+    let actor = actor_named(actor)?;
+    let (device_id, task_id) = (device_id.cloned(), task_id.cloned());
+    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new() };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 

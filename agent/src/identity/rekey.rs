@@ -1,0 +1,204 @@
+//! A new key in place of one that somebody else has too (design.md I8): on a person's word alone, and the former one is
+//! kept aside.
+//!
+//! In this order, so that a crash leaves either the former identity, whole or healing, or the new key alone: the former
+//! key is copied aside; what was issued to it is removed; the new key takes its place.
+
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::{Fingerprint, NodeKey};
+use thiserror::Error;
+
+use super::installed::{InstalledError, InstalledFacts};
+use super::key::{self, KeyError};
+use crate::host::boot::MachineId;
+use crate::host::random::{self, NoRandomness};
+use crate::host::state::{State, StateError, StateFile};
+use lucia_proto::api::Grant;
+
+/// What was issued to a key, or said with it; the bundle is the fleet's and stays.
+const OF_A_KEY: [StateFile; 5] =
+    [StateFile::Certificate, StateFile::Answer, StateFile::Csr, StateFile::Installation, StateFile::Starts];
+
+/// The key was not replaced.
+#[derive(Debug, Error)]
+pub enum RekeyError {
+    /// The private directory fails.
+    #[error("the key cannot be replaced")]
+    State(#[source] StateError),
+    /// The former or the new key.
+    #[error("the key cannot be replaced")]
+    Key(#[source] KeyError),
+    /// The kernel fails.
+    #[error("no key can be made")]
+    Random(#[source] NoRandomness),
+    /// What the installer left.
+    #[error("what the installer left cannot be used")]
+    Installed(#[source] InstalledError),
+    /// There is nothing of an installation.
+    #[error("this machine was not installed by Lucia (no installed.json); install it instead")]
+    NotInstalled,
+    /// The key is still the installed one.
+    #[error("this machine still has the key it was installed with; run `lucia-node-agent rekey` first")]
+    NotRekeyed,
+}
+
+/// What became of the keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rekeyed {
+    /// The node that was.
+    pub former: NodeId,
+    /// The file its key is in now.
+    pub aside: String,
+    /// The new key's fingerprint.
+    pub fingerprint: Fingerprint,
+}
+
+/// Where a former key is kept: by its own id, so that none takes another's place.
+fn aside(former: &NodeId) -> String {
+    format!("former-{former}.key")
+}
+
+/// Makes a new key. The caller asked a person, and holds the private directory, so that no daemon runs.
+///
+/// # Errors
+/// Any [`RekeyError`]; a second try goes on from where this one ended.
+pub fn rekey(state: &mut State) -> Result<Rekeyed, RekeyError> {
+    let former = key::load(state).map_err(RekeyError::Key)?;
+    let former_id = former.public().fingerprint().node_id();
+    let key = loop {
+        if let Some(key) = NodeKey::from_random(&random::bytes().map_err(RekeyError::Random)?) {
+            break key;
+        }
+    };
+    let aside = aside(&former_id);
+    if let Some(bytes) = state.read(StateFile::Key).map_err(RekeyError::State)?.map(zeroize::Zeroizing::new) {
+        state.put_aside(&aside, &bytes).map_err(RekeyError::State)?;
+    }
+    for file in OF_A_KEY {
+        state.remove(file).map_err(RekeyError::State)?;
+    }
+    key::replace(state, &key).map_err(RekeyError::Key)?;
+    Ok(Rekeyed { former: former_id, aside, fingerprint: key.public().fingerprint() })
+}
+
+/// What the daemon will find once this grant of a new key is taken: the installation as it was, under the new identity.
+///
+/// # Errors
+/// [`RekeyError::NotInstalled`], [`RekeyError::NotRekeyed`], [`RekeyError::Installed`].
+pub fn finished(
+    state: &State,
+    key: &NodeKey,
+    grant: &Grant,
+    machine_id: &MachineId,
+) -> Result<InstalledFacts, RekeyError> {
+    let former = InstalledFacts::read(state).map_err(RekeyError::Installed)?.ok_or(RekeyError::NotInstalled)?;
+    let node_id = key.public().fingerprint().node_id();
+    if former.node_id == node_id && former.task_id != grant.task_id {
+        return Err(RekeyError::NotRekeyed);
+    }
+    let (task_id, hostname) = (grant.task_id.clone(), grant.hostname.clone());
+    Ok(InstalledFacts { node_id, task_id, hostname, machine_id: machine_id.clone(), ..former })
+}
+
+#[cfg(test)]
+mod tests {
+    use lucia_proto::time::UnixTime;
+
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    /// A node with everything, on a disk of its own.
+    fn node() -> (Scratch, State) {
+        let scratch = Scratch::new();
+        let mut state = State::hold(&scratch.root(), "test").unwrap();
+        key::load_or_make(&mut state).unwrap();
+        for file in OF_A_KEY {
+            state.replace(file, b"{}").unwrap();
+        }
+        state.replace(StateFile::Bundle, b"{}").unwrap();
+        (scratch, state)
+    }
+
+    fn id(state: &State) -> NodeId {
+        key::load(state).unwrap().public().fingerprint().node_id()
+    }
+
+    // spec: AG-43
+    #[test]
+    fn a_new_key_takes_the_place_of_the_old_one_which_is_kept_aside() {
+        let (scratch, mut state) = node();
+        let old = state.read(StateFile::Key).unwrap().unwrap();
+        let former = id(&state);
+        let done = rekey(&mut state).unwrap();
+        assert_eq!((&done.former, done.fingerprint.node_id()), (&former, id(&state)));
+        assert_ne!(former, id(&state));
+        assert_eq!(std::fs::read(scratch.root().state().join(&done.aside)).unwrap(), old);
+        for file in OF_A_KEY {
+            assert!(!state.exists(file).unwrap(), "{file:?}");
+        }
+        assert!(state.exists(StateFile::Bundle).unwrap());
+        let again = rekey(&mut state).unwrap();
+        assert_ne!(again.aside, done.aside, "no former key takes another's place");
+    }
+
+    // spec: AG-43
+    #[test]
+    fn a_crash_at_any_step_loses_no_key_and_a_second_try_ends_it() {
+        for nth in 0.. {
+            let (scratch, mut state) = node();
+            let former = id(&state);
+            let plan = lucia_durable::crash_point::crash_at(&scratch.root().state(), nth);
+            let _ = rekey(&mut state);
+            let crashed = plan.crashed().is_some();
+            drop((plan, state));
+            let mut state = State::hold(&scratch.root(), "test").unwrap();
+            let kept = scratch.root().state().join(aside(&former)).exists();
+            assert!(kept || id(&state) == former, "step {nth}");
+            if id(&state) == former {
+                rekey(&mut state).unwrap();
+            }
+            assert!(scratch.root().state().join(aside(&former)).exists(), "step {nth}");
+            assert!(!state.exists(StateFile::Certificate).unwrap(), "step {nth}");
+            if !crashed {
+                assert!(nth > 5, "only {nth} steps were tried");
+                break;
+            }
+        }
+    }
+
+    // spec: AG-44
+    #[test]
+    fn the_new_identity_takes_over_the_installation_and_not_before_there_is_one() {
+        let (_scratch, mut state) = node();
+        let machine: MachineId = "22222222222242228222222222222222".parse().unwrap();
+        let grant = |number| Grant {
+            task_id: lucia_proto::ids::TaskId::from_random([number; 16]),
+            device_id: id(&state),
+            request_id: lucia_proto::ids::RequestId::from_random([1; 16]),
+            hostname: "n2".parse().unwrap(),
+            disk_id: "d".parse().unwrap(),
+            inventory_revision: 1,
+            expires_at: UnixTime::EPOCH,
+            progress_expires_at: UnixTime::EPOCH,
+        };
+        let (first, second) = (grant(1), grant(2));
+        let key = key::load(&state).unwrap();
+        assert!(matches!(finished(&state, &key, &first, &machine), Err(RekeyError::NotInstalled)));
+        let left = InstalledFacts {
+            node_id: id(&state),
+            task_id: first.task_id.clone(),
+            hostname: "n1".parse().unwrap(),
+            install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
+            machine_id: machine.clone(),
+        };
+        left.write(&state).unwrap();
+        assert!(matches!(finished(&state, &key, &second, &machine), Err(RekeyError::NotRekeyed)));
+        rekey(&mut state).unwrap();
+        let key = key::load(&state).unwrap();
+        let facts = finished(&state, &key, &second, &machine).unwrap();
+        assert_eq!((&facts.node_id, &facts.task_id), (&id(&state), &second.task_id));
+        assert_eq!((facts.hostname.as_str(), &facts.install_boot_id), ("n2", &left.install_boot_id));
+        facts.write(&state).unwrap();
+        assert_eq!(finished(&state, &key, &second, &machine).unwrap(), facts, "a second run ends in the same");
+    }
+}

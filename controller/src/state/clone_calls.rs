@@ -1,0 +1,139 @@
+//! Frozen identities: from a heartbeat that shows one to the journal, and what an operator decides (design.md I8).
+
+use lucia_proto::code::Code;
+use lucia_proto::digest::Digest;
+use lucia_proto::enrollment::Lineage;
+use lucia_proto::heartbeat::Heartbeat;
+use lucia_proto::host_api::KeepForm;
+use lucia_proto::ids::NodeId;
+use lucia_proto::journal::{Holder, KeptRow};
+use lucia_proto::report::NodeCall;
+use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
+
+use super::challenges;
+use super::clones::{self, Heard, Told, Unkept, Verdict};
+use super::nodes::NodeState;
+use super::{Controller, journal, lock};
+use crate::refusal::Refusal;
+
+impl Controller {
+    /// Who sent this heartbeat, as far as the node's starts tell.
+    pub(super) fn hear(
+        &self,
+        id: &NodeId,
+        state: &mut NodeState,
+        call: &NodeCall,
+        heartbeat: &Heartbeat,
+        from: std::net::IpAddr,
+        now: UnixTime,
+    ) -> Option<Heard> {
+        let NodeState { record, thread, .. } = state;
+        let record = record.as_mut()?;
+        let told = Told::of(heartbeat, from, challenges::order(&call.proof.challenge_id));
+        let mut random = [0; 32];
+        // Without randomness the chain stands still, and no heartbeat is lost for it.
+        let fresh = getrandom::fill(&mut random).is_ok().then(|| Digest::of(&random));
+        let heard = clones::hear(&mut record.lineage, thread, &told, fresh, now);
+        if let Verdict::Frozen(evidence) = heard.verdict {
+            let holders = record.lineage.as_ref().map(clones::pair).unwrap_or_default();
+            tracing::error!(node = %id, ?evidence, holders = %shown(&format!("{holders:?}")), "an identity was seen twice");
+            lock(&self.to_freeze).insert(id.clone());
+        }
+        Some(heard)
+    }
+
+    /// Whether an identity is frozen that the journal does not have yet.
+    pub fn freezes_wait(&self) -> bool {
+        !lock(&self.to_freeze).is_empty()
+    }
+
+    /// Writes what [`Controller::freezes_wait`] says; what cannot be written stays frozen in memory and waits.
+    pub fn write_freezes(&self) {
+        let waiting: Vec<NodeId> = lock(&self.to_freeze).iter().cloned().collect();
+        for id in waiting {
+            let holders = self.nodes.get(&id).and_then(|known| {
+                let state = lock(&known.state);
+                state.record.as_ref().and_then(|record| record.lineage.as_ref()).filter(is_frozen).map(clones::pair)
+            });
+            let written = holders.map_or(Ok(()), |holders| {
+                self.keeper.change(|journal| journal::freeze(journal, &id, holders, self.clock.now()))
+            });
+            match written {
+                Ok(()) => {
+                    lock(&self.to_freeze).remove(&id);
+                }
+                Err(refusal) => {
+                    tracing::error!(node = %id, code = refusal.code.as_str(), "a frozen identity is not written: {refusal}");
+                }
+            }
+        }
+    }
+
+    /// What the journal alone knows of a node's starts, for one whose record is new.
+    pub(super) fn decided(&self, id: &NodeId) -> Option<Lineage> {
+        let journal = self.keeper.read();
+        let device = journal.device(id)?;
+        let mut lineage = None;
+        clones::settle(&mut lineage, device.frozen.as_ref(), device.kept.as_ref());
+        lineage
+    }
+
+    pub(super) fn try_keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+        let known = self.nodes.get(id).ok_or_else(unknown)?;
+        self.write_freezes();
+        let kept: KeptRow = {
+            let state = lock(&known.state);
+            let lineage = state.record.as_ref().ok_or_else(unknown)?.lineage.as_ref();
+            clones::keep(lineage, &form.start_id, now).map_err(|why| refused(id, form, why))?
+        };
+        self.keeper.change(|journal| journal::keep(journal, id, kept.clone(), actor, now))?;
+        let mut state = lock(&known.state);
+        let NodeState { record: Some(record), thread, dirty, .. } = &mut *state else { return Ok(()) };
+        clones::follow(&mut record.lineage, thread, &kept);
+        *dirty = true;
+        Ok(())
+    }
+
+    /// As a removal, of an identity that is frozen.
+    pub(super) fn try_split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        self.write_freezes();
+        let frozen = self.keeper.read().device(id).map(|device| device.frozen.is_some());
+        match frozen {
+            None => return Err(Refusal::new(Code::UnknownNode, format!("There is no node {id}."))),
+            Some(false) => return Err(journal::not_frozen(id)),
+            Some(true) => {}
+        }
+        self.remove_by(id, |journal| journal::split(journal, id, actor, now))
+    }
+}
+
+fn is_frozen(lineage: &&Lineage) -> bool {
+    lineage.frozen_at.is_some()
+}
+
+fn refused(id: &NodeId, form: &KeepForm, why: Unkept) -> Refusal {
+    let start = &form.start_id;
+    match why {
+        Unkept::NotFrozen => journal::not_frozen(id),
+        Unkept::NoSuch => Refusal::new(
+            Code::InvalidOnboardingRequest,
+            format!("startId: no holder of node {id} has the start {start}; luciactl node shows those there are."),
+        ),
+        Unkept::Twice => Refusal::new(
+            Code::InvalidOnboardingRequest,
+            format!(
+                "startId: two holders of node {id} have the start {start}; restart the agent on the one that stays, \
+                 which gives it a start of its own, or split."
+            ),
+        ),
+    }
+}
+
+/// Who speaks for a node now, for people.
+pub(super) fn holder(lineage: &Lineage) -> Option<Holder> {
+    lineage.heard.first().cloned()
+}
