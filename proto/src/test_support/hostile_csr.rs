@@ -233,6 +233,11 @@ fn attribute_sets(node: &TestNode) -> Vec<Hostile> {
         ("C-2 default written out", "subjectAltName", attributes(&[request(&[explicit_false])])),
         ("C-4 no extension", "extensions", attributes(&[request(&[])])),
         ("C-4 no attribute", "attributes", attributes(&[])),
+        (
+            "C-6 another extension instead of the name",
+            "extensions",
+            attributes(&[request(&[extension(KEY_USAGE, true, &tlv(BIT_STRING, &[7, 0x80]))])]),
+        ),
         ("C-6 CA", "extensions", with(ca)),
         ("C-6 keyCertSign", "extensions", with(extension(KEY_USAGE, true, &tlv(BIT_STRING, &[2, 0x04])))),
         ("C-6 serverAuth", "extensions", with(extension(EXTENDED_KEY_USAGE, false, &usages(&[SERVER_AUTH])))),
