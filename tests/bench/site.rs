@@ -105,11 +105,14 @@ impl Fleet {
             nodes.push(node);
         }
         for (node, task) in nodes.iter_mut().zip(&tasks) {
+            // The one it holds is from its installation, which may be minutes ago by now.
+            node.forget_challenge();
             // Asking writes the queue file; the answers come in batches.
             node.enroll(task).await?;
         }
         for (node, task) in nodes.iter_mut().zip(&tasks) {
             let mut tries = 0;
+            node.forget_challenge();
             while node.certificate_pem.is_none() && !node.enroll(task).await? {
                 tries += 1;
                 if tries > 600 {
