@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::ids::StartId;
 use crate::inventory::InventoryFields;
 use crate::test_support::key;
 

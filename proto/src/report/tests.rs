@@ -147,4 +147,10 @@ fn a_header_carries_the_same_proof() {
     for bad in ["", "!!", "e30=", &"A".repeat(PROOF_HEADER_MAX + 4)] {
         assert!(HeaderProof::from_header(bad.as_bytes()).is_err());
     }
+    // White space around the object is its sender's to spend: at the limit it is taken, beyond it not.
+    let text = serde_json::to_string(&header).unwrap();
+    for (size, taken) in [(PROOF_HEADER_MAX / 4 * 3, true), (PROOF_HEADER_MAX / 4 * 3 + 1, false)] {
+        let value = STANDARD.encode(format!("{text:size$}"));
+        assert_eq!(HeaderProof::from_header(value.as_bytes()).is_ok(), taken, "{} characters", value.len());
+    }
 }
