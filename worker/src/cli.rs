@@ -261,9 +261,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             done(acts::confirm_removals(&Config::load(&at.config)?, &nodes, all))
         }
         Command::Resume { at, nodes, all } => done(acts::resume(&Config::load(&at.config)?, &nodes, all)),
-        Command::AcceptJournal { at, generation } => {
-            done(acts::accept_journal(&Config::load(&at.config)?, generation))
-        }
+        Command::AcceptJournal { at, generation } => done(acts::accept_journal(&Config::load(&at.config)?, generation)),
         Command::ReleaseLapse { at, node, code } => {
             done(acts::release_lapse(&Config::load(&at.config)?, &node, code.as_deref()))
         }

@@ -84,7 +84,9 @@ pub enum LedgerError {
         anchored: u64,
     },
     /// The last line counted in `ledger.head` is another one.
-    #[error("line {number} of {path} is not the one that ledger.head beside it names; restore both from one and the same backup")]
+    #[error(
+        "line {number} of {path} is not the one that ledger.head beside it names; restore both from one and the same backup"
+    )]
     Other {
         /// Which file.
         path: PathBuf,

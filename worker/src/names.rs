@@ -11,7 +11,8 @@ const BUILT_IN: [&str; 9] =
     ["ca", "controller", "directory", "enrollment", "ldap", "localhost", "lucia", "step-ca", "worker"];
 
 /// Patterns of names that look like the fleet's own services. A site may replace these, in so many words.
-const BUILT_IN_PATTERNS: [&str; 6] = ["ca-*", "controller-*", "ldap-*", "localhost*", "lucia-controller*", "lucia-worker*"];
+const BUILT_IN_PATTERNS: [&str; 6] =
+    ["ca-*", "controller-*", "ldap-*", "localhost*", "lucia-controller*", "lucia-worker*"];
 
 /// Longest pattern: a name has no more.
 const PATTERN_MAX: usize = 63;
@@ -26,7 +27,9 @@ pub enum BadNames {
         name: String,
     },
     /// A pattern that is none, so it would protect nothing.
-    #[error("denied-names: {pattern:?} is no pattern; write 1 to 63 letters, digits, -, * (any text) and ? (any one sign)")]
+    #[error(
+        "denied-names: {pattern:?} is no pattern; write 1 to 63 letters, digits, -, * (any text) and ? (any one sign)"
+    )]
     Pattern {
         /// The value.
         pattern: String,

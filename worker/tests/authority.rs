@@ -142,7 +142,9 @@ fn accept_journal_shows_both_and_asks_for_the_generation() {
     child.stdin.take().unwrap().write_all(b"0\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    for text in ["from  generation 4, event 4", "to    generation 0, event 0", "does not have: n1", "accepted generation 0"] {
+    for text in
+        ["from  generation 4, event 4", "to    generation 0, event 0", "does not have: n1", "accepted generation 0"]
+    {
         assert!(said.contains(text), "{text}: {said}");
     }
     site.run(&["once"]).expect(0, "");
@@ -156,7 +158,11 @@ fn a_machine_with_a_new_key_gets_its_name_back_by_replaces() {
         let mut site = Site::with_nodes(more, 1..=1);
         let (old, new) = (TestNode::new(1), named(2, "n1"));
         let (code, whole) = (new.fingerprint.verification_code().to_string(), new.fingerprint.to_string());
-        let admit = |rest: &[&str]| [&["admit", code.as_str(), "--fingerprint", whole.as_str()], rest].concat();
+        let admit = |replaces: &[&'static str]| {
+            let mut args = vec!["admit", code.as_str(), "--fingerprint", whole.as_str()];
+            args.extend_from_slice(replaces);
+            args
+        };
         site.controller.forget(&old.node_id);
         site.controller.approve(&new);
         site.controller.journal.tasks.last_mut().unwrap().replaces = Some(old.node_id.clone());
@@ -231,7 +237,8 @@ fn release_lapse_shows_the_evidence_and_asks_for_the_code() {
     site.run(&["release-lapse", "n1"]).expect(0, "renews by itself");
     // Node 2 was here long ago, by the worker's own record.
     let (node, long_ago) = (TestNode::new(2), now().minus(secs(41 * 24 * 3600)));
-    let names = NodeNames { node_id: node.node_id.clone(), fingerprint: node.fingerprint, hostname: node.hostname.clone() };
+    let names =
+        NodeNames { node_id: node.node_id.clone(), fingerprint: node.fingerprint, hostname: node.hostname.clone() };
     let dir = PrivateDir::open(&site.path("worker"), DirRules::private()).unwrap();
     let mut ledger = Ledger::load(&dir).unwrap();
     let mut transaction = ledger.begin(&dir, Ledger::hold(&dir).unwrap()).unwrap();
@@ -250,7 +257,9 @@ fn release_lapse_shows_the_evidence_and_asks_for_the_code() {
     assert!(said.contains("reapproval_needed") && said.contains("ended 41 days ago, and max-lapse is 30"), "{said}");
     assert_eq!(site.json()["lapsed"], 1);
     let shown = site.run(&["release-lapse", "n2", "--code", "0000-0000-0000"]);
-    for text in ["41 days ago", "address then         192.0.2.9", "address now          10.0.0.7", "is not this node's code"] {
+    for text in
+        ["41 days ago", "address then         192.0.2.9", "address now          10.0.0.7", "is not this node's code"]
+    {
         shown.expect(1, text);
     }
     site.run(&["once"]).expect(0, "issued 0");

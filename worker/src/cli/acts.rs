@@ -46,7 +46,8 @@ fn list(records: &Records) -> String {
     for node in suspended(records) {
         let since = node.suspended.map(|(at, _)| at.to_string()).unwrap_or_default();
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "{:<32} {:<20} suspended {since}", node.names.node_id.as_str(), node.names.hostname.as_str());
+        let _ =
+            writeln!(out, "{:<32} {:<20} suspended {since}", node.names.node_id.as_str(), node.names.hostname.as_str());
     }
     out
 }
@@ -171,7 +172,10 @@ pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> 
         return Err(Failure::refused(format!("{name:?} is no node of the ledger; nothing was released")));
     };
     let Some((serial, not_after)) = node.leaf.clone() else {
-        return Err(Failure::refused(format!("{} never had a certificate; there is nothing to release", node.names.hostname)));
+        return Err(Failure::refused(format!(
+            "{} never had a certificate; there is nothing to release",
+            node.names.hostname
+        )));
     };
     let gone = at.since(not_after);
     if gone <= config.max_lapse {

@@ -14,12 +14,7 @@ use crate::survey::{Outlook, Row, survey_of};
 
 /// Admits the one pending request that has this code and this fingerprint; gives the sentence to print. With `replaces`
 /// it takes that name from the key that had it.
-pub(super) fn admit(
-    config: &Config,
-    code: &str,
-    fingerprint: &str,
-    replaces: Option<&str>,
-) -> Result<String, Failure> {
+pub(super) fn admit(config: &Config, code: &str, fingerprint: &str, replaces: Option<&str>) -> Result<String, Failure> {
     let usage = |text: String| Failure { code: Failure::USAGE, text };
     let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
     let fingerprint: Fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
@@ -56,7 +51,9 @@ fn already(known: &NodeRecord, fingerprint: &Fingerprint) -> Result<String, Fail
             "{0} ({1}) was removed by the controller at {at} and is suspended; `resume {0}` or `confirm-removals {0}`",
             names.hostname, names.node_id
         ))),
-        (None, None) => Ok(format!("{} ({}) was admitted already, at {}\n", names.hostname, names.node_id, known.admitted_at)),
+        (None, None) => {
+            Ok(format!("{} ({}) was admitted already, at {}\n", names.hostname, names.node_id, known.admitted_at))
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs};
 
 use super::*;
-use crate::fixture::{request, rows, secs};
 use crate::config::{Limits, NameOrId, Reserved, Settings};
+use crate::fixture::{request, rows, secs};
 use crate::ledger::{By, Entry};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);

@@ -320,12 +320,9 @@ impl Line {
         Some(match self.kind {
             Kind::Initialised => Entry::Initialised { root: self.root? },
             Kind::Admitted => Entry::Admitted { node: node()?, by: self.by? },
-            Kind::Issued => Entry::Issued {
-                node: node()?,
-                serial: serial()?,
-                not_after: self.not_after?,
-                address: self.address,
-            },
+            Kind::Issued => {
+                Entry::Issued { node: node()?, serial: serial()?, not_after: self.not_after?, address: self.address }
+            }
             Kind::Orphaned => Entry::Orphaned { node: node()?, serial: serial()?, not_after: self.not_after? },
             Kind::EndpointIssued => Entry::EndpointIssued { serial: serial()?, not_after: self.not_after? },
             Kind::Suspended => Entry::Suspended { node: node()?, held: self.held? },
