@@ -21,6 +21,8 @@ shellcheck shellcheck units
 mmdebstrap mmdebstrap nodes
 /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring nodes
 /usr/include/stdio.h libc6-dev build
+/usr/sbin/slapd slapd directory
+ldapsearch ldap-utils directory
 '
 
 # The recipe of the node's file system. Whoever changes a line gets a new root at the next `make setup`.
@@ -39,8 +41,31 @@ there() {
 
 as_root() { [ "$(id -u)" = 0 ]; }
 
+# slapd is wanted for its program alone: Debian starts a new package's daemon at once unless this file says no, and at
+# each boot unless it is disabled. Files that are there already are the administrator's, and stay.
+without_daemons() {
+  local said_no=/usr/sbin/policy-rc.d had=yes
+  if ! [ -e $said_no ]; then
+    had=no
+    printf '#!/bin/sh\nexit 101\n' >$said_no && chmod 755 $said_no
+  fi
+  local status=0
+  "$@" || status=$?
+  if [ $had = no ]; then rm -f $said_no; fi
+  return $status
+}
+
+# A directory server for the worker's tests; each test starts its own on loopback, as an unprivileged user.
+directory() {
+  local packages
+  mapfile -t packages < <(missing_for directory)
+  [ ${#packages[@]} -gt 0 ] || return 0
+  without_daemons install_packages "${packages[@]}" || return 1
+  if command -v update-rc.d >/dev/null; then update-rc.d slapd disable >>target/setup.log 2>&1 || true; fi
+}
+
 # Installs packages, with fresh lists on a second try. Debian's own services are none of ours, so nothing is started:
-# none of these packages has a daemon of its own.
+# none of these packages but slapd has a daemon of its own.
 install_packages() {
   if ! as_root; then
     say "missing: $*"
@@ -172,6 +197,7 @@ if [ ${#packages[@]} -gt 0 ]; then
   install_packages "${packages[@]}" || nodes=no
 fi
 node_root || nodes=no
+directory || say 'slapd cannot be had: tests of the directory are skipped'
 callers target/setup.log 2>/dev/null || true
 exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
 if ! qualification/cargo.sh --version >/dev/null 2>&1; then

@@ -87,13 +87,8 @@ impl TryFrom<Wire> for Answer {
     type Error = HalfADirectory;
 
     fn try_from(wire: Wire) -> Result<Self, HalfADirectory> {
-        let members = (
-            wire.ldap_uri,
-            wire.ldap_base_dn,
-            wire.ldap_bind_dn,
-            wire.ldap_bind_password_sealed,
-            wire.owner_group_dn,
-        );
+        let members =
+            (wire.ldap_uri, wire.ldap_base_dn, wire.ldap_bind_dn, wire.ldap_bind_password_sealed, wire.owner_group_dn);
         let directory = match members {
             (None, None, None, None, None) => None,
             (Some(uri), Some(base_dn), Some(bind_dn), Some(bind_password), Some(owner_group)) => {

@@ -9,6 +9,7 @@ use lucia_proto::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::time::UnixTime;
 
 use crate::ca::{EndpointLeaf, Issued};
+use crate::directory::readers::Reader;
 use crate::home::{Identity, Receipt};
 
 /// The receipt of a leaf: the former one where nothing changed, so that the same request gets the same bytes.
@@ -21,11 +22,13 @@ pub fn receipt(
     request: &EnrollmentRequest,
     leaf: &Issued,
     csr_sha256: Digest,
+    reader: Option<Reader>,
     now: UnixTime,
 ) -> Result<Receipt, AnswerError> {
     if let Some(former) = former
         && former.certificate_pem == leaf.pem
         && still_says(&former, request, identity)
+        && reader_of(&former) == reader
     {
         return Ok(former);
     }
@@ -39,6 +42,7 @@ pub fn receipt(
         ca_pem: identity.root.pem(),
         issued_at: now,
         bundle: identity.bundle.signed().clone(),
+        directory: reader.as_ref().map(|reader| reader.access.clone()),
     };
     Ok(Receipt {
         node_id: request.node_id.clone(),
@@ -46,7 +50,23 @@ pub fn receipt(
         certificate_pem: leaf.pem.clone(),
         not_after: leaf.not_after,
         answer: SignedAnswer::sign(&answer, &identity.worker_key)?,
+        reader: reader.map(|reader| reader.record),
     })
+}
+
+/// When the answer of a receipt was signed.
+#[must_use]
+pub fn issued_at(receipt: &Receipt) -> Option<UnixTime> {
+    let said = json::from_slice::<Answer>(receipt.answer.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX);
+    said.ok().map(|said| said.issued_at)
+}
+
+/// The reader a node was last answered with, where there was a directory.
+#[must_use]
+pub fn reader_of(receipt: &Receipt) -> Option<Reader> {
+    let record = receipt.reader.clone()?;
+    let said: Answer = json::from_slice(receipt.answer.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).ok()?;
+    Some(Reader { access: said.directory?, record })
 }
 
 /// Whether a former answer is still right: of this task, and with the bundle in force.

@@ -3,24 +3,24 @@
 //! [`Settings`] is the text, checked; [`Config`] is what it means on this machine, with users and groups looked up.
 //! Nothing in it can be changed by the controller.
 
-use std::collections::BTreeSet;
+mod directory;
+
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lucia_proto::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
-use lucia_proto::names::{DnsName, Hostname};
 use nix::unistd::{Group, User};
 use serde::Deserialize;
 use thiserror::Error;
+
+pub use crate::names::{BadNames, Reserved};
+pub use directory::{BadDirectory, DirectoryConfig, DirectoryKind, DirectorySettings};
 
 /// Where the settings are unless `--config` says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/lucia/worker.toml";
 
 /// The settings as shipped: every one of them commented out, showing its default.
 pub const DEFAULT_FILE: &str = include_str!("../worker.toml");
-
-/// Names no node may ever have, whatever the journal says (threats.md C-7). A site adds to them, never takes away.
-const BUILT_IN_RESERVED: [&str; 9] =
-    ["ca", "controller", "directory", "enrollment", "ldap", "localhost", "lucia", "step-ca", "worker"];
 
 /// What lets a new node into the ledger (design.md W1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,6 +32,11 @@ pub enum Admission {
     /// A grant in the controller's journal is enough.
     Journal,
 }
+
+/// The largest number of anything in an hour: as many are remembered.
+pub const HOURLY_MAX: usize = 16_384;
+/// Longest `max-lapse`: ten years.
+const LAPSE_DAYS_MAX: usize = 3653;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -72,8 +77,20 @@ pub struct Settings {
     pub admission: Admission,
     /// Names no node may have, besides the built-in ones.
     pub reserved_names: Vec<String>,
+    /// Patterns of names no new node may have, besides the built-in ones.
+    pub denied_names: Vec<String>,
+    /// Whether `denied-names` stands in the place of the built-in patterns.
+    pub replace_defaults: bool,
+    /// Nodes that the journal alone may let in within an hour.
+    pub new_nodes_per_hour: usize,
+    /// Leaves signed within an hour.
+    pub certificates_per_hour: usize,
+    /// Days after its certificate's end within which a node renews by itself.
+    pub max_lapse: u16,
     /// How log lines look.
     pub log: LogFormat,
+    /// The directory of accounts.
+    pub directory: DirectorySettings,
 }
 
 impl Default for Settings {
@@ -86,7 +103,13 @@ impl Default for Settings {
             endpoint_names: Vec::new(),
             admission: Admission::default(),
             reserved_names: Vec::new(),
+            denied_names: Vec::new(),
+            replace_defaults: false,
+            new_nodes_per_hour: 30,
+            certificates_per_hour: 1000,
+            max_lapse: 30,
             log: LogFormat::default(),
+            directory: DirectorySettings::default(),
         }
     }
 }
@@ -129,47 +152,31 @@ pub enum ConfigError {
     /// A wrong name for the endpoint.
     #[error("endpoint-names cannot be used; correct the name that is named")]
     Endpoint(#[source] EndpointNameError),
-    /// A reserved name that no node could have anyway, so it would protect nothing.
-    #[error("reserved-names: {name:?} is not a DNS name; write it in letters, digits and -, as nodes would use it")]
-    Reserved {
-        /// The value.
-        name: String,
+    /// A list of names that cannot be used.
+    #[error("the names no node may have cannot be used; correct the value that is named")]
+    Names(#[source] BadNames),
+    /// The directory's section cannot be used.
+    #[error("the directory cannot be used; correct the value that is named")]
+    Directory(#[source] BadDirectory),
+    /// A number out of its range.
+    #[error("{key} = {value} is out of range; write a number from 1 to {max}")]
+    Range {
+        /// Which setting.
+        key: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest one.
+        max: usize,
     },
 }
 
-/// Names the worker refuses for nodes even when the journal agrees.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reserved(BTreeSet<String>);
-
-impl Reserved {
-    /// The built-in names, the site's, and the first label of each name of the endpoint.
-    ///
-    /// # Errors
-    /// [`ConfigError::Reserved`].
-    pub fn new(site: &[String], endpoint: Option<&EndpointNames>) -> Result<Self, ConfigError> {
-        let mut names: BTreeSet<String> = BUILT_IN_RESERVED.into_iter().map(str::to_owned).collect();
-        for name in site {
-            let lower = name.to_ascii_lowercase();
-            let checked: DnsName = lower.parse().map_err(|_| ConfigError::Reserved { name: name.clone() })?;
-            names.insert(first_label(&checked));
-        }
-        for name in endpoint.into_iter().flat_map(EndpointNames::iter) {
-            if let EndpointName::Dns(name) = name {
-                names.insert(first_label(name));
-            }
-        }
-        Ok(Self(names))
-    }
-
-    /// Whether no node may have this name.
-    #[must_use]
-    pub fn holds(&self, name: &Hostname) -> bool {
-        self.0.contains(name.as_str())
-    }
-}
-
-fn first_label(name: &DnsName) -> String {
-    name.as_str().split('.').next().unwrap_or_default().to_owned()
+/// How much is signed in an hour, whoever asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes let in by the journal alone.
+    pub new_nodes: usize,
+    /// Leaves signed.
+    pub certificates: usize,
 }
 
 /// The settings as they are on this machine.
@@ -189,8 +196,14 @@ pub struct Config {
     pub admission: Admission,
     /// Names no node may have.
     pub reserved: Reserved,
+    /// How much is signed in an hour.
+    pub limits: Limits,
+    /// How long after its certificate's end a node renews by itself.
+    pub max_lapse: Duration,
     /// How log lines look.
     pub log: LogFormat,
+    /// The directory of accounts, where there is one.
+    pub directory: Option<DirectoryConfig>,
 }
 
 impl Settings {
@@ -212,16 +225,31 @@ impl Settings {
                 return Err(ConfigError::Relative { key, path: path.clone() });
             }
         }
+        let max_lapse = usize::from(self.max_lapse);
+        for (key, value, max) in [
+            ("new-nodes-per-hour", self.new_nodes_per_hour, HOURLY_MAX),
+            ("certificates-per-hour", self.certificates_per_hour, HOURLY_MAX),
+            ("max-lapse", max_lapse, LAPSE_DAYS_MAX),
+        ] {
+            if !(1..=max).contains(&value) {
+                return Err(ConfigError::Range { key, value, max });
+            }
+        }
         let endpoint_names = endpoint_names(&self.endpoint_names)?;
+        let (reserved, denied) = (&self.reserved_names, &self.denied_names);
         Ok(Config {
             controller_uid: self.controller_user.user("controller-user")?,
             group: self.group.group("group")?,
-            reserved: Reserved::new(&self.reserved_names, endpoint_names.as_ref())?,
+            reserved: Reserved::new(reserved, endpoint_names.as_ref(), denied, self.replace_defaults)
+                .map_err(ConfigError::Names)?,
+            limits: Limits { new_nodes: self.new_nodes_per_hour, certificates: self.certificates_per_hour },
+            max_lapse: Duration::from_secs(u64::from(self.max_lapse) * 24 * 3600),
             endpoint_names,
             admission: self.admission,
             state_dir: self.state_dir,
             controller_state: self.controller_state,
             log: self.log,
+            directory: self.directory.resolve().map_err(ConfigError::Directory)?,
         })
     }
 }
@@ -284,10 +312,10 @@ mod tests {
         let shown: String = DEFAULT_FILE
             .lines()
             .filter_map(|line| line.strip_prefix("#"))
-            .filter(|line| !line.starts_with([' ', '#']) && line.contains(" = "))
+            .filter(|line| !line.starts_with([' ', '#']) && (line.contains(" = ") || line.starts_with('[')))
             .flat_map(|line| [line, "\n"])
             .collect();
-        assert_eq!(shown.lines().count(), 8, "{shown}");
+        assert_eq!(shown.lines().count(), 19, "{shown}");
         assert_eq!(Settings::parse(&shown).unwrap(), Settings::default());
     }
 
@@ -304,6 +332,10 @@ mod tests {
             ("endpoint-names = [\"Upper\"]", "Upper"),
             ("controller-user = 0\ngroup = 0\nreserved-names = [\"a b\"]", "reserved-names"),
             ("state_dir = \"/a\"", "state_dir"),
+            ("controller-user = 0\ngroup = 0\ndenied-names = [\"a.b\"]", "denied-names"),
+            ("controller-user = 0\ngroup = 0\nmax-lapse = 0", "max-lapse"),
+            ("controller-user = 0\ngroup = 0\nnew-nodes-per-hour = 0", "new-nodes-per-hour"),
+            ("controller-user = 0\ngroup = 0\ncertificates-per-hour = 20000", "certificates-per-hour"),
         ] {
             let error = Settings::parse(text).and_then(Settings::resolve).expect_err(text);
             let shown = crate::chain(&error);

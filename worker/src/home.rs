@@ -22,6 +22,7 @@ use zeroize::Zeroizing;
 
 use crate::ca::{CaError, Embedded};
 use crate::config::Config;
+use crate::directory::readers::ReaderRecord;
 
 /// Longest file of the worker's own besides receipts and ledger.
 const SMALL_FILE_MAX: u64 = 64 * 1024;
@@ -70,6 +71,9 @@ pub struct Receipt {
     pub not_after: UnixTime,
     /// What the node was answered.
     pub answer: SignedAnswer,
+    /// Its reader's passwords as the directory has them, where there is a directory. Since step 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ReaderRecord>,
 }
 
 /// Why the directory cannot be used.

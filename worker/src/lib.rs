@@ -1,15 +1,17 @@
 //! The enrollment worker: holds the CA, and signs only what the controller's journal and its own ledger agree on
 //! (managed-nodes.md "Enrollment", design.md W1 to W6).
 //!
-//! It talks to nobody: it reads files the controller wrote, in directories it checks, and writes answers into one that
-//! only it can write to. Reading order, each module naming only those before it:
+//! It talks to nobody but the directory, where there is one: it reads files the controller wrote, in directories it
+//! checks, and writes answers into one that only it can write to. Reading order, each module naming only those before it:
 //!
 //! | module | question it answers |
 //! |---|---|
+//! | [`names`] | which names may no node have? |
 //! | [`config`] | what did the administrator decide? |
 //! | [`home`] | what lies in the worker's own directory: keys, bundle, receipts? |
 //! | [`ledger`] | what did this worker ever admit, issue and remove? |
 //! | [`ca`] | who signs a leaf, and is it what it must be? |
+//! | [`directory`] | which accounts may a node read, and with what password? |
 //! | [`queue`] | what did the controller ask? |
 //! | [`remarks`] | was that said already, and is there room to say it? |
 //! | [`authority`] | what does the controller's journal say? |
@@ -28,11 +30,13 @@ pub mod ca;
 pub mod cli;
 pub mod config;
 pub mod decide;
+pub mod directory;
 #[cfg(test)]
 mod fixture;
 pub mod home;
 pub mod init;
 pub mod ledger;
+pub mod names;
 pub mod notify;
 pub mod queue;
 pub mod remarks;

@@ -10,14 +10,16 @@ use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::{WorkerStatus, WorkerUnavailable};
 use serde::Serialize;
 
+use crate::authority;
 use crate::ca::Ca as _;
 use crate::chain;
 use crate::config::{Admission, Config};
+use crate::directory;
 use crate::home::{Home, file};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Mark, Recent, Records};
 use crate::queue::Queue;
 use crate::survey::{Outlook, Row, Survey, survey};
-use crate::turn::STATUS_FILE;
+use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
 
 /// An issuing CA that ends sooner than this is worth a sentence.
 const CA_ENDS_SOON: Duration = Duration::from_secs(60 * 24 * 3600);
@@ -42,16 +44,60 @@ pub struct Status {
     pub ledger_lines: u64,
     /// SHA-256 of its last line.
     pub ledger_head: Option<Digest>,
-    /// Nodes admitted and not removed.
+    /// Torn last lines of it that were dropped.
+    pub ledger_torn: u64,
+    /// Nodes admitted, and neither suspended nor barred.
     pub nodes: usize,
-    /// Nodes removed.
+    /// Nodes that get nothing since the journal removed them, and whose keys are not barred yet.
+    pub suspended: usize,
+    /// Nodes whose keys are barred for ever.
+    pub barred: usize,
+    /// Of those, nodes of which nothing but the ledger's record is left.
     pub removed: usize,
+    /// Live certificates that were signed too late to be handed out.
+    pub orphaned: usize,
+    /// Nodes whose certificate ended longer ago than `max-lapse`.
+    pub lapsed: usize,
+    /// The controller's journal, as it is and as it was seen.
+    pub journal: JournalState,
+    /// How much of what the settings allow in an hour is used.
+    pub limits: Vec<Used>,
+    /// What waits for somebody here, one sentence each. Other nodes go on meanwhile.
+    pub acts: Vec<String>,
     /// Last second of the endpoint's newest certificate.
     pub endpoint_not_after: Option<UnixTime>,
+    /// `none`, or where the directory is when it answers.
+    pub directory: Option<String>,
     /// Requests that wait for `admit`.
     pub awaiting: usize,
     /// What is wrong, one sentence each, with the cure.
     pub problems: Vec<String>,
+}
+
+/// The controller's journal, as it is and as it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalState {
+    /// Its generation now.
+    pub generation: Option<u64>,
+    /// The generation that the ledger has.
+    pub seen: Option<u64>,
+    /// Whether the one continues the other.
+    pub continues: bool,
+    /// How often somebody accepted one that did not.
+    pub acceptances: u64,
+}
+
+/// Something that is limited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Used {
+    /// What.
+    pub what: &'static str,
+    /// How often in the last hour.
+    pub used: usize,
+    /// How often in an hour.
+    pub max: usize,
 }
 
 /// Looks at everything, changes nothing.
@@ -81,6 +127,10 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
             if end.since(now) < CA_ENDS_SOON {
                 status.problems.push(format!("the issuing CA ends at {end}; make a new one with the root's key"));
             }
+            match directory::health(config, &identity.root) {
+                Ok(health) => status.directory = Some(health),
+                Err(error) => status.problems.push(chain(&error)),
+            }
         }
         Err(error) => status.problems.push(chain(&error)),
     }
@@ -91,12 +141,71 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
     let records = ledger.records();
     status.ledger_lines = records.lines();
     status.ledger_head = Some(ledger.head());
-    status.removed = records.nodes().filter(|node| node.removed_at.is_some()).count();
-    status.nodes = records.nodes().count() - status.removed;
+    look_nodes(status, config, records, now);
+    look_journal(status, config, records.mark());
+    status.journal.acceptances = records.acceptances();
+    status.limits = limits(config, records, now);
     status.endpoint_not_after = records.endpoint().map(|(_, not_after)| *not_after);
     let Survey { requests, problems } = survey(config, home, records, now);
-    status.awaiting = requests.iter().filter(|row| row.outlook == Outlook::AwaitsAdmission).count();
+    let waits = |row: &&Row| matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
+    status.awaiting = requests.iter().filter(waits).count();
+    if status.awaiting > 0 {
+        let count = counted(u64::try_from(status.awaiting).unwrap_or(u64::MAX), "request");
+        status.acts.push(format!("{count} for `admit`; look: lucia-enrollment-worker pending"));
+    }
     status.problems.extend(problems);
+}
+
+fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: UnixTime) {
+    status.ledger_torn = records.torn().map_or(0, |(count, _)| count);
+    status.orphaned = records.orphans(now);
+    let mut held = 0;
+    for node in records.nodes() {
+        let lapsed = node.leaf.as_ref().is_some_and(|(_, end)| now.since(*end) > config.max_lapse);
+        match (node.barred_at, node.suspended) {
+            (Some(_), _) => {
+                status.barred += 1;
+                status.removed += usize::from(node.removed_at.is_some());
+            }
+            (None, Some((_, waits))) => {
+                status.suspended += 1;
+                held += usize::from(waits);
+            }
+            (None, None) => {
+                status.nodes += 1;
+                status.lapsed += usize::from(lapsed && !node.is_released(now));
+            }
+        }
+    }
+    if held > 0 {
+        status.acts.push(format!(
+            "the controller removed {held} more in one hour than go by themselves; they are suspended. Look at them: \
+             lucia-enrollment-worker confirm-removals"
+        ));
+    }
+}
+
+fn look_journal(status: &mut Status, config: &Config, seen: Option<&Mark>) {
+    status.journal.seen = seen.map(|mark| mark.generation);
+    // What is wrong with it is said by the survey.
+    let Ok(journal) = authority::read(config) else { return };
+    status.journal.generation = Some(journal.generation);
+    status.journal.continues = authority::continues(&journal, seen).is_ok();
+    if !status.journal.continues {
+        let cure = "see what was restored, then: lucia-enrollment-worker accept-journal";
+        status.acts.push(format!("the controller's journal is not the one seen before; {cure}"));
+    }
+}
+
+fn limits(config: &Config, records: &Records, now: UnixTime) -> Vec<Used> {
+    let rates = records.rates();
+    let used = |what, recent: &Recent, max| Used { what, used: recent.count(now), max };
+    vec![
+        used("new nodes by the journal", &rates.admissions, config.limits.new_nodes),
+        used("certificates", &rates.leaves, config.limits.certificates),
+        used("removals by the journal", &rates.barrings, REMOVALS_AN_HOUR),
+        used("endpoint certificates", &rates.endpoint, ENDPOINT_AN_HOUR),
+    ]
 }
 
 fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
@@ -146,17 +255,47 @@ impl Status {
                     or_none(self.ledger_head.map(|h| h.to_string()))
                 ),
             ),
-            ("nodes", format!("{}, {} removed", self.nodes, self.removed)),
+            ("torn lines dropped", self.ledger_torn.to_string()),
+            (
+                "nodes",
+                format!(
+                    "{}, {} suspended, {} barred, {} of them removed",
+                    self.nodes, self.suspended, self.barred, self.removed
+                ),
+            ),
+            ("lapsed", self.lapsed.to_string()),
+            ("orphaned", self.orphaned.to_string()),
+            ("journal", self.journal.sentence()),
             ("admission", self.admission.to_owned()),
+            ("directory", or_none(self.directory.clone())),
             ("awaiting admission", self.awaiting.to_string()),
         ] {
             // Writing into a String cannot fail.
             let _ = writeln!(out, "{name:<19} {value}");
         }
+        for Used { what, used, max } in &self.limits {
+            let _ = writeln!(out, "{:<19} {what}: {used} of {max}", "within this hour");
+        }
+        for act in &self.acts {
+            let _ = writeln!(out, "\n> {}", shown(act));
+        }
         for problem in &self.problems {
             let _ = writeln!(out, "\n! {}", shown(problem));
         }
         out
+    }
+}
+
+impl JournalState {
+    fn sentence(&self) -> String {
+        let number = |generation: Option<u64>| generation.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let state = if self.continues { "continues" } else { "NO CONTINUATION OF" };
+        format!(
+            "generation {}, {state} {}, accepted {}",
+            number(self.generation),
+            number(self.seen),
+            counted(self.acceptances, "time")
+        )
     }
 }
 
@@ -169,9 +308,11 @@ pub fn pending_table(survey: &Survey) -> String {
     } else {
         let _ = writeln!(out, "{:<15} {:<20} {:<20} STATE", "CODE", "HOSTNAME", "UNTIL");
     }
-    for Row { code, hostname, expires_at, outlook, fingerprint, .. } in &survey.requests {
+    for Row { code, hostname, expires_at, outlook, fingerprint, name_of, .. } in &survey.requests {
         let state = match outlook {
             Outlook::AwaitsAdmission => "waits for admission".to_owned(),
+            Outlook::AwaitsReplacement => "waits to replace the node of this name".to_owned(),
+            Outlook::AwaitsRoom(why) => format!("waits: {}", shown(why)),
             Outlook::Answered => "admitted".to_owned(),
             Outlook::Refused(why) => format!("refused: {}", shown(why)),
         };
@@ -179,6 +320,12 @@ pub fn pending_table(survey: &Survey) -> String {
         if *outlook == Outlook::AwaitsAdmission {
             let _ = writeln!(out, "  compare with the machine's own screen, then:");
             let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint {fingerprint}");
+        }
+        if let (Outlook::AwaitsReplacement, Some(owner)) = (outlook, name_of) {
+            let _ =
+                writeln!(out, "  bars the key of node {owner} for ever; compare with the machine's own screen, then:");
+            let act = format!("admit {code} --fingerprint {fingerprint} --replaces {hostname}");
+            let _ = writeln!(out, "  lucia-enrollment-worker {act}");
         }
     }
     for problem in &survey.problems {
@@ -210,6 +357,7 @@ mod tests {
                 task_id: request.task_id,
                 expires_at: request.expires_at,
                 outlook: Outlook::Answered,
+                name_of: None,
             }
         };
         let table = pending_table(&Survey { requests: vec![row(1), row(200)], problems: Vec::new() });

@@ -1,18 +1,22 @@
 //! One pass: removals, the endpoint, the requests; then each durable step in the order that makes a crash harmless.
 //!
 //! 1. Requests are read, then the journal, so that the journal is never older than what it is asked about.
-//! 2. All is decided under the ledger's lock.
+//! 2. Under the ledger's lock, the journal must continue the one seen before; then all is decided.
 //! 3. Receipts are written: the leaf exists on our side before anybody else can see it.
 //! 4. The ledger gets all its lines with one sync.
-//! 5. Only then answers leave, and the status file with them.
+//! 5. What is left of barred nodes is deleted.
+//! 6. Only then answers leave, and the status file with them.
 //!
 //! A crash after 3 finds the receipt and hands out the same leaf, adding its ledger line; a crash after 4 only writes
-//! the answer. So a node has one live leaf for its CSR, wherever the power went.
+//! the answer; one in 5 is made good by the next turn, since a node counts as removed only once nothing is left. So a
+//! node has one live leaf for its CSR, wherever the power went.
 
+mod directory;
 mod pass;
 #[cfg(test)]
 mod tests;
 
+use lucia_durable::crash_point::{Crashed, crash_point};
 use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
 use lucia_proto::answer::AnswerError;
 use lucia_proto::bounded::Version;
@@ -25,17 +29,22 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use pass::{Drafts, Pass};
+pub(crate) use pass::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR};
 
 use crate::ca::{self, Ca as _};
 use crate::config::Config;
+use crate::directory::readers::Readers;
+use crate::directory::{self as accounts, DirectoryError};
 use crate::home::{Home, HomeError, Identity, file, id_file};
-use crate::ledger::{Ledger, LedgerError, Transaction};
+use crate::ledger::{Ledger, LedgerError, Mark, Transaction};
 use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, next_after};
 use crate::remarks::Remarks;
 use crate::{authority, chain};
 
 /// The lease file's first line, once a fleet was begun.
 pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
+/// Where a turn may die between two of its durable steps; the steps themselves have names of their own.
+pub const CRASH_POINTS: [&str; 4] = ["worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
 
@@ -45,6 +54,9 @@ pub enum TurnError {
     /// Its own directory cannot be used.
     #[error("the worker cannot start")]
     Home(#[source] HomeError),
+    /// The directory cannot be used, whatever it answers.
+    #[error("the worker cannot start")]
+    Directory(#[source] DirectoryError),
     /// Another worker runs on it.
     #[error("the worker cannot start")]
     Lease(#[source] LeaseError),
@@ -60,6 +72,9 @@ pub enum TurnError {
     /// An answer could not be put together.
     #[error("an answer could not be put together; this is a mistake in the program, report it")]
     Answer(#[source] AnswerError),
+    /// A test stopped the worker.
+    #[error("the worker was stopped; only tests do this")]
+    Crashed(#[source] Crashed),
     /// A file could not be put together.
     #[error("a file could not be put together; this is a mistake in the program, report it")]
     Json(#[source] JsonError),
@@ -79,7 +94,11 @@ pub struct Summary {
     pub refused: usize,
     /// Requests that wait for `admit`.
     pub awaiting: usize,
-    /// Nodes removed.
+    /// Requests that wait until the hour has room for them.
+    pub limited: usize,
+    /// Nodes suspended since the journal removed them.
+    pub suspended: usize,
+    /// Nodes whose key was barred since the journal removed them.
     pub removed: usize,
     /// Whether the endpoint's certificate was signed.
     pub endpoint: bool,
@@ -102,6 +121,10 @@ pub struct Worker {
     remarks: Remarks,
     /// Said about what the worker needs: those must not go under among the others.
     troubles: Remarks,
+    /// Where the journal stood when it was last read, and how often it had been accepted then. The ledger has it too,
+    /// but not at each turn.
+    seen: Option<(u64, Mark)>,
+    readers: Readers,
     last: Option<NodeId>,
     /// Requests looked at since the last time all had been.
     swept: usize,
@@ -115,6 +138,8 @@ impl Summary {
         self.reused += later.reused;
         self.refused += later.refused;
         self.awaiting += later.awaiting;
+        self.limited += later.limited;
+        self.suspended += later.suspended;
         self.removed += later.removed;
         self.endpoint |= later.endpoint;
         (self.ready, self.more, self.problems) = (later.ready, later.more, later.problems);
@@ -123,9 +148,10 @@ impl Summary {
     /// For people.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let Self { issued, reused, refused, awaiting, removed, .. } = self;
+        let Self { issued, reused, refused, awaiting, limited, suspended, removed, .. } = self;
         let mut out = format!(
-            "issued {issued}, answered again {reused}, refused {refused}, awaiting admission {awaiting}, removed {removed}\n"
+            "issued {issued}, answered again {reused}, refused {refused}, awaiting admission {awaiting}, over the limits \
+             {limited}, suspended {suspended}, removed {removed}\n"
         );
         for problem in &self.problems {
             out.push_str("! ");
@@ -152,7 +178,9 @@ impl Worker {
         // An `init` that was cut off at its last step left all of a fleet but this: before anything is signed.
         lease.confirm(&home.dir).map_err(TurnError::Lease)?;
         let (remarks, troubles) = (Remarks::default(), Remarks::default());
-        Ok(Self { config, home, identity, ledger, remarks, troubles, last: None, swept: 0, _lease: lease })
+        let readers = accounts::open(&config, &identity.root).map_err(TurnError::Directory)?;
+        let (seen, last) = (None, None);
+        Ok(Self { config, home, identity, ledger, remarks, troubles, seen, readers, last, swept: 0, _lease: lease })
     }
 
     /// The settings it runs with.
@@ -202,18 +230,44 @@ impl Worker {
             let error = ca::CaError::Ended { not_after: self.identity.ca.not_after() };
             self.problem(&mut summary, "issuing CA", &error.to_string());
         }
-        summary.ready = journal.is_some() && !ended;
-
-        let Self { config, home, identity, ledger, remarks, .. } = self;
-        let held = match Ledger::hold(&home.dir) {
+        let held = match Ledger::hold(&self.home.dir) {
             Ok(held) => held,
             // `admit` has it for a moment.
             Err(LedgerError::Busy) => return Ok(Summary { more: true, busy: true, ..summary }),
             Err(error) => return Err(TurnError::Ledger(error)),
         };
+        let Self { config, home, identity, ledger, remarks, troubles, seen, readers, .. } = self;
         let transaction = ledger.begin(&home.dir, held).map_err(TurnError::Ledger)?;
-        let mut pass =
-            Pass { config, home, identity, remarks, queue: &queue, transaction, drafts: Drafts::default(), now };
+        let records = transaction.records();
+        let known = (records.acceptances(), records.mark().copied());
+        // What this process saw counts until somebody accepts another journal.
+        let of_process = seen.filter(|(acceptances, _)| *acceptances == known.0).map(|(_, mark)| mark);
+        let floor = of_process.into_iter().chain(known.1).max_by_key(|mark| mark.generation);
+        let journal = journal.filter(|journal| match authority::continues(journal, floor.as_ref()) {
+            Ok(()) => {
+                if troubles.settle("journal's past") {
+                    info!("the controller's journal continues the one seen before, or was accepted");
+                }
+                *seen = Some((known.0, authority::mark_of(journal)));
+                true
+            }
+            Err(error) => {
+                problem(troubles, &mut summary, "journal's past", &chain(&error));
+                false
+            }
+        });
+        summary.ready = journal.is_some() && !ended;
+        let mut pass = Pass {
+            config,
+            home,
+            identity,
+            remarks,
+            readers,
+            queue: &queue,
+            transaction,
+            drafts: Drafts::default(),
+            now,
+        };
         if let Some(journal) = &journal {
             pass.removals(&removals, journal, &mut summary)?;
         }
@@ -222,6 +276,7 @@ impl Worker {
             for (id, bytes) in &requests {
                 pass.request(id, bytes, journal, &mut summary)?;
             }
+            pass.mark(journal)?;
         }
         let Pass { transaction, drafts, .. } = pass;
         match write(home, &queue, transaction, drafts, &summary, now) {
@@ -231,7 +286,10 @@ impl Worker {
                 Ok(summary)
             }
             Err(error) => Err(error),
-            Ok(()) => Ok(summary),
+            Ok(()) => {
+                self.readers(&mut summary, now);
+                Ok(summary)
+            }
         }
     }
 
@@ -276,11 +334,15 @@ impl Worker {
     }
 
     fn problem(&mut self, summary: &mut Summary, about: &str, text: &str) {
-        if self.troubles.is_new(about, text) {
-            warn!("{text}");
-        }
-        summary.problems.push(text.to_owned());
+        problem(&mut self.troubles, summary, about, text);
     }
+}
+
+fn problem(troubles: &mut Remarks, summary: &mut Summary, about: &str, text: &str) {
+    if troubles.is_new(about, text) {
+        warn!("{text}");
+    }
+    summary.problems.push(text.to_owned());
 }
 
 /// The durable steps, in the order the head of this module gives.
@@ -292,16 +354,21 @@ fn write(
     summary: &Summary,
     now: UnixTime,
 ) -> Result<(), TurnError> {
+    let [_, receipts, recorded, cleaned] = CRASH_POINTS;
+    let die = |at| crash_point(at, home.dir.path()).map_err(TurnError::Crashed);
     if !drafts.receipts.is_empty() {
         home.receipts.replace_all(&drafts.receipts, 0o600).map_err(TurnError::Write)?;
+        die(receipts)?;
     }
     transaction.commit().map_err(TurnError::Ledger)?;
+    die(recorded)?;
     for name in drafts.gone.iter().map(id_file) {
         for dir in [&home.receipts, &queue.responses] {
             if dir.exists(&name).unwrap_or(true) {
                 dir.remove(&name).map_err(TurnError::Write)?;
             }
         }
+        die(cleaned)?;
     }
     let status = WorkerStatus { schema_version: Version, ready: summary.ready, checked_at: now };
     let mut answers = drafts.answers;
@@ -313,7 +380,10 @@ fn write(
 fn is_full(error: &TurnError) -> bool {
     matches!(
         error,
-        TurnError::Write(WriteError::Full { .. }) | TurnError::Ledger(LedgerError::File(AppendError::Full { .. }))
+        TurnError::Write(WriteError::Full { .. })
+            | TurnError::Ledger(
+                LedgerError::File(AppendError::Full { .. }) | LedgerError::Anchor(WriteError::Full { .. })
+            )
     )
 }
 

@@ -1,29 +1,42 @@
 //! One pass under the ledger's lock: what becomes of each file, drafted and not yet written.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use lucia_durable::FileName;
+use lucia_durable::crash_point::crash_point;
+use lucia_proto::certificate::Leaf;
 use lucia_proto::csr::{self, CheckedCsr};
 use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::{EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, request_hash};
 use lucia_proto::ids::NodeId;
-use lucia_proto::journal::Journal;
+use lucia_proto::journal::{EventKind, Journal};
 use lucia_proto::json;
 use lucia_proto::time::UnixTime;
 use tracing::{info, warn};
 
-use super::{Summary, TurnError};
+use super::{CRASH_POINTS, Summary, TurnError};
+use crate::authority::mark_of;
 use crate::ca::{self, Ca as _, Issued};
 use crate::config::Config;
-use crate::decide::{self, Decision, Facts, decide};
+use crate::decide::{self, Decision, Facts, Refusal, decide};
+use crate::directory::readers::{For, Readers};
 use crate::home::{Home, Identity, Receipt, file, id_file};
-use crate::ledger::{AdmittedBy, Entry, Transaction};
+use crate::ledger::{By, Entry, NodeRecord, Transaction};
 use crate::queue::Queue;
 use crate::remarks::Remarks;
 use crate::{answers, chain};
 
 /// The endpoint's certificate is signed anew after this long.
 const ENDPOINT_RENEWED: Duration = Duration::from_secs(24 * 3600);
+/// Certificates signed for the endpoint in an hour: a controller that makes its key anew needs one.
+pub(crate) const ENDPOINT_AN_HOUR: usize = 4;
+/// Keys barred in an hour on the journal's word alone.
+pub(crate) const REMOVALS_AN_HOUR: usize = 5;
+/// Marks of the journal in an hour, when there is nothing else to write: protects the ledger from a journal that
+/// changes all the time.
+const MARKS_AN_HOUR: usize = 12;
 
 /// What a turn has put together and not yet written.
 #[derive(Default)]
@@ -39,6 +52,7 @@ pub(super) struct Pass<'a> {
     pub(super) home: &'a Home,
     pub(super) identity: &'a Identity,
     pub(super) remarks: &'a mut Remarks,
+    pub(super) readers: &'a mut Readers,
     pub(super) queue: &'a Queue,
     pub(super) transaction: Transaction<'a>,
     pub(super) drafts: Drafts,
@@ -51,38 +65,100 @@ struct Granted {
     /// Of the bytes it was read from.
     hash: Digest,
     csr: CheckedCsr,
-    admit: Option<AdmittedBy>,
+    admit: Option<By>,
     live: Option<Issued>,
 }
 
 impl Pass<'_> {
-    /// Bars nodes that the controller removed, once its journal no longer has them.
+    /// Suspends nodes that the controller removed, bars as many of them as go without a person, and finishes what is left
+    /// of barred ones.
     pub(super) fn removals(
         &mut self,
         ids: &[NodeId],
         journal: &Journal,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
-        for id in ids.iter().filter(|id| journal.device(id).is_none()) {
-            let Some(record) = self.transaction.records().node(id) else { continue };
-            let (node, barred) = (record.names.clone(), record.removed_at.is_some());
-            if !barred {
-                match self.queue.is_removal(id) {
-                    Ok(true) => {}
-                    Ok(false) => continue,
-                    Err(error) => {
-                        let text = chain(&error);
-                        if self.remarks.is_new(&format!("removal {id}"), &text) {
-                            warn!(node = %id, "removal ignored: {text}");
-                        }
-                        continue;
-                    }
-                }
-                info!(node = %id, hostname = %node.hostname, "removed: its key is barred");
-                self.add(Entry::Removed { node })?;
-                summary.removed += 1;
+        let here: BTreeSet<&NodeId> = journal.devices.iter().map(|device| &device.device_id).collect();
+        let told: BTreeSet<&NodeId> = ids.iter().collect();
+        // A copy of the few that something is to be done about: the ledger is written to in between.
+        let records = self.transaction.records().nodes();
+        let is_due = |record: &&NodeRecord| match record.barred_at {
+            Some(_) => record.removed_at.is_none(),
+            None => !here.contains(&record.names.node_id),
+        };
+        let due: Vec<NodeRecord> = records.filter(is_due).cloned().collect();
+        for record in due {
+            if record.barred_at.is_some() {
+                self.clean(record)?;
+            } else if record.suspended.is_some() || self.is_removed(&record, &told, journal) {
+                self.remove(record, summary)?;
             }
-            self.drafts.gone.push(id.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether a node that the journal does not have was removed from it, and not only never got there.
+    fn is_removed(&mut self, record: &NodeRecord, told: &BTreeSet<&NodeId>, journal: &Journal) -> bool {
+        let id = &record.names.node_id;
+        let is_said = journal.events.iter().rev().any(|event| {
+            event.kind == EventKind::DeviceRemoved
+                && event.device_id.as_ref() == Some(id)
+                && event.at >= record.admitted_at
+        });
+        if is_said || !told.contains(id) {
+            return is_said;
+        }
+        self.queue.is_removal(id).unwrap_or_else(|error| {
+            let text = chain(&error);
+            if self.remarks.is_new(&format!("removal {id}"), &text) {
+                warn!(node = %id, "removal ignored: {text}");
+            }
+            false
+        })
+    }
+
+    fn remove(&mut self, record: NodeRecord, summary: &mut Summary) -> Result<(), TurnError> {
+        let node = record.names;
+        let held = match record.suspended {
+            Some((_, held)) => held,
+            None => {
+                let held = self.transaction.records().rates().barrings.count(self.now) >= REMOVALS_AN_HOUR;
+                self.add(Entry::Suspended { node: node.clone(), held })?;
+                summary.suspended += 1;
+                if held {
+                    let why =
+                        "more were removed this hour than go by themselves: see `status`, then `confirm-removals`";
+                    warn!(node = %node.node_id, hostname = %node.hostname, "suspended: {why}");
+                }
+                held
+            }
+        };
+        if !held {
+            info!(node = %node.node_id, hostname = %node.hostname, "removed: its key is barred");
+            self.drafts.gone.push(node.node_id.clone());
+            self.add(Entry::Barred { node, by: By::Journal })?;
+            summary.removed += 1;
+        }
+        Ok(())
+    }
+
+    /// Deletes what is left of a barred node; once nothing is, says so in the ledger.
+    fn clean(&mut self, record: NodeRecord) -> Result<(), TurnError> {
+        let name = id_file(&record.names.node_id);
+        let is_left = [&self.home.receipts, &self.queue.responses].iter().any(|dir| dir.exists(&name).unwrap_or(true));
+        if is_left {
+            self.drafts.gone.push(record.names.node_id);
+            return Ok(());
+        }
+        self.add(Entry::Removed { node: record.names })
+    }
+
+    /// Notes where the journal stands: with everything that rests on it, and else now and then.
+    pub(super) fn mark(&mut self, journal: &Journal) -> Result<(), TurnError> {
+        let (mark, records) = (mark_of(journal), self.transaction.records());
+        let is_new = records.mark() != Some(&mark);
+        if is_new && (!self.transaction.is_empty() || records.rates().marks.count(self.now) < MARKS_AN_HOUR) {
+            self.add(Entry::JournalSeen(mark))?;
         }
         Ok(())
     }
@@ -105,6 +181,16 @@ impl Pass<'_> {
         let before = self.queue.endpoint_answer().filter(|answer| answer.request_hash == hash);
         let is_young = |at: UnixTime| at <= self.now && self.now.since(at) < ENDPOINT_RENEWED;
         if before.as_ref().is_some_and(|answer| answer.success && is_young(answer.checked_at)) {
+            return Ok(());
+        }
+        let signed = &self.transaction.records().rates().endpoint;
+        if signed.count(self.now) >= ENDPOINT_AN_HOUR {
+            let until = signed.frees_at(self.now).unwrap_or(self.now);
+            if self.remarks.is_new("endpoint", "limit") {
+                warn!(
+                    "the endpoint got {ENDPOINT_AN_HOUR} certificates this hour; the next one is signed after {until}"
+                );
+            }
             return Ok(());
         }
         let outcome = self.endpoint_leaf(&bytes);
@@ -148,8 +234,14 @@ impl Pass<'_> {
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let hash = request_hash(bytes);
-        // A success is never repeated; after a failure the controller writes other bytes once the request expired.
-        if self.drafts.gone.contains(id) || self.queue.answer(id).is_some_and(|answer| answer.request_hash == hash) {
+        // A success is never repeated; after a failure the controller writes other bytes once the request expired. Only
+        // an act at the worker makes a refusal worth another look.
+        let before = self.queue.answer(id);
+        let acted = |at| self.transaction.records().node(id).is_some_and(|record| record.acted_since(at));
+        let stands = |said: &EnrollmentAnswerFile| said.success || !acted(said.checked_at);
+        if self.drafts.gone.contains(id)
+            || before.as_ref().filter(|said| stands(said)).is_some_and(|answer| answer.request_hash == hash)
+        {
             return Ok(());
         }
         let request = match EnrollmentRequest::from_bytes(bytes) {
@@ -174,8 +266,7 @@ impl Pass<'_> {
             journal,
             records: self.transaction.records(),
             receipt: receipt.as_ref(),
-            admission: self.config.admission,
-            reserved: &self.config.reserved,
+            config: self.config,
         };
         match decide(&request, &facts, self.now) {
             Decision::AwaitAdmission => {
@@ -186,29 +277,91 @@ impl Pass<'_> {
                     &format!("{} waits for admission, code {code}: see `pending`, then `admit`", request.hostname),
                 );
             }
+            Decision::AwaitReplacement { owner } => {
+                summary.awaiting += 1;
+                let text = format!(
+                    "{} is to replace node {owner}, which needs somebody at the worker: see `pending`, then `admit`",
+                    request.hostname
+                );
+                self.remark(id, &text);
+            }
+            Decision::AwaitRoom(limit) => {
+                summary.limited += 1;
+                self.remark(id, &format!("{} waits: {limit}", request.hostname));
+            }
             Decision::Refuse(refusal) => {
                 summary.refused += 1;
+                if matches!(refusal, Refusal::Expired) {
+                    self.orphan(&request, receipt.as_ref(), before.as_ref())?;
+                }
                 let text = chain(&refusal);
                 self.remark(id, &format!("refused: {text}"));
                 self.draft(&answers::file(&request, hash, Err(&text), self.now))?;
             }
             Decision::Issue { csr, admit, live } => {
                 let granted = Granted { request, hash, csr, admit, live };
-                self.issue(granted, receipt, summary)?;
+                let address = journal.device(id).map(|device| device.address);
+                self.issue(granted, receipt, address, summary)?;
             }
         }
         Ok(())
     }
 
+    /// Notes a leaf that was signed for a request which ran out before the answer left (threats.md Q-8). It stays in its
+    /// receipt, so the node's next request gets this one and no second.
+    fn orphan(
+        &mut self,
+        request: &EnrollmentRequest,
+        receipt: Option<&Receipt>,
+        before: Option<&EnrollmentAnswerFile>,
+    ) -> Result<(), TurnError> {
+        let id = &request.node_id;
+        let leaf = receipt.and_then(|receipt| {
+            let leaf =
+                Leaf::parse(&receipt.certificate_pem).and_then(|leaf| leaf.check(&decide::rules(request))).ok()?;
+            Some((leaf.serial(), receipt.not_after, answers::issued_at(receipt)?))
+        });
+        let Some((serial, not_after, signed_at)) = leaf else { return Ok(()) };
+        let is_known = self.transaction.records().orphan(id).is_some_and(|(known, _)| *known == serial);
+        let is_told = before.is_some_and(|answer| answer.checked_at >= signed_at);
+        if is_known || is_told {
+            return Ok(());
+        }
+        info!(node = %id, serial, "a certificate was signed too late to be handed out; the next request gets it");
+        self.add(Entry::Orphaned { node: decide::names(request), serial, not_after })
+    }
+
     /// Has the leaf signed unless there is a live one, and drafts receipt, ledger lines and answer.
-    fn issue(&mut self, granted: Granted, receipt: Option<Receipt>, summary: &mut Summary) -> Result<(), TurnError> {
+    fn issue(
+        &mut self,
+        granted: Granted,
+        receipt: Option<Receipt>,
+        address: Option<IpAddr>,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
         let Granted { request, hash, csr, admit, live } = granted;
         let (id, identity, now) = (&request.node_id, self.identity, self.now);
         let is_new = live.is_none();
+        let who = For { node_id: id, key: csr.public_key(), csr_sha256: &csr.sha256() };
+        let before = receipt.as_ref().and_then(answers::reader_of);
+        // The directory first: where it fails no leaf is signed that nobody gets. The request stays and is tried again.
+        let reader = match self.readers.of(&who, before, !is_new, now) {
+            Ok(reader) => reader,
+            Err(error) => {
+                let text = chain(&error);
+                self.remark(id, &format!("{} waits: {text}", request.hostname));
+                if self.readers.trouble().is_none() {
+                    summary.problems.push(text);
+                }
+                return Ok(());
+            }
+        };
         let leaf = match live {
             Some(leaf) => Ok(leaf),
             None => ca::issue(&identity.ca, &identity.root, &csr, &decide::rules(&request), now),
         };
+        let [signed, ..] = CRASH_POINTS;
+        crash_point(signed, self.home.dir.path()).map_err(TurnError::Crashed)?;
         let leaf = match leaf {
             Ok(leaf) => leaf,
             // Not the request's fault: it stays in the queue and is tried again.
@@ -227,7 +380,7 @@ impl Pass<'_> {
         let serial = &leaf.serial;
         // Also where a crash came between a receipt and its ledger line.
         if known.is_none_or(|(known, _)| known != *serial) {
-            self.add(Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after })?;
+            self.add(Entry::Issued { node, serial: serial.clone(), not_after: leaf.not_after, address })?;
         }
         if is_new {
             summary.issued += 1;
@@ -236,7 +389,7 @@ impl Pass<'_> {
             summary.reused += 1;
         }
         self.remarks.settle(id.as_str());
-        let kept = answers::receipt(identity, receipt.clone(), &request, &leaf, csr.sha256(), now)
+        let kept = answers::receipt(identity, receipt.clone(), &request, &leaf, csr.sha256(), reader, now)
             .map_err(TurnError::Answer)?;
         if receipt.as_ref() != Some(&kept) {
             let bytes = json::to_string(&kept).map_err(TurnError::Json)?.into_bytes();

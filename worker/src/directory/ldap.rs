@@ -1,0 +1,327 @@
+//! OpenLDAP, over ldaps and nothing else: the certificate must chain to the fleet's root, which the nodes hold it
+//! against as well, and be of exactly the name in the URI. Referrals are not followed, StartTLS is not spoken.
+//!
+//! Every question is a connection of its own with a time limit: a directory that was restarted, moved or replaced
+//! leaves nothing stale behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ldap3::{LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, Scope, SearchEntry};
+use lucia_durable::{DirRules, FileRules, Loaded, PrivateDir};
+use lucia_proto::chain::Root;
+use lucia_proto::directory::{Dn, LdapUri, SERVICES, reader_dn};
+use lucia_proto::ids::NodeId;
+use lucia_proto::text::shown;
+use rustls::{ClientConfig, RootCertStore};
+use zeroize::Zeroizing;
+
+use super::password::Stored;
+use super::{Directory, DirectoryError, Found};
+use crate::config::{Config, DirectoryConfig};
+use crate::home::file;
+
+/// The bind password, in the worker's own directory.
+pub const PASSWORD_FILE: &str = "directory.password";
+/// Longest password of the worker's own, in bytes.
+const PASSWORD_MAX: u64 = 1024;
+/// Until TCP and TLS are there.
+const CONNECT: Duration = Duration::from_secs(4);
+/// A question from its first packet to its last: with it a turn stays far under the 45 s of the worker's status.
+const WHOLE: Duration = Duration::from_secs(8);
+
+const NO_SUCH_OBJECT: u32 = 32;
+const INVALID_CREDENTIALS: u32 = 49;
+const ALREADY_EXISTS: u32 = 68;
+const REFERRAL: u32 = 10;
+
+/// An OpenLDAP server.
+pub struct Ldap {
+    site: DirectoryConfig,
+    link: Link,
+    home: PrivateDir,
+}
+
+/// How the server is reached.
+#[derive(Clone)]
+pub(super) struct Link {
+    uri: LdapUri,
+    tls: Arc<ClientConfig>,
+}
+
+/// One entry as it was found.
+pub(super) struct Entry {
+    pub(super) dn: String,
+    attributes: BTreeMap<String, Vec<String>>,
+}
+
+impl Entry {
+    /// Values of an attribute, in the server's order.
+    pub(super) fn values(&self, name: &str) -> &[String] {
+        let found = self.attributes.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, values)| values.as_slice()).unwrap_or_default()
+    }
+}
+
+impl Ldap {
+    /// Makes ready to ask; connects to nothing yet.
+    ///
+    /// # Errors
+    /// The root or the worker's own directory cannot be used.
+    pub fn open(config: &Config, site: DirectoryConfig, root: &Root) -> Result<Self, DirectoryError> {
+        let home = PrivateDir::open(&config.state_dir, DirRules::private()).map_err(DirectoryError::Dir)?;
+        Ok(Self { link: Link::new(&site.uri, root)?, site, home })
+    }
+
+    /// Connects, binds, and looks whether readers have their place.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), DirectoryError> {
+        let services = self.services()?;
+        let found =
+            self.with(async |ldap| ldap.find(services.as_str(), Scope::Base, "(objectClass=*)", &["ou"]).await)?;
+        if found.is_empty() { Err(DirectoryError::NoPlace { dn: services.to_string() }) } else { Ok(()) }
+    }
+
+    pub(super) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(super) fn services(&self) -> Result<Dn, DirectoryError> {
+        self.site.base_dn.below(SERVICES).ok_or_else(|| self.no_place(SERVICES))
+    }
+
+    fn no_place(&self, part: &str) -> DirectoryError {
+        DirectoryError::NoPlace { dn: format!("{part},{}", self.site.base_dn) }
+    }
+
+    fn reader(&self, node_id: &NodeId) -> Result<Dn, DirectoryError> {
+        reader_dn(node_id, &self.site.base_dn).ok_or_else(|| self.no_place(SERVICES))
+    }
+
+    /// Asks as the worker.
+    pub(super) fn with<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>,
+    ) -> Result<T, DirectoryError> {
+        let password = password(&self.home, PASSWORD_FILE)?;
+        self.link.ask(Some((&self.site.bind_dn, &password)), question)
+    }
+}
+
+/// A password of the worker's own, from a file only it can read.
+pub(super) fn password(home: &PrivateDir, name: &str) -> Result<Zeroizing<String>, DirectoryError> {
+    let name = file(name);
+    let none = || DirectoryError::Password { path: home.path_of(&name) };
+    let bytes = match home.read(&name, PASSWORD_MAX, FileRules::private()).map_err(DirectoryError::Read)? {
+        Loaded::Missing => return Err(none()),
+        Loaded::Found(bytes) => Zeroizing::new(bytes),
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|_| none())?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    // An empty one would bind as nobody and succeed (RFC 4513, section 5.1.2).
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err(none());
+    }
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+impl Link {
+    /// A way to the server that trusts the fleet's root alone.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Tls`].
+    pub(super) fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
+        let mut roots = RootCertStore::empty();
+        roots.add(root.der().to_vec().into()).map_err(DirectoryError::Tls)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(DirectoryError::Tls)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { uri: uri.clone(), tls: Arc::new(tls) })
+    }
+
+    /// Connects, binds (as nobody where no one is given) and asks.
+    pub(super) fn ask<T>(
+        &self,
+        who: Option<(&Dn, &Zeroizing<String>)>,
+        question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>,
+    ) -> Result<T, DirectoryError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(DirectoryError::Runtime)?;
+        let uri = self.uri.as_str();
+        let whole = async {
+            let settings = LdapConnSettings::new().set_conn_timeout(CONNECT).set_config(Arc::clone(&self.tls));
+            let (connection, ldap) = LdapConnAsync::with_settings(settings, uri).await.map_err(|e| self.lost(e))?;
+            // Ends with the runtime; what it ends with shows in the answers.
+            let _driver = tokio::spawn(connection.drive());
+            let mut asking = Asking { ldap, link: self.clone() };
+            if let Some((dn, password)) = who {
+                asking.bind(dn, password).await?;
+            }
+            question(&mut asking).await
+        };
+        // Made inside, where the runtime's clock is.
+        let answer = runtime.block_on(async { tokio::time::timeout(WHOLE, whole).await });
+        // A name that is still being looked up is not waited for.
+        runtime.shutdown_background();
+        answer.unwrap_or_else(|_| Err(DirectoryError::Slow { uri: uri.to_owned() }))
+    }
+
+    fn lost(&self, error: LdapError) -> DirectoryError {
+        let uri = self.uri.to_string();
+        match error {
+            LdapError::Timeout { .. } => DirectoryError::Slow { uri },
+            error => DirectoryError::Unreachable { uri, source: Box::new(error) },
+        }
+    }
+}
+
+/// A connection on which questions are asked.
+pub(super) struct Asking {
+    ldap: ldap3::Ldap,
+    link: Link,
+}
+
+impl Asking {
+    async fn bind(&mut self, dn: &Dn, password: &str) -> Result<(), DirectoryError> {
+        let result = self.ldap.simple_bind(dn.as_str(), password).await.map_err(|e| self.link.lost(e))?;
+        if result.rc == INVALID_CREDENTIALS {
+            return Err(DirectoryError::Bind { dn: dn.to_string() });
+        }
+        done("bind", &result)
+    }
+
+    /// Entries below or at a place; none where the place itself is not there.
+    pub(super) async fn find(
+        &mut self,
+        base: &str,
+        scope: Scope,
+        filter: &str,
+        attributes: &[&str],
+    ) -> Result<Vec<Entry>, DirectoryError> {
+        let found = self.ldap.search(base, scope, filter, attributes.to_vec()).await.map_err(|e| self.link.lost(e))?;
+        let ldap3::SearchResult(entries, result) = found;
+        if result.rc == NO_SUCH_OBJECT {
+            return Ok(Vec::new());
+        }
+        done("search", &result)?;
+        if entries.iter().any(ldap3::ResultEntry::is_ref) {
+            return Err(DirectoryError::Referral { what: "search" });
+        }
+        let read = |entry| {
+            let SearchEntry { dn, attrs, .. } = SearchEntry::construct(entry);
+            Entry { dn, attributes: attrs.into_iter().collect() }
+        };
+        Ok(entries.into_iter().map(read).collect())
+    }
+
+    /// Adds an entry; says whether it was not there before.
+    pub(super) async fn add(&mut self, dn: &Dn, attributes: &[(&str, Vec<&str>)]) -> Result<bool, DirectoryError> {
+        let attributes =
+            attributes.iter().map(|(name, values)| (bytes(name), values.iter().map(|v| bytes(v)).collect()));
+        let result = self.ldap.add(dn.as_str(), attributes.collect()).await.map_err(|e| self.link.lost(e))?;
+        match result.rc {
+            ALREADY_EXISTS => Ok(false),
+            NO_SUCH_OBJECT => {
+                let parent = dn.as_str().split_once(',').map_or("", |(_, parent)| parent);
+                Err(DirectoryError::NoPlace { dn: parent.to_owned() })
+            }
+            _ => done("add an entry", &result).map(|()| true),
+        }
+    }
+
+    /// Sets an attribute to exactly these values; says whether the entry is there.
+    async fn set(&mut self, dn: &Dn, name: &str, values: &[&str]) -> Result<bool, DirectoryError> {
+        let values = values.iter().map(|value| bytes(value)).collect();
+        self.modify(dn.as_str(), Mod::Replace(bytes(name), values)).await
+    }
+
+    /// Adds values to an attribute, in one step; says whether the entry is there.
+    pub(super) async fn add_values(&mut self, dn: &str, name: &str, values: &[String]) -> Result<bool, DirectoryError> {
+        let values = values.iter().map(|value| bytes(value)).collect();
+        self.modify(dn, Mod::Add(bytes(name), values)).await
+    }
+
+    async fn modify(&mut self, dn: &str, change: Mod<Vec<u8>>) -> Result<bool, DirectoryError> {
+        let result = self.ldap.modify(dn, vec![change]).await.map_err(|e| self.link.lost(e))?;
+        if result.rc == NO_SUCH_OBJECT {
+            return Ok(false);
+        }
+        done("change an entry", &result).map(|()| true)
+    }
+
+    async fn delete(&mut self, dn: &Dn) -> Result<(), DirectoryError> {
+        let result = self.ldap.delete(dn.as_str()).await.map_err(|e| self.link.lost(e))?;
+        if result.rc == NO_SUCH_OBJECT { Ok(()) } else { done("delete an entry", &result) }
+    }
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+fn done(what: &'static str, result: &LdapResult) -> Result<(), DirectoryError> {
+    match result {
+        LdapResult { rc: REFERRAL, .. } => Err(DirectoryError::Referral { what }),
+        LdapResult { refs, .. } if !refs.is_empty() => Err(DirectoryError::Referral { what }),
+        LdapResult { rc: 0, .. } => Ok(()),
+        LdapResult { rc, text, .. } => {
+            Err(DirectoryError::Refused { what, code: *rc, text: shown(text).chars().take(256).collect() })
+        }
+    }
+}
+
+impl Directory for Ldap {
+    fn site(&self) -> Option<&DirectoryConfig> {
+        Some(&self.site)
+    }
+
+    fn set_reader(&self, node_id: &NodeId, passwords: &[&Stored]) -> Result<(), DirectoryError> {
+        let dn = self.reader(node_id)?;
+        let uid = format!("node-{node_id}");
+        let values: Vec<&str> = passwords.iter().map(|stored| stored.as_str()).collect();
+        self.with(async |ldap| {
+            if ldap.set(&dn, "userPassword", &values).await? {
+                return Ok(());
+            }
+            let attributes = [
+                ("objectClass", vec!["account", "simpleSecurityObject"]),
+                ("uid", vec![uid.as_str()]),
+                ("userPassword", values.clone()),
+            ];
+            // Made by somebody else since: then the change finds it.
+            if !ldap.add(&dn, &attributes).await? && !ldap.set(&dn, "userPassword", &values).await? {
+                return Err(DirectoryError::NoPlace { dn: dn.to_string() });
+            }
+            Ok(())
+        })
+    }
+
+    fn delete_reader(&self, node_id: &NodeId) -> Result<(), DirectoryError> {
+        let dn = self.reader(node_id)?;
+        self.with(async |ldap| ldap.delete(&dn).await)
+    }
+
+    fn readers(&self) -> Result<Found, DirectoryError> {
+        let services = self.services()?;
+        let entries = self.with(async |ldap| {
+            ldap.find(services.as_str(), Scope::OneLevel, "(uid=node-*)", &["uid", "userPassword"]).await
+        })?;
+        let read = |entry: &Entry| {
+            let id = entry.values("uid").iter().find_map(|uid| uid.strip_prefix("node-")?.parse::<NodeId>().ok())?;
+            Some((id, entry.values("userPassword").to_vec()))
+        };
+        Ok(entries.iter().filter_map(read).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;
