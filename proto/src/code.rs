@@ -60,6 +60,8 @@ codes! {
     InvalidRequest = "invalid_request", 400, Report;
     /// The public key is not a P-256 key in its one form.
     BadKey = "bad_key", 400, Report;
+    /// The text is no SSH key of a kind that nodes take.
+    InvalidSshKey = "invalid_ssh_key", 400, Report;
     /// A value of an owner's or operator's call is refused; the message names it.
     InvalidOnboardingRequest = "invalid_onboarding_request", 400, Report;
     /// The challenge is unknown, used, too old, or of another scope or address.
@@ -74,6 +76,8 @@ codes! {
     DeviceNotFound = "device_not_found", 404, Report;
     /// The operator named a node that is not there.
     UnknownNode = "unknown_node", 404, Report;
+    /// The account has no such SSH key.
+    SshKeyNotFound = "ssh_key_not_found", 404, Report;
     /// The path exists, the method does not.
     MethodNotAllowed = "method_not_allowed", 405, Report;
     /// The request took too long to arrive.
@@ -116,6 +120,12 @@ codes! {
     NotRejected = "not_rejected", 409, AwaitPerson;
     /// The node's identity is not frozen.
     NotFrozen = "not_frozen", 409, AwaitPerson;
+    /// The account has this SSH key already.
+    DuplicateSshKey = "duplicate_ssh_key", 409, AwaitPerson;
+    /// The account has as many SSH keys as it may.
+    TooManySshKeys = "too_many_ssh_keys", 409, AwaitPerson;
+    /// All SSH keys together would not fit into a reply.
+    SshKeyListFull = "ssh_key_list_full", 409, AwaitPerson;
     /// The body is longer than this call takes.
     BodyTooLarge = "body_too_large", 413, Report;
     /// The body has a content coding or type that this call does not take.

@@ -214,6 +214,10 @@ pub enum EventKind {
     CloneKept,
     /// Neither was kept: the identity was removed.
     CloneSplit,
+    /// Nodes are given another SSH key.
+    SshKeyAdded,
+    /// Nodes are given one SSH key less.
+    SshKeyRemoved,
 }
 
 /// What an event is about; its number and place in the chain are the journal's to give.

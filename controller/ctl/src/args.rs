@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
-use lucia_proto::host_api::Minutes;
+use lucia_proto::host_api::{KeyLabel, Minutes};
 use lucia_proto::ids::StartId;
 use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::names::{DiskId, Hostname};
+use lucia_proto::names::{AccountName, DiskId, Hostname};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -58,6 +58,9 @@ pub(crate) enum Verb {
     /// Decides about a node whose identity is frozen, because two machines hold it.
     #[command(subcommand)]
     Clone(CloneVerb),
+    /// Lists, adds and removes the SSH keys that nodes are given.
+    #[command(subcommand)]
+    Keys(KeysVerb),
     /// Shows what happened to the window, to devices and to nodes.
     Events(Events),
     /// Shows the controller itself: version, certificate, what it counted.
@@ -150,6 +153,37 @@ pub(crate) enum CloneVerb {
         /// Its hostname, node id or verification code.
         #[arg(value_name = "NODE")]
         node: String,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysVerb {
+    /// Shows every key.
+    List,
+    /// Adds a key: each node is told of it at its next heartbeat.
+    #[command(after_help = "Example:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop")]
+    Add {
+        /// The directory account whose key it is.
+        #[arg(value_name = "ACCOUNT")]
+        account: AccountName,
+        /// The public key's file; - for standard input.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// What you call it.
+        #[arg(long, value_name = "TEXT")]
+        label: KeyLabel,
+    },
+    /// Removes a key: each node is told to forget it at its next heartbeat.
+    Remove {
+        /// The account whose key it is.
+        #[arg(value_name = "ACCOUNT")]
+        account: AccountName,
+        /// `SHA256:...`, as the list and `ssh-keygen -l` show it.
+        #[arg(value_name = "FINGERPRINT")]
+        fingerprint: String,
         /// Does not ask.
         #[arg(long)]
         yes: bool,

@@ -1,20 +1,25 @@
 //! One verb: asks the controller and says what came back.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use lucia_proto::api::Endpoint;
 use lucia_proto::host_api::{
     ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow,
+    RemoveSshKey, SshKeyForm, SshKeysView,
 };
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::SSH_KEY_LINE_MAX;
+use lucia_proto::ssh_key::SshKey;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::args::{Approve, Args, CloneVerb, Events, Verb, Window};
+use crate::args::{Approve, Args, CloneVerb, Events, KeysVerb, Verb, Window};
 use crate::client::{CallError, Client};
 use crate::show;
 use crate::table::Screen;
@@ -56,6 +61,14 @@ pub(crate) enum Failure {
         /// As typed.
         start: StartId,
     },
+    /// The file holds no key that nodes take.
+    #[error("{}: {why}", lucia_proto::text::shown(&.file.to_string_lossy()))]
+    KeyFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The question was answered otherwise.
     #[error("not confirmed, nothing was done")]
     NotConfirmed,
@@ -86,6 +99,7 @@ impl Failure {
             | Self::NoNode(_)
             | Self::NotFrozen(_)
             | Self::NoHolder { .. }
+            | Self::KeyFile { .. }
             | Self::OtherFingerprint { .. }
             | Self::NotConfirmed
             | Self::Output(_)
@@ -156,6 +170,10 @@ async fn verb(args: Args) -> Result<(), Failure> {
             say(json, &view, || show::node(&view, screen))
         }
         Verb::Clone(CloneVerb::Split { node, yes }) => onboarding(split(&client, &node, yes).await?),
+        Verb::Keys(verb) => {
+            let view = keys(&client, verb).await?;
+            say(json, &view, || show::keys(&view, screen))
+        }
         Verb::Events(wanted) => events(&client, json, &wanted).await,
         Verb::Status => {
             let view = client.call(Endpoint::Status, None).await?;
@@ -281,6 +299,39 @@ async fn find(client: &Client<'_>, text: &str) -> Result<(NodeId, String), Failu
         }
     }
     Err(Failure::NoNode(text.to_owned()))
+}
+
+async fn keys(client: &Client<'_>, verb: KeysVerb) -> Result<SshKeysView, Failure> {
+    match verb {
+        KeysVerb::List => Ok(client.call(Endpoint::SshKeys, None).await?),
+        KeysVerb::Add { account, file, label } => {
+            let key = public_key(&file)?;
+            Ok(client.post(Endpoint::AddSshKey, None, &SshKeyForm { account, label, key }).await?)
+        }
+        KeysVerb::Remove { account, fingerprint, yes } => {
+            if !yes {
+                ask(&format!("This takes the key {fingerprint} away from {account} on every node."), account.as_str())?;
+            }
+            Ok(client.post(Endpoint::RemoveSshKey, None, &RemoveSshKey { account, fingerprint }).await?)
+        }
+    }
+}
+
+/// The one key in a public key file, checked here so that the mistake is told with the file's name.
+fn public_key(file: &Path) -> Result<String, Failure> {
+    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
+    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
+    let mut text = String::new();
+    if file == Path::new("-") {
+        io::stdin().lock().take(most).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
+    }
+    .map_err(|error| bad(error.to_string()))?;
+    if text.contains("PRIVATE KEY") {
+        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
+    }
+    text.parse::<SshKey>().map(|key| key.to_string()).map_err(|error| bad(error.to_string()))
 }
 
 async fn events(client: &Client<'_>, as_json: bool, wanted: &Events) -> Result<(), Failure> {

@@ -11,10 +11,12 @@ use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 
 mod clones;
+mod keys;
 
 use crate::table::{Screen, Tone, paint, table};
 use clones::clones;
 pub(crate) use clones::{keeping, splitting};
+pub(crate) use keys::keys;
 
 /// An enrollment request that waits longer than this waits for a person.
 const WORKER_PATIENCE: Duration = Duration::from_secs(10);

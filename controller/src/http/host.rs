@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{
-    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, StatusView,
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RemoveSshKey, SshKeyForm,
+    StatusView,
 };
 use lucia_proto::ids::NodeId;
 use tokio::sync::watch;
@@ -88,6 +89,23 @@ pub(super) async fn nodes(edge: &Edge) -> Result<Answer, ApiError> {
 pub(super) async fn node(edge: &Edge, id: &NodeId) -> Result<Answer, ApiError> {
     let id = id.clone();
     blocking(edge, move |controller| controller.node(&id)).await.map(|view| Answer::ok(&view))
+}
+
+/// `GET /api/host/ssh-keys`.
+pub(super) async fn ssh_keys(edge: &Edge) -> Result<Answer, ApiError> {
+    blocking(edge, |controller| Ok(controller.ssh_keys())).await.map(|view| Answer::ok(&view))
+}
+
+/// `POST /api/host/ssh-keys`.
+pub(super) async fn add_ssh_key(edge: &Edge, form: SshKeyForm, uid: u32) -> Result<Answer, ApiError> {
+    blocking(edge, move |controller| controller.add_ssh_key(form, &actor(uid))).await?;
+    ssh_keys(edge).await
+}
+
+/// `POST /api/host/ssh-keys/remove`.
+pub(super) async fn remove_ssh_key(edge: &Edge, form: RemoveSshKey, uid: u32) -> Result<Answer, ApiError> {
+    blocking(edge, move |controller| controller.remove_ssh_key(&form, &actor(uid))).await?;
+    ssh_keys(edge).await
 }
 
 /// `GET /api/host/events`: what came after `after`; with `wait`, not before there is something or that time is over.

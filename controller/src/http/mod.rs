@@ -298,6 +298,9 @@ impl Edge {
             | Endpoint::Remove
             | Endpoint::KeepClone
             | Endpoint::SplitClone
+            | Endpoint::SshKeys
+            | Endpoint::AddSshKey
+            | Endpoint::RemoveSshKey
             | Endpoint::Events => Err(not_here()),
         }
     }
@@ -322,6 +325,9 @@ impl Edge {
             Endpoint::Remove => host::change(self, target.id()?, uid, Controller::remove).await,
             Endpoint::KeepClone => host::keep_clone(self, target.id()?, edge::read(endpoint, body)?, uid).await,
             Endpoint::SplitClone => host::change(self, target.id()?, uid, Controller::split_clone).await,
+            Endpoint::SshKeys => host::ssh_keys(self).await,
+            Endpoint::AddSshKey => host::add_ssh_key(self, edge::read(endpoint, body)?, uid).await,
+            Endpoint::RemoveSshKey => host::remove_ssh_key(self, edge::read(endpoint, body)?, uid).await,
             Endpoint::Status => host::status(self).await,
             Endpoint::Nodes => host::nodes(self).await,
             Endpoint::Node => host::node(self, target.id()?).await,

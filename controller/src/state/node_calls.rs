@@ -38,7 +38,10 @@ impl Controller {
         let (Some(heard), Some(record)) = (heard, &mut state.record) else {
             return Err(Refusal::identity(format!("node {id} was removed")));
         };
-        let reply = HeartbeatReply { accepted: true, ssh_keys: None, chain: heard.chain, frozen: heard.frozen };
+        // A frozen identity gets nothing new, and whose start was refused gets nothing at all.
+        let gets_keys = !heard.frozen && heard.verdict != Verdict::Refused;
+        let ssh_keys = gets_keys.then(|| lock(&self.ssh_keys).delivered()).flatten();
+        let reply = HeartbeatReply { accepted: true, ssh_keys, chain: heard.chain, frozen: heard.frozen };
         self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if heard.verdict == Verdict::Refused {
             // Noted with its start; what the node looks like is what the one that was kept says.

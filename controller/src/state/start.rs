@@ -31,7 +31,8 @@ use crate::config::Config;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
 use crate::store::records::Records;
-use crate::store::{JournalFileError, LayoutError, RecordError};
+use crate::store::ssh_keys::SshKeys;
+use crate::store::{JournalFileError, LayoutError, RecordError, SshKeysError};
 
 /// Why the controller does not start.
 #[derive(Debug, Error)]
@@ -63,6 +64,9 @@ pub enum OpenError {
     /// A node's record.
     #[error("a node's record stops the start")]
     Record(#[source] RecordError),
+    /// The SSH keys.
+    #[error("the list of SSH keys stops the start")]
+    SshKeys(#[source] SshKeysError),
     /// A device's key in the journal.
     #[error("device {id} has no usable key in the journal; `lucia-controller doctor` shows how to go back")]
     Key {
@@ -82,7 +86,7 @@ pub enum OpenError {
 
 pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) -> Result<Controller, OpenError> {
     let root = read_root(&config.root_file)?;
-    let Layout { onboarding, requests, removals, identities, responses } =
+    let Layout { onboarding, requests, removals, identities, keys, responses } =
         Layout::open(config).map_err(OpenError::Layout)?;
     let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
     let keeper = Keeper::new(file, journal);
@@ -108,6 +112,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         }
         nodes.add(key, record, device.phase == DevicePhase::Managed);
     }
+    let ssh_keys = SshKeys::open(keys).map_err(OpenError::SshKeys)?;
     let queue = Queue::new(requests, removals, responses);
     settle_queue(&queue, &journal).map_err(OpenError::Write)?;
     Ok(Controller {
@@ -119,6 +124,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         keeper,
         queue: Mutex::new(queue),
         records: Mutex::new(records),
+        ssh_keys: Mutex::new(ssh_keys),
         window: Mutex::new(None),
         last_written: Mutex::new(None),
         queue_looked_at: Mutex::new(None),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! state-dir/                       2750, group lucia-enrollment: the worker passes through
+//!   keys/                          0700: nobody else's
 //!   onboarding/                    2750: state.json, its former generations, the lease
 //!   nodes/                         2750
 //!     enrollment-requests/         2750: the controller writes, the worker reads
@@ -65,6 +66,7 @@ pub(crate) struct Layout {
     pub(crate) requests: PrivateDir,
     pub(crate) removals: PrivateDir,
     pub(crate) identities: PrivateDir,
+    pub(crate) keys: PrivateDir,
     pub(crate) responses: Responses,
 }
 
@@ -95,6 +97,7 @@ impl Layout {
             requests: sub(&nodes, "enrollment-requests", shared)?,
             removals: sub(&nodes, "removals", shared)?,
             identities: sub(&nodes, "identities", DirRules::private())?,
+            keys: sub(&state, "keys", DirRules::private())?,
             responses,
         })
     }

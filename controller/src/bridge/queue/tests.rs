@@ -67,13 +67,28 @@ fn an_answer_that_is_a_link_or_open_to_others_does_not_count() {
     let path = world.file("nodes/enrollment-responses/endpoint.json");
     let csr = lucia_proto::csr::endpoint_build(&world.config.names, &lucia_proto::test_support::key(9));
     queue.endpoint_request(&csr).unwrap();
-    std::fs::write(&path, "{}").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-    assert_eq!(queue.endpoint_answer(world.now()).unwrap_err().code, Code::NodeWorkerUnavailable);
-    std::fs::remove_file(&path).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
-    assert_eq!(queue.endpoint_answer(world.now()).unwrap_err().code, Code::NodeWorkerUnavailable);
-    std::fs::remove_file(&path).unwrap();
+    let request = std::fs::read(world.file("nodes/enrollment-requests/endpoint.json")).unwrap();
+    let answer = EndpointAnswer {
+        schema_version: Version,
+        request_hash: request_hash(&request),
+        success: false,
+        message: "no".parse().unwrap(),
+        checked_at: world.now(),
+        certificate_pem: None,
+    };
+    std::fs::write(&path, answer.to_bytes().unwrap()).unwrap();
+    for (mode, code) in [(0o640, Code::NodeEnrollmentFailed), (0o666, Code::NodeWorkerUnavailable)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(queue.endpoint_answer(world.now()).unwrap_err().code, code, "{mode:o}");
+    }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let elsewhere = world.file("nodes/elsewhere.json");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    for link in [elsewhere.as_path(), std::path::Path::new("/etc/passwd")] {
+        std::os::unix::fs::symlink(link, &path).unwrap();
+        assert_eq!(queue.endpoint_answer(world.now()).unwrap_err().code, Code::NodeWorkerUnavailable);
+        std::fs::remove_file(&path).unwrap();
+    }
     assert_eq!(queue.endpoint_answer(world.now()).unwrap(), None);
     std::fs::remove_file(world.file("nodes/enrollment-responses/enrollment-worker.json")).unwrap();
     std::fs::remove_dir(world.file("nodes/enrollment-responses")).unwrap();

@@ -276,7 +276,8 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
         let mut draw = Draw(seed);
         let (mut site, mut one, mut next) = (Site::new(), Agent::new(1), 1);
         for _ in 0..=draw.below(5) {
-            let heard = site.hear(&one.send(&mut site));
+            let sent = one.send(&mut site);
+            let heard = site.hear(&sent);
             one.answered(&heard, true);
             if draw.below(3) == 0 {
                 one.restart(&mut next);
@@ -312,7 +313,8 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
         assert_eq!(held.holders.len(), 2);
         // Both are told so, and shown.
         for agent in [&one, &two] {
-            let heard = site.hear(&agent.send(&mut site));
+            let sent = agent.send(&mut site);
+            let heard = site.hear(&sent);
             assert_eq!((heard.frozen, heard.chain), (true, None));
         }
         let seen: Vec<_> = site.lineage.as_ref().unwrap().holders.iter().map(|holder| holder.address).collect();
@@ -325,7 +327,8 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
 fn a_restored_state_is_frozen() {
     let (mut site, mut agent, mut next) = (Site::new(), Agent::new(1), 1);
     let beat = |site: &mut Site, agent: &mut Agent| {
-        let heard = site.hear(&agent.send(site));
+        let sent = agent.send(site);
+        let heard = site.hear(&sent);
         agent.answered(&heard, true);
         heard.frozen
     };
@@ -348,7 +351,8 @@ fn a_decision_holds_for_both_holders_and_their_later_starts() {
     for keep_first in [true, false] {
         let (mut site, mut one, mut next) = (Site::new(), Agent::new(1), 1);
         let beat = |site: &mut Site, agent: &mut Agent| {
-            let heard = site.hear(&agent.send(site));
+            let sent = agent.send(site);
+            let heard = site.hear(&sent);
             agent.answered(&heard, true);
             heard
         };

@@ -143,6 +143,20 @@ fn what_has_not_the_form_of_a_proof_meets_no_key() {
     let refused = world.controller.counters().refusals;
     assert!(refused.contains(&(Code::InvalidBody, 5)), "{refused:?}");
     world.controller.heartbeat(machine.id(), good, machine.from).unwrap();
+    // A device's call has no certificate and the same form.
+    let before = world.controller.counters().public_key_operations;
+    for change in [
+        (|proof: &mut Proof| proof.signature.truncate(87)) as fn(&mut Proof),
+        |proof| proof.signature = "!".repeat(88),
+        |proof| proof.report_json.clear(),
+        |proof| proof.report_json = " ".repeat(32 * 1024 + 1),
+    ] {
+        let mut proof = machine.sign(&world, &machine.grant_request());
+        change(&mut proof);
+        let answer = world.controller.grant(machine.id(), DeviceCall { proof }, machine.from);
+        assert_eq!(code(answer), Some(Code::InvalidBody));
+    }
+    assert_eq!(world.controller.counters().public_key_operations, before);
 }
 
 // spec: PR-11

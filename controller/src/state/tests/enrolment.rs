@@ -4,7 +4,7 @@ use lucia_proto::code::Code;
 use lucia_proto::host_api::SnapshotState;
 use lucia_proto::ids::TaskId;
 use lucia_proto::phase::DevicePhase as P;
-use lucia_proto::report::Purpose;
+use lucia_proto::report::{EnrollRequest, Purpose};
 use lucia_proto::test_support::{TestCa, hostile_answers, hostile_csrs};
 
 use super::bench::{Machine, OPERATOR, World, code};
@@ -63,6 +63,17 @@ fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {
         let refused = machine.enroll_with(&world, &other);
         assert!(matches!(code(refused), Some(Code::EnrollmentMismatch | Code::InvalidBody)), "{}", hostile.name);
         assert_eq!(std::fs::read(&path).unwrap(), request, "{}", hostile.name);
+    }
+    // Where no request is open it is the template alone that refuses.
+    let fresh = awaiting(&world, 2);
+    let path = world.file(&format!("nodes/enrollment-requests/{}.json", fresh.id()));
+    for hostile in hostile_csrs(&fresh.node).into_iter().filter(|hostile| hostile.pem.len() < 16 * 1024) {
+        let other = EnrollRequest { csr_pem: hostile.pem, ..fresh.enroll_request(Purpose::Enroll) };
+        world.advance(1);
+        world.worker_is_there();
+        let refused = fresh.enroll_with(&world, &other);
+        assert!(matches!(code(refused), Some(Code::EnrollmentMismatch | Code::InvalidBody)), "{}", hostile.name);
+        assert!(!path.exists(), "{}", hostile.name);
     }
 }
 
@@ -324,7 +335,7 @@ fn a_failed_installation_leaves_no_certificate_to_the_next() {
 #[test]
 fn a_heartbeat_is_kept_and_shown() {
     let world = World::new();
-    let machine = world.certified(1);
+    let mut machine = world.certified(1);
     assert!(world.controller.nodes().nodes.is_empty());
     assert_eq!(world.controller.onboarding().devices.len(), 1);
     machine.heartbeat(&world).unwrap();
@@ -341,7 +352,11 @@ fn a_heartbeat_is_kept_and_shown() {
     let view = world.controller.node(machine.id()).unwrap();
     assert_eq!(view.node.last_seen_at, Some(seen.minus(std::time::Duration::from_secs(120))));
     assert_eq!(view.samples.len(), 0);
-    machine.heartbeat(&world).unwrap();
+    for address in ["192.0.2.77", "2001:db8::77"] {
+        machine.from = address.parse().unwrap();
+        machine.heartbeat(&world).unwrap();
+        assert_eq!(world.controller.node(machine.id()).unwrap().node.address, Some(machine.from));
+    }
 }
 
 // spec: EN-36

@@ -364,6 +364,19 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     a.approve(&full).unwrap();
     b.approve(&full).unwrap();
     assert_eq!(full.phase(&b), Some(P::Approved));
+    // The oldest ended one is a failed device's, which is still to be seen; the next gives way.
+    let held = World::with("[limits]\ndevices = 2\ntasks = 2");
+    held.window();
+    a.discover(&held).unwrap();
+    b.discover(&held).unwrap();
+    a.approve(&held).unwrap();
+    b.approve(&held).unwrap();
+    a.progress(&held, P::Failed).unwrap();
+    held.advance(900);
+    held.controller.tick();
+    b.approve(&held).unwrap();
+    assert_eq!(held.controller.keeper.read().tasks.len(), 2);
+    assert!(held.phase(&a) == Some(P::Failed) && a.state(&held).unwrap().task_id.is_some());
 }
 
 // spec: JO-8
