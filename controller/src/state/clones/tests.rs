@@ -284,9 +284,7 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
         let mut draw = Draw(seed);
         let (mut site, mut one, mut next) = (Site::new(), Agent::new(1), 1);
         for _ in 0..=draw.below(5) {
-            let sent = one.send(&mut site);
-            let heard = site.hear(&sent);
-            one.answered(&heard, true);
+            beat(&mut site, &mut one);
             if draw.below(3) == 0 {
                 one.restart(&mut next);
             }
@@ -320,9 +318,8 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
         let held = site.lineage.as_ref().unwrap();
         assert_eq!(held.holders.len(), 2);
         // Both are told so, and shown.
-        for agent in [&one, &two] {
-            let sent = agent.send(&mut site);
-            let heard = site.hear(&sent);
+        for agent in [&mut one, &mut two] {
+            let heard = beat(&mut site, agent);
             assert_eq!((heard.frozen, heard.chain), (true, None));
         }
         let seen: Vec<_> = site.lineage.as_ref().unwrap().holders.iter().map(|holder| holder.address).collect();
@@ -334,13 +331,7 @@ fn two_machines_with_one_state_are_frozen_within_two_heartbeats() {
 #[test]
 fn a_restored_state_is_frozen() {
     let (mut site, mut agent, mut next) = (Site::new(), Agent::new(1), 1);
-    let beat = |site: &mut Site, agent: &mut Agent| {
-        let sent = agent.send(site);
-        let heard = site.hear(&sent);
-        agent.answered(&heard, true);
-        heard.frozen
-    };
-    assert!(!beat(&mut site, &mut agent));
+    assert!(!beat(&mut site, &mut agent).frozen);
     let snapshot = agent.clone();
     for _ in 0..3 {
         agent.restart(&mut next);
@@ -358,12 +349,6 @@ fn a_restored_state_is_frozen() {
 fn a_decision_holds_for_both_holders_and_their_later_starts() {
     for keep_first in [true, false] {
         let (mut site, mut one, mut next) = (Site::new(), Agent::new(1), 1);
-        let beat = |site: &mut Site, agent: &mut Agent| {
-            let sent = agent.send(site);
-            let heard = site.hear(&sent);
-            agent.answered(&heard, true);
-            heard
-        };
         beat(&mut site, &mut one);
         let mut two = Agent { from: address(2), ..one.clone() };
         two.restart(&mut next);
