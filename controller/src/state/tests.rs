@@ -6,6 +6,7 @@ mod certificates;
 mod challenges;
 mod durability;
 mod enrolment;
+mod keys;
 mod phases;
 mod races;
 mod room;
