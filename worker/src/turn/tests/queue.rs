@@ -75,7 +75,7 @@ fn q2_what_is_replaced_between_read_and_answer_is_not_what_was_answered() {
     });
     assert_eq!(story.controller.answer(&node.node_id).unwrap().request_hash, request_hash(&asked.to_bytes().unwrap()));
     story.accept(&node, NOW);
-    assert_eq!(story.turn(NOW).refused, 1);
+    assert_eq!(worker.turn(NOW).unwrap().refused, 1);
 }
 
 // spec: QU-15
