@@ -45,20 +45,22 @@ pub struct Ldap {
 
 /// How the server is reached.
 #[derive(Clone)]
-pub(super) struct Link {
+pub struct Link {
     uri: LdapUri,
     tls: Arc<ClientConfig>,
 }
 
 /// One entry as it was found.
-pub(super) struct Entry {
-    pub(super) dn: String,
+pub struct Entry {
+    /// Its name.
+    pub dn: String,
     attributes: BTreeMap<String, Vec<String>>,
 }
 
 impl Entry {
     /// Values of an attribute, in the server's order.
-    pub(super) fn values(&self, name: &str) -> &[String] {
+    #[must_use]
+    pub fn values(&self, name: &str) -> &[String] {
         let found = self.attributes.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, values)| values.as_slice()).unwrap_or_default()
     }
@@ -85,11 +87,17 @@ impl Ldap {
         if found.is_empty() { Err(DirectoryError::NoPlace { dn: services.to_string() }) } else { Ok(()) }
     }
 
-    pub(super) fn link(&self) -> &Link {
+    /// How the server is reached, for questions of others than the worker.
+    #[must_use]
+    pub fn link(&self) -> &Link {
         &self.link
     }
 
-    pub(super) fn services(&self) -> Result<Dn, DirectoryError> {
+    /// Where readers live.
+    ///
+    /// # Errors
+    /// The base leaves no room for it.
+    pub fn services(&self) -> Result<Dn, DirectoryError> {
         self.site.base_dn.below(SERVICES).ok_or_else(|| self.no_place(SERVICES))
     }
 
@@ -102,7 +110,10 @@ impl Ldap {
     }
 
     /// Asks as the worker.
-    pub(super) fn with<T>(
+    ///
+    /// # Errors
+    /// The password cannot be read, the server not be reached, or the question's own.
+    pub fn with<T>(
         &self,
         question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>,
     ) -> Result<T, DirectoryError> {
@@ -133,7 +144,7 @@ impl Link {
     ///
     /// # Errors
     /// [`DirectoryError::Tls`].
-    pub(super) fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
+    pub fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
         let mut roots = RootCertStore::empty();
         roots.add(root.der().to_vec().into()).map_err(DirectoryError::Tls)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -146,7 +157,10 @@ impl Link {
     }
 
     /// Connects, binds (as nobody where no one is given) and asks.
-    pub(super) fn ask<T>(
+    ///
+    /// # Errors
+    /// The server cannot be reached, refuses the password, or the question's own.
+    pub fn ask<T>(
         &self,
         who: Option<(&Dn, &Zeroizing<String>)>,
         question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>,
@@ -185,7 +199,7 @@ impl Link {
 }
 
 /// A connection on which questions are asked.
-pub(super) struct Asking {
+pub struct Asking {
     ldap: ldap3::Ldap,
     link: Link,
 }
@@ -200,7 +214,10 @@ impl Asking {
     }
 
     /// Entries below or at a place; none where the place itself is not there.
-    pub(super) async fn find(
+    ///
+    /// # Errors
+    /// The directory refused, or was lost.
+    pub async fn find(
         &mut self,
         base: &str,
         scope: Scope,
@@ -224,7 +241,10 @@ impl Asking {
     }
 
     /// Adds an entry; says whether it was not there before.
-    pub(super) async fn add(&mut self, dn: &Dn, attributes: &[(&str, Vec<&str>)]) -> Result<bool, DirectoryError> {
+    ///
+    /// # Errors
+    /// As [`Asking::find`].
+    pub async fn add(&mut self, dn: &Dn, attributes: &[(&str, Vec<&str>)]) -> Result<bool, DirectoryError> {
         let attributes =
             attributes.iter().map(|(name, values)| (bytes(name), values.iter().map(|v| bytes(v)).collect()));
         let result = self.ldap.add(dn.as_str(), attributes.collect()).await.map_err(|e| self.link.lost(e))?;
@@ -241,17 +261,21 @@ impl Asking {
     /// Sets an attribute to exactly these values; says whether the entry is there.
     async fn set(&mut self, dn: &Dn, name: &str, values: &[&str]) -> Result<bool, DirectoryError> {
         let values = values.iter().map(|value| bytes(value)).collect();
-        self.modify(dn.as_str(), Mod::Replace(bytes(name), values)).await
+        self.modify(dn.as_str(), vec![Mod::Replace(bytes(name), values)]).await
     }
 
-    /// Adds values to an attribute, in one step; says whether the entry is there.
-    pub(super) async fn add_values(&mut self, dn: &str, name: &str, values: &[String]) -> Result<bool, DirectoryError> {
-        let values = values.iter().map(|value| bytes(value)).collect();
-        self.modify(dn, Mod::Add(bytes(name), values)).await
+    /// Adds values to an attribute, in this order and in one step; says whether the entry is there.
+    ///
+    /// # Errors
+    /// The directory refused, or was lost.
+    pub async fn add_values(&mut self, dn: &str, name: &str, values: &[String]) -> Result<bool, DirectoryError> {
+        // A change for each value: a set of them has no order, and a rule's place moves the others.
+        let one = |value: &String| Mod::Add(bytes(name), [bytes(value)].into());
+        self.modify(dn, values.iter().map(one).collect()).await
     }
 
-    async fn modify(&mut self, dn: &str, change: Mod<Vec<u8>>) -> Result<bool, DirectoryError> {
-        let result = self.ldap.modify(dn, vec![change]).await.map_err(|e| self.link.lost(e))?;
+    async fn modify(&mut self, dn: &str, changes: Vec<Mod<Vec<u8>>>) -> Result<bool, DirectoryError> {
+        let result = self.ldap.modify(dn, changes).await.map_err(|e| self.link.lost(e))?;
         if result.rc == NO_SUCH_OBJECT {
             return Ok(false);
         }
@@ -322,6 +346,3 @@ impl Directory for Ldap {
         Ok(entries.iter().filter_map(read).collect())
     }
 }
-
-#[cfg(test)]
-mod tests;

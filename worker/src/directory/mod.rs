@@ -13,8 +13,6 @@ pub mod ldap;
 pub mod password;
 pub mod prepare;
 pub mod readers;
-#[cfg(test)]
-pub(crate) mod slapd;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -207,6 +207,3 @@ impl Report {
         lines.chain([last.to_owned()]).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

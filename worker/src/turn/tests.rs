@@ -1,7 +1,6 @@
 //! Turns against a queue folder: what is answered, what is left alone, and what a crash at each step leaves.
 
 mod authority;
-mod directory;
 mod queue;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};

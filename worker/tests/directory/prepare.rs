@@ -1,11 +1,17 @@
+//! `prepare-directory` on a real slapd, and what a reader may do then.
+
 use lucia_proto::directory::reader_dn;
 use lucia_proto::test_support::TestNode;
 
-use super::*;
-use crate::directory::Directory as _;
-use crate::directory::password::New;
-use crate::directory::slapd::{self, Slapd};
 use crate::now;
+use crate::slapd::{self, Slapd};
+use ldap3::Scope;
+use lucia_worker::directory::acl::Drift;
+use lucia_worker::directory::ldap::Asking;
+use lucia_worker::directory::password::New;
+use lucia_worker::directory::prepare::{CONFIG_DN, PrepareError, Report, prepare};
+use lucia_worker::directory::{Directory as _, DirectoryError};
+use lucia_worker::home::Home;
 
 /// The worker's directory as `init` leaves it, as far as this needs it.
 fn home(slapd: &Slapd) -> Home {
@@ -29,18 +35,17 @@ fn copies(slapd: &Slapd) -> usize {
 
 /// The rules as they are, in their order.
 fn rules(slapd: &Slapd) -> Vec<String> {
-    let secret = password(&Home::open(&slapd.config()).unwrap().dir, CONFIG_PASSWORD_FILE).unwrap();
-    let base = "dc=lucia,dc=home,dc=arpa".parse().unwrap();
-    let ldap = slapd.ldap();
-    let found =
-        ldap.link().ask(Some((&CONFIG_DN.parse().unwrap(), &secret)), async |asking| databases(asking, &base).await);
-    one(found.unwrap(), &base).unwrap().rules
+    let find = async |asking: &mut Asking| {
+        asking.find("cn=config", Scope::Subtree, "(olcSuffix=dc=lucia,dc=home,dc=arpa)", &["olcAccess"]).await
+    };
+    let found = slapd.as_config(find).unwrap();
+    lucia_worker::directory::acl::in_order(found[0].values("olcAccess")).unwrap()
 }
 
 // spec: LD-12
 #[test]
 fn it_is_prepared_once_and_a_second_run_changes_nothing() {
-    let Some(slapd) = slapd::start("worker-directory-prepare", now()) else { return };
+    let Some(slapd) = slapd::start("worker-directory-prepare", now(), None) else { return };
     let home = home(&slapd);
     let before = rules(&slapd);
     let looked = prepare_it(&slapd, &home, true).unwrap();
@@ -60,7 +65,7 @@ fn it_is_prepared_once_and_a_second_run_changes_nothing() {
 // spec: LD-13
 #[test]
 fn a_reader_reads_accounts_and_no_password_and_writes_nothing() {
-    let Some(slapd) = slapd::start("worker-directory-reader", now()) else { return };
+    let Some(slapd) = slapd::start("worker-directory-reader", now(), None) else { return };
     let home = home(&slapd);
     prepare_it(&slapd, &home, false).unwrap();
     let (node, new) = (TestNode::new(7), New::draw().unwrap());
@@ -96,14 +101,12 @@ fn a_reader_reads_accounts_and_no_password_and_writes_nothing() {
 // spec: LD-14
 #[test]
 fn rules_that_are_not_as_left_are_not_touched() {
-    let Some(slapd) = slapd::start("worker-directory-drift", now()) else { return };
+    let Some(slapd) = slapd::start("worker-directory-drift", now(), None) else { return };
     let home = home(&slapd);
-    let ldap = slapd.ldap();
-    let secret = password(&home.dir, CONFIG_PASSWORD_FILE).unwrap();
     let strange = "{0}to * by dn.regex=\"^uid=node-.*$\" write by * break".to_owned();
     let add =
         async |asking: &mut Asking| asking.add_values("olcDatabase={1}mdb,cn=config", "olcAccess", &[strange]).await;
-    assert!(ldap.link().ask(Some((&CONFIG_DN.parse().unwrap(), &secret)), add).unwrap());
+    assert!(slapd.as_config(add).unwrap());
     let before = rules(&slapd);
     for check in [true, false] {
         let refused = prepare_it(&slapd, &home, check);

@@ -1,11 +1,16 @@
+//! Readers in a real slapd, and the servers that are not spoken to.
+
 use lucia_proto::test_support::TestNode;
 
-use super::*;
-use crate::ca::make_root;
-use crate::chain;
-use crate::directory::password::New;
-use crate::directory::slapd::{self, Slapd};
 use crate::now;
+use crate::slapd::{self, Slapd};
+use lucia_proto::chain::Root;
+use lucia_proto::directory::{Dn, reader_dn};
+use lucia_worker::ca::make_root;
+use lucia_worker::chain;
+use lucia_worker::directory::ldap::{Ldap, PASSWORD_FILE};
+use lucia_worker::directory::password::New;
+use lucia_worker::directory::{Directory as _, DirectoryError};
 
 fn dn(node: &TestNode) -> Dn {
     reader_dn(&node.node_id, &"dc=lucia,dc=home,dc=arpa".parse().unwrap()).unwrap()
@@ -19,7 +24,7 @@ fn binds(slapd: &Slapd, node: &TestNode, password: &New) -> Result<(), Directory
 // spec: LD-3
 #[test]
 fn both_passwords_work_while_one_follows_the_other() {
-    let Some(slapd) = slapd::start("worker-directory-rotation", now()) else { return };
+    let Some(slapd) = slapd::start("worker-directory-rotation", now(), None) else { return };
     let (node, other) = (TestNode::new(7), TestNode::new(8));
     let [one, two, three] = [(); 3].map(|()| New::draw().unwrap());
     let nowhere = slapd.ldap().set_reader(&node.node_id, &[&one.stored]);
@@ -51,7 +56,7 @@ fn both_passwords_work_while_one_follows_the_other() {
 // spec: LD-4 D-2
 #[test]
 fn only_the_right_server_is_spoken_to_and_only_with_a_password() {
-    let Some(slapd) = slapd::start("worker-directory-server", now()) else { return };
+    let Some(slapd) = slapd::start("worker-directory-server", now(), None) else { return };
     slapd.with_services();
     let other_root = Root::from_pem(&make_root(now()).unwrap().pem).unwrap();
     let good = slapd.uri();

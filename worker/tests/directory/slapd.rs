@@ -13,12 +13,12 @@ use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::time::UnixTime;
 use zeroize::Zeroizing;
 
-use crate::ca::{Ca as _, Embedded, make_issuing, make_root, new_key};
-use crate::config::{Config, DirectoryConfig, Settings};
-use crate::directory::DirectoryError;
-use crate::directory::ldap::{Ldap, PASSWORD_FILE};
-use crate::directory::prepare::CONFIG_PASSWORD_FILE;
 use crate::fixture::Scratch;
+use lucia_worker::ca::{Ca as _, Embedded, make_issuing, make_root};
+use lucia_worker::config::{Config, DirectoryConfig, Settings};
+use lucia_worker::directory::DirectoryError;
+use lucia_worker::directory::ldap::{Asking, Ldap, PASSWORD_FILE};
+use lucia_worker::directory::prepare::{CONFIG_DN, CONFIG_PASSWORD_FILE};
 
 const PROGRAMS: [&str; 2] = ["/usr/sbin/slapd", "/usr/sbin/slapadd"];
 /// Debian's `nobody`, and its group.
@@ -71,9 +71,9 @@ pub(crate) struct Slapd {
 }
 
 /// Starts one, or notes that `test` is skipped: `make test` counts the note, and it is a failure under CI.
-pub(crate) fn start(test: &str, now: UnixTime) -> Option<Slapd> {
+pub(crate) fn start(test: &str, now: UnixTime, state: Option<&Path>) -> Option<Slapd> {
     if PROGRAMS.iter().all(|program| Path::new(program).exists()) {
-        return Some(Slapd::start(now));
+        return Some(Slapd::start(now, state));
     }
     let notes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-skips");
     std::fs::create_dir_all(&notes).unwrap();
@@ -101,18 +101,27 @@ fn run(program: &str, args: &[&str]) {
 }
 
 impl Slapd {
-    fn start(now: UnixTime) -> Self {
+    fn start(now: UnixTime, state: Option<&Path>) -> Self {
         let (files, worker) = (Scratch::new(), Scratch::new());
-        let root = make_root(now).unwrap();
-        let issuing = make_issuing(&root, now).unwrap();
-        let ca = Embedded::open(&issuing.pem, &issuing.key.to_pem().unwrap()).unwrap();
-        let key = new_key().unwrap();
+        let (root_pem, ca) = match state {
+            // Of the fleet whose directory this is.
+            Some(state) => {
+                let text = |name: &str| std::fs::read_to_string(state.join("ca").join(name)).unwrap();
+                (text("root.pem"), Embedded::open(&text("issuing.pem"), &text("issuing.key")).unwrap())
+            }
+            None => {
+                let root = make_root(now).unwrap();
+                let issuing = make_issuing(&root, now).unwrap();
+                (root.pem, Embedded::open(&issuing.pem, &issuing.key.to_pem().unwrap()).unwrap())
+            }
+        };
+        let key = lucia_proto::test_support::key(99);
         let names = EndpointNames::new(vec![EndpointName::parse("localhost").unwrap()]).unwrap();
         let csr = csr::endpoint_check(&csr::endpoint_build(&names, &key), &names).unwrap();
         let put = |name: &str, text: &str| std::fs::write(files.path().join(name), text).unwrap();
         put("server.pem", &ca.sign_endpoint(&csr, now).unwrap().pem);
         put("server.key", &key.to_pem().unwrap());
-        put("ca.pem", &root.pem);
+        put("ca.pem", &root_pem);
         put("seed.ldif", SEED);
         put("slapd.conf", &configuration(files.path()));
         for dir in ["db", "slapd.d"] {
@@ -130,7 +139,7 @@ impl Slapd {
         let (port, plain_port) = (free_port(), free_port());
         // The first start turns the file into cn=config; what is changed there afterwards stays.
         let child = serve(files.path(), &["-f", &at("slapd.conf")], port, plain_port);
-        let root = Root::from_pem(&root.pem).unwrap();
+        let root = Root::from_pem(&root_pem).unwrap();
         let slapd = Self { child, files, worker, root, port, plain_port };
         slapd.secret(PASSWORD_FILE, &format!("{ADMIN_PASSWORD}\n"));
         slapd.secret(CONFIG_PASSWORD_FILE, CONFIG_PASSWORD);
@@ -170,7 +179,7 @@ impl Slapd {
     /// The section for it, with this URI.
     pub(crate) fn site(&self, uri: &str) -> DirectoryConfig {
         let text = format!("kind = \"ldap\"\nuri = {uri:?}");
-        toml::from_str::<crate::config::DirectorySettings>(&text).unwrap().resolve().unwrap().unwrap()
+        toml::from_str::<lucia_worker::config::DirectorySettings>(&text).unwrap().resolve().unwrap().unwrap()
     }
 
     pub(crate) fn uri(&self) -> String {
@@ -197,6 +206,15 @@ impl Slapd {
     /// Whether somebody can bind with this password.
     pub(crate) fn binds(&self, dn: &Dn, password: &Zeroizing<String>) -> Result<(), DirectoryError> {
         self.ldap().link().ask(Some((dn, password)), async |_| Ok(()))
+    }
+
+    /// Asks as the administrator of cn=config.
+    pub(crate) fn as_config<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>,
+    ) -> Result<T, DirectoryError> {
+        let password = Zeroizing::new(CONFIG_PASSWORD.to_owned());
+        self.ldap().link().ask(Some((&CONFIG_DN.parse().unwrap(), &password)), question)
     }
 
     /// The server as the worker asks it.
