@@ -192,6 +192,7 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
 }
 
 /// What the ledger says of a node.
+#[expect(clippy::large_enum_variant, reason = "it lives for one match")]
 enum Standing {
     /// It has this node, and nothing stands in its way.
     Known,
