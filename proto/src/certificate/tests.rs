@@ -94,6 +94,10 @@ fn size_and_count_are_decided_before_parsing() {
     for text in [block.repeat(5), format!("{block}{}", "A".repeat(CHAIN_PEM_MAX))] {
         assert!(matches!(Leaf::parse(&text), Err(CertificateError::Pem(_))));
     }
+    // Strict PEM throughout, and too long all the same.
+    let long = pem::encode(&[0; 5000], LABEL).repeat(3);
+    assert!(long.len() > CHAIN_PEM_MAX);
+    assert!(matches!(Leaf::parse(&long), Err(CertificateError::Pem(pem::PemError::TooLong { .. }))));
 }
 
 #[test]

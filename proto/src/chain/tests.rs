@@ -85,6 +85,13 @@ fn a_lapsed_leaf_chains_as_it_did_when_issued() {
     let early = leaf.not_before().minus(Duration::from_secs(1));
     assert_eq!(word(verify_lapsed(&leaf, &[ca.root()], early)), Err("not yet valid"));
     assert_eq!(word(verify_lapsed(&leaf, &[TestCa::with_keys(NOW, 211).root()], late)), Err("path"));
+    // One minute after NotBefore is what counts, here with an authority that begins 60 or 61 seconds after the leaf.
+    for (gap, want) in [(60, Ok(())), (61, Err("not yet valid"))] {
+        let begins = NOW.minus(HOUR).minus(Duration::from_secs(gap));
+        let leaf = Leaf::parse(&ca.issue(&node, begins.plus(HOUR / 12))).unwrap().check(&node.rules()).unwrap();
+        assert_eq!(leaf.not_before(), begins);
+        assert_eq!(verify_lapsed(&leaf, &[ca.root()], late).map(drop).map_err(|error| error.field()), want, "{gap}");
+    }
     // A leaf from before its CA never chained.
     let early = NOW.minus(HOUR * 400);
     let never = Leaf::parse(&ca.issue(&node, early)).unwrap().check(&node.rules()).unwrap();
@@ -167,7 +174,19 @@ fn a_root_is_an_authority_that_signed_itself() {
     let by_other = CertificateSpec::authority(TestCa::ROOT, TestCa::ROOT, ca.root_key.public(), NOW, to);
     let other_issuer = CertificateSpec::authority("Other", TestCa::ROOT, ca.root_key.public(), NOW, to);
     let pem = |der: &[u8]| pem::encode(der, LABEL);
+    let constrained = |critical, content: &[u8]| {
+        let mut spec = CertificateSpec::authority(TestCa::ROOT, TestCa::ROOT, ca.root_key.public(), NOW, to);
+        let value = sequence(&[content]);
+        spec.replace(BASIC_CONSTRAINTS, Some(extension(BASIC_CONSTRAINTS, critical, &value)));
+        pem(&spec.sign(&ca.root_key))
+    };
+    let yes = tlv(BOOLEAN, &[0xff]);
+    assert!(Root::from_pem(&constrained(true, &yes)).is_ok());
     for (name, text, want) in [
+        ("an authority by the way", constrained(false, &yes), "basicConstraints"),
+        ("no authority, said so", constrained(true, &tlv(BOOLEAN, &[0])), "basicConstraints"),
+        ("no authority, of a length", constrained(true, &tlv(INTEGER, &[1])), "basicConstraints"),
+        ("no authority, not said", constrained(true, &[]), "basicConstraints"),
         ("empty", String::new(), "pem"),
         ("two", ca.root_pem().repeat(2), "pem"),
         ("too long", format!("{}{}", ca.root_pem(), "\n".repeat(ROOT_PEM_MAX)), "pem"),

@@ -107,12 +107,13 @@ fn a_journal_survives_its_bytes() {
 // spec: JO-22
 #[test]
 fn rows_that_contradict_one_another_are_refused() {
-    let cases: [(&str, Change); 40] = [
+    let cases: [(&str, Change); 41] = [
         ("fingerprint", |j| j.devices[0].fingerprint = j.devices[1].fingerprint),
         ("fingerprint", |j| j.devices[0].device_id = "0123456789abcdef0123456789abcdef".parse().unwrap()),
         ("publicKeyPem", |j| j.devices[0].public_key_pem = j.devices[1].public_key_pem.clone()),
         ("publicKeyPem", |j| j.devices[0].public_key_pem = PemText::try_from("-----BEGIN X-----".to_owned()).unwrap()),
         ("verificationCode", |j| j.devices[0].verification_code = j.devices[1].verification_code.clone()),
+        ("verificationCode", |j| j.devices[0].verification_code = "0000-0000-0000".parse().unwrap()),
         ("deviceId", |j| j.devices.push(j.devices[0].clone())),
         ("inventoryHash", |j| j.devices[0].inventory_hash = Digest::ZERO),
         ("inventoryRevision", |j| j.devices[0].inventory_revision = 0),
