@@ -1,6 +1,13 @@
 //! The worker against a real slapd. A process of its own: starting a server forks, and a child that is not yet another
 //! program holds the files that tests of leases have open.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this is a test, whose helpers stand outside of test functions"
+)]
+
 #[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
 #[path = "../../src/fixture.rs"]
 mod fixture;
