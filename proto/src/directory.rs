@@ -208,7 +208,9 @@ mod tests {
         assert!(format!("dc={}", "a".repeat(300)).parse::<Dn>().is_err());
         assert!(["dc=a"; 17].join(",").parse::<Dn>().is_err());
         let base: Dn = "dc=a,dc=b".parse().unwrap();
-        for (text, below) in [("ou=x,dc=a,dc=b", true), ("ou=x,DC=A,dc=b", true), ("dc=a,dc=b", false), ("xdc=a,dc=b", false)] {
+        for (text, below) in
+            [("ou=x,dc=a,dc=b", true), ("ou=x,DC=A,dc=b", true), ("dc=a,dc=b", false), ("xdc=a,dc=b", false)]
+        {
             assert_eq!(text.parse::<Dn>().unwrap().is_below(&base), below, "{text}");
         }
     }

@@ -139,8 +139,7 @@ impl Sealed {
         csr_sha256: &Digest,
     ) -> Result<Zeroizing<Vec<u8>>, SealedError> {
         let scalar = key.scalar();
-        let key =
-            <Kem256 as Kem>::PrivateKey::from_bytes(scalar.as_slice()).map_err(|_| SealedError::Open)?;
+        let key = <Kem256 as Kem>::PrivateKey::from_bytes(scalar.as_slice()).map_err(|_| SealedError::Open)?;
         let enc = <Kem256 as Kem>::EncappedKey::from_bytes(&self.enc).map_err(|_| SealedError::Open)?;
         hpke::single_shot_open::<AesGcm256, HkdfSha256, Kem256>(
             &OpModeR::Base,
