@@ -86,7 +86,8 @@ fn through_the_queue() {
         controller.journal.tasks.push(task);
     }
     controller.write_journal();
-    let settings = controller.settings(&scratch.path().join("worker"), "admission = \"journal\"\nnew-nodes-per-hour = 200");
+    let settings =
+        controller.settings(&scratch.path().join("worker"), "admission = \"journal\"\nnew-nodes-per-hour = 200");
     let config = Settings::parse(&settings).unwrap().resolve().unwrap();
     init(&config, NOW).unwrap();
     let mut worker = Worker::open(config).unwrap();

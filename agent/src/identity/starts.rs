@@ -77,7 +77,7 @@ impl Starts {
         let kept = match read(state) {
             Some(kept) if !kept.answered => kept,
             former => {
-                let former = former.map_or_else(Vec::new, Kept::as_former);
+                let former = former.map_or_else(Vec::new, Kept::into_former);
                 let kept = Kept { start_id: draw()?, former_starts: former, answered: false };
                 kept.write(state)?;
                 kept
@@ -133,7 +133,7 @@ impl Starts {
 }
 
 impl Kept {
-    fn as_former(self) -> Vec<StartId> {
+    fn into_former(self) -> Vec<StartId> {
         let mut former = self.former_starts;
         former.insert(0, self.start_id);
         former.truncate(FORMER_STARTS_MAX);

@@ -240,7 +240,8 @@ async fn wait_beside(
 // spec: AG-29
 #[tokio::test(start_paused = true)]
 async fn a_grant_for_anything_else_than_was_asked_is_not_used() {
-    let cases: [(&str, fn(&mut Grant)); 6] = [
+    type Change = fn(&mut Grant);
+    let cases: [(&str, Change); 6] = [
         ("device", |grant| grant.device_id = TestNode::new(8).node_id),
         ("task", |grant| grant.task_id = TestNode::new(8).task_id),
         ("request", |grant| grant.request_id = RequestId::from_random([6; 16])),

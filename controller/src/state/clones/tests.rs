@@ -53,7 +53,8 @@ fn the_table_of_the_decision() {
     use Verdict::{Frozen, Late, Present, Refused, Successor};
     let (lineage, thread) = known();
     // start | former | chain | order of its challenge | verdict
-    let rows: &[(Option<u8>, &[u8], Option<u64>, u128, Verdict)] = &[
+    type Row = (Option<u8>, &'static [u8], Option<u64>, u128, Verdict);
+    let rows: &[Row] = &[
         // The present start: what it was given, what it said when the answer was lost, and nothing else.
         (Some(5), &[4, 3], Some(2), 201, Present),
         (Some(5), &[4, 3], Some(1), 201, Present),
