@@ -34,8 +34,8 @@ fn a_leaf_is_what_the_design_says() {
         let issued = issue(&ca, &root, &checked(&node), &node.rules(), NOW).unwrap();
         let leaf = Leaf::parse(&issued.pem).unwrap().check(&node.rules()).unwrap();
         assert_eq!(issued, Issued::new(&leaf, leaf.pem()));
-        assert_eq!(leaf.not_before(), NOW.minus(LEAF_BACKDATE));
-        assert_eq!(leaf.not_after(), leaf.not_before().plus(LEAF_LIFETIME));
+        assert_eq!(leaf.not_before(), NOW.minus(Duration::from_secs(300)));
+        assert_eq!(leaf.not_after(), leaf.not_before().plus(Duration::from_secs(168 * 3600)));
         assert_eq!(leaf.serial().len(), 32);
         assert!(serials.insert(leaf.serial()));
         let chain = chain::verify(&leaf, std::slice::from_ref(&root), NOW, Usage::Client).unwrap();
