@@ -1,6 +1,7 @@
 //! Whether this machine can run container nodes, and what cures it if not.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -100,7 +101,10 @@ fn namespaces() -> Result<(), Missing> {
 
 /// Mounts an overlay whose upper layer lies beside the node file system, as a node's does.
 fn overlay() -> Result<(), Missing> {
-    let base = workspace().join(format!("target/node-probe-{}", std::process::id()));
+    // Several tests of one process may look at the same time.
+    static LOOKS: AtomicU32 = AtomicU32::new(0);
+    let look = LOOKS.fetch_add(1, Ordering::Relaxed);
+    let base = workspace().join(format!("target/node-probe-{}-{look}", std::process::id()));
     let [upper, work, root] = ["upper", "work", "root"].map(|name| base.join(name));
     let made = [&upper, &work, &root].into_iter().try_for_each(std::fs::create_dir_all);
     let lower = node_root();
