@@ -346,17 +346,15 @@ impl<'a, F: Future<Output = ()>> Watch<'a, F> {
         C: Future<Output = Result<(), hyper::Error>> + OneRequest<S> + Unpin,
     {
         let ended = poll_fn(|cx| {
+            // Before the connection is looked at: an answer that leaves after the stop says that it is the last one.
+            if !self.stopping && self.stops(cx) {
+                conn.stop();
+            }
             if let Poll::Ready(result) = Pin::new(&mut conn).poll(cx) {
                 return Poll::Ready(Some(result.map_or_else(Ended::Broken, |()| Ended::Closed)));
             }
             if self.pace.is_idle() {
                 return Poll::Ready(None);
-            }
-            if !self.stopping && self.stops(cx) {
-                conn.stop();
-                if let Poll::Ready(result) = Pin::new(&mut conn).poll(cx) {
-                    return Poll::Ready(Some(result.map_or_else(Ended::Broken, |()| Ended::Closed)));
-                }
             }
             if self.late(cx) { Poll::Ready(Some(Ended::TooSlow)) } else { Poll::Pending }
         });
