@@ -17,8 +17,9 @@ use crate::json::{self, JsonError};
 use crate::key::{Fingerprint, NodeKey};
 use crate::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use crate::names::Hostname;
+use crate::roster::{RosterError, SignedRoster, VerifiedRoster};
 use crate::sealed::Sealed;
-use crate::signed::SignedPayload;
+use crate::signed::{SignedPayload, signed_kind};
 use crate::time::UnixTime;
 
 /// First line of what is signed: no signature over anything else can be taken for one over an answer.
@@ -51,6 +52,8 @@ pub struct Answer {
     /// The directory, where the fleet has one: `ldapUri`, `ldapBaseDn`, `ldapBindDn`, `ldapBindPasswordSealed` and
     /// `ownerGroupDn` on the wire, all or none. Since step 2.
     pub directory: Option<DirectoryAccess>,
+    /// Who may order, where the fleet has a roster. Since step 3.
+    pub roster: Option<SignedRoster>,
 }
 
 /// [`Answer`] as it is written.
@@ -76,6 +79,8 @@ struct Wire {
     ldap_bind_password_sealed: Option<Sealed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner_group_dn: Option<GroupDn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roster: Option<SignedRoster>,
 }
 
 /// Some members of the directory are there and others not.
@@ -107,6 +112,7 @@ impl TryFrom<Wire> for Answer {
             issued_at: wire.issued_at,
             bundle: wire.bundle,
             directory,
+            roster: wire.roster,
         })
     }
 }
@@ -128,6 +134,7 @@ impl From<Answer> for Wire {
             ldap_bind_dn: None,
             ldap_bind_password_sealed: None,
             owner_group_dn: None,
+            roster: answer.roster,
         };
         if let Some(directory) = answer.directory {
             wire.ldap_uri = Some(directory.uri);
@@ -158,6 +165,9 @@ pub enum AnswerError {
         /// Its name on the wire.
         field: &'static str,
     },
+    /// The roster inside is not a worker's, or another fleet's.
+    #[error("the answer's roster is refused")]
+    Roster(#[source] RosterError),
     /// The root in it cannot be read.
     #[error("the answer's caPem is not a root")]
     Root(#[source] CertificateError),
@@ -176,6 +186,7 @@ impl AnswerError {
         match self {
             Self::Json(_) => "payload",
             Self::Bundle(_) => "bundle",
+            Self::Roster(_) => "roster",
             Self::Signature => "signature",
             Self::Field { field } => field,
             Self::Root(_) => "caPem",
@@ -205,10 +216,10 @@ pub struct AnswerExpectation<'a> {
     pub current_bundle: Option<&'a VerifiedBundle>,
 }
 
-/// An answer as it travels: not checked yet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SignedAnswer(SignedPayload);
+signed_kind! {
+    /// An answer as it travels: not checked yet.
+    SignedAnswer
+}
 
 /// An answer that is the worker's, for this node, this CSR and this key. Only [`SignedAnswer::accept`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,6 +228,7 @@ pub struct AcceptedAnswer {
     leaf: CheckedLeaf,
     chain: VerifiedChain,
     bundle: VerifiedBundle,
+    roster: Option<VerifiedRoster>,
 }
 
 impl SignedAnswer {
@@ -226,20 +238,7 @@ impl SignedAnswer {
     /// The answer cannot be written as JSON.
     pub fn sign(answer: &Answer, worker_key: &NodeKey) -> Result<Self, AnswerError> {
         let payload = json::to_string(answer).map_err(AnswerError::Json)?.into_bytes();
-        let signature = worker_key.sign_der(&signed_text(&payload));
-        Ok(Self(SignedPayload::new(payload, signature)))
-    }
-
-    /// Puts an answer together that was signed elsewhere.
-    #[must_use]
-    pub fn from_parts(payload: Vec<u8>, signature: Vec<u8>) -> Self {
-        Self(SignedPayload::new(payload, signature))
-    }
-
-    /// Payload and signature.
-    #[must_use]
-    pub fn parts(&self) -> &SignedPayload {
-        &self.0
+        Ok(Self(SignedPayload::sign(TAG, payload, worker_key)))
     }
 
     /// Takes the answer, if it is the worker's and answers exactly what was asked.
@@ -252,8 +251,7 @@ impl SignedAnswer {
             json::from_slice(payload, SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(AnswerError::Json)?;
         let bundle = answer.bundle.verify(expected.root).map_err(AnswerError::Bundle)?;
         let bundle = bundle::accept(expected.current_bundle, bundle).map_err(AnswerError::Bundle)?;
-        let text = signed_text(payload);
-        if !bundle.workers().iter().any(|worker| worker.verify_der(&text, self.0.signature()).is_ok()) {
+        if !self.0.is_of(TAG, bundle.workers()) {
             return Err(AnswerError::Signature);
         }
         for (field, same) in [
@@ -270,6 +268,9 @@ impl SignedAnswer {
         if let Some(field) = answer.directory.as_ref().and_then(|directory| directory.wrong_for(expected.node_id)) {
             return Err(AnswerError::Field { field });
         }
+        let fleet = expected.root.sha256();
+        let roster = answer.roster.as_ref().map(|roster| roster.verify(&bundle, &fleet));
+        let roster = roster.transpose().map_err(AnswerError::Roster)?;
         let root = Root::from_pem(&answer.ca_pem).map_err(AnswerError::Root)?;
         if root != *expected.root {
             return Err(AnswerError::Field { field: "caPem" });
@@ -281,7 +282,7 @@ impl SignedAnswer {
             .map_err(AnswerError::Certificate)?;
         let roots = std::slice::from_ref(expected.root);
         let chain = chain::verify(&leaf, roots, expected.now, Usage::Client).map_err(AnswerError::Chain)?;
-        Ok(AcceptedAnswer { answer, leaf, chain, bundle })
+        Ok(AcceptedAnswer { answer, leaf, chain, bundle, roster })
     }
 }
 
@@ -309,10 +310,13 @@ impl AcceptedAnswer {
     pub fn bundle(&self) -> &VerifiedBundle {
         &self.bundle
     }
-}
 
-fn signed_text(payload: &[u8]) -> Vec<u8> {
-    [TAG, payload].concat()
+    /// A roster of this fleet. An answer that was given once is given again, so it may be an older one than the node
+    /// holds: [`crate::roster::accept`] decides.
+    #[must_use]
+    pub const fn roster(&self) -> Option<&VerifiedRoster> {
+        self.roster.as_ref()
+    }
 }
 
 #[cfg(test)]

@@ -27,15 +27,19 @@ pub enum Caller {
     Operator,
 }
 
+/// A table of endpoints: an enum with a row each, and the columns as functions.
 macro_rules! endpoints {
-    ($($(#[$meta:meta])* $name:ident: $method:literal $path:literal, $max:expr, $caller:ident;)*) => {
-        /// Every call there is.
+    (
+        $(#[$about:meta])* $table:ident, called by $by:ty;
+        $($(#[$meta:meta])* $name:ident: $method:literal $path:literal, $max:expr, $caller:expr;)*
+    ) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Endpoint {
+        pub enum $table {
             $($(#[$meta])* $name,)*
         }
 
-        impl Endpoint {
+        impl $table {
             /// Every row.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
@@ -45,7 +49,7 @@ macro_rules! endpoints {
                 match self { $(Self::$name => $method,)* }
             }
 
-            /// The path, with `{id}` where an id stands.
+            /// The path, with `{id}` or `{code}` where one stands.
             #[must_use]
             pub const fn path(self) -> &'static str {
                 match self { $(Self::$name => $path,)* }
@@ -59,14 +63,20 @@ macro_rules! endpoints {
 
             /// Who may call.
             #[must_use]
-            pub const fn caller(self) -> Caller {
-                match self { $(Self::$name => Caller::$caller,)* }
+            pub const fn caller(self) -> $by {
+                match self { $(Self::$name => $caller,)* }
             }
         }
     };
 }
+pub(crate) use endpoints;
+
+use Caller::{Anyone, Device, Node, Operator, WindowOpen};
 
 endpoints! {
+    /// Every call there is.
+    Endpoint, called by Caller;
+
     /// A challenge for first contact.
     BootChallenge: "GET" "/api/boot/challenge", 0, WindowOpen;
     /// First contact.
@@ -111,6 +121,8 @@ endpoints! {
     Node: "GET" "/api/host/nodes/{id}", 0, Operator;
     /// Removes a node or device for good.
     Remove: "DELETE" "/api/host/nodes/{id}", 0, Operator;
+    /// Gives a node the name that its machine calls itself by.
+    Rename: "POST" "/api/host/nodes/{id}/rename", HOST_BODY_MAX, Operator;
     /// Keeps one holder of a frozen identity.
     KeepClone: "POST" "/api/host/nodes/{id}/clone/keep", HOST_BODY_MAX, Operator;
     /// Keeps none: removes a frozen identity for good.

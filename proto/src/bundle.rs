@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::json::{self, JsonError};
 use crate::key::{KeyError, NodeKey, NodePublicKey};
 use crate::limits::{BUNDLE_ENTRIES_MAX, BUNDLE_PAYLOAD_MAX, JSON_DEPTH_MAX};
-use crate::signed::SignedPayload;
+use crate::signed::{SignedPayload, signed_kind};
 use crate::time::UnixTime;
 use crate::x509::Parsed;
 
@@ -95,10 +95,10 @@ pub enum BundleError {
     },
 }
 
-/// A bundle as it travels and lies on disk: not checked yet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SignedBundle(SignedPayload);
+signed_kind! {
+    /// A bundle as it travels and lies on disk: not checked yet.
+    SignedBundle
+}
 
 impl SignedBundle {
     /// Signs a bundle with the root's key. Whether its CAs and keys are right is for [`SignedBundle::verify`].
@@ -107,20 +107,7 @@ impl SignedBundle {
     /// The bundle cannot be written as JSON.
     pub fn sign(bundle: &Bundle, root_key: &NodeKey) -> Result<Self, BundleError> {
         let payload = json::to_string(bundle).map_err(BundleError::Json)?.into_bytes();
-        let signature = root_key.sign_der(&payload);
-        Ok(Self(SignedPayload::new(payload, signature)))
-    }
-
-    /// Puts a bundle together that was signed elsewhere.
-    #[must_use]
-    pub fn from_parts(payload: Vec<u8>, signature: Vec<u8>) -> Self {
-        Self(SignedPayload::new(payload, signature))
-    }
-
-    /// Payload and signature.
-    #[must_use]
-    pub fn parts(&self) -> &SignedPayload {
-        &self.0
+        Ok(Self(SignedPayload::sign(b"", payload, root_key)))
     }
 
     /// Checks signature, version, every CA and every key. The CAs' lifetimes are looked at when a chain is built.

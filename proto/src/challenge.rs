@@ -62,13 +62,15 @@ impl Nonce {
     }
 }
 
-/// What a challenge is for: first contact, or one device or node.
+/// What a challenge is for: first contact, one device or node, or owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Discovery, before there is an id.
     Boot,
     /// Every call of this device or node.
     Node(NodeId),
+    /// A request of an owner.
+    Owner,
 }
 
 impl Scope {
@@ -78,6 +80,7 @@ impl Scope {
         match self {
             Self::Boot => "boot",
             Self::Node(id) => id.as_str(),
+            Self::Owner => "owner",
         }
     }
 }
@@ -139,10 +142,16 @@ impl NextChallenge {
     }
 }
 
-/// The bytes a node signs. Neither id nor nonce can hold a line end, so the frame cannot shift.
+/// The bytes a node signs.
 #[must_use]
 pub fn signed_text(id: &ChallengeId, nonce: &Nonce, report_json: &str) -> Vec<u8> {
-    [SIGNED_TEXT_HEAD, id.as_str(), nonce.as_str(), report_json].join("\n").into_bytes()
+    framed(SIGNED_TEXT_HEAD, id, nonce, report_json)
+}
+
+/// Text over a challenge, under the head of who signs. Neither id nor nonce can hold a line end, so the frame cannot
+/// shift.
+pub(crate) fn framed(head: &str, id: &ChallengeId, nonce: &Nonce, json: &str) -> Vec<u8> {
+    [head, id.as_str(), nonce.as_str(), json].join("\n").into_bytes()
 }
 
 #[cfg(test)]

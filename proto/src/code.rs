@@ -68,6 +68,12 @@ codes! {
     ChallengeRefused = "challenge_refused", 401, SignAgain;
     /// The identity is refused: unknown, removed, wrong key or wrong certificate. One and the same.
     NodeIdentityInvalid = "node_identity_invalid", 403, Hourly;
+    /// Nobody of the roster asks: no proof, an unknown key, a wrong one, or another request. One and the same.
+    ActorRequired = "actor_required", 403, Report;
+    /// Whoever asks is of the roster and may look only.
+    RoleRequired = "role_required", 403, Report;
+    /// This is asked by a session of the page alone.
+    BrowserSessionRequired = "browser_session_required", 403, Report;
     /// The caller's address is not in `allowed-networks`.
     NetworkNotAllowed = "network_not_allowed", 403, BackOff;
     /// No such path.
@@ -78,6 +84,12 @@ codes! {
     UnknownNode = "unknown_node", 404, Report;
     /// The account has no such SSH key.
     SshKeyNotFound = "ssh_key_not_found", 404, Report;
+    /// There is no such draft.
+    DraftNotFound = "draft_not_found", 404, Report;
+    /// There is no such passkey, none that waits, or none of this person.
+    PasskeyNotFound = "passkey_not_found", 404, Report;
+    /// There is no such session of this person.
+    SessionNotFound = "session_not_found", 404, Report;
     /// The path exists, the method does not.
     MethodNotAllowed = "method_not_allowed", 405, Report;
     /// The request took too long to arrive.
@@ -126,6 +138,12 @@ codes! {
     TooManySshKeys = "too_many_ssh_keys", 409, AwaitPerson;
     /// All SSH keys together would not fit into a reply.
     SshKeyListFull = "ssh_key_list_full", 409, AwaitPerson;
+    /// The intent or the signature under it is refused; the message says which code of intents and what cures it.
+    IntentRefused = "intent_refused", 409, AwaitPerson;
+    /// The fleet has owners, and this is what one of them signs.
+    OwnersSign = "owners_sign", 409, AwaitPerson;
+    /// The fleet has no roster yet, or the controller does not have it.
+    NoRoster = "no_roster", 409, AwaitPerson;
     /// The body is longer than this call takes.
     BodyTooLarge = "body_too_large", 413, Report;
     /// The body has a content coding or type that this call does not take.

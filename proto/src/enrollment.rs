@@ -18,10 +18,10 @@ use crate::answer::SignedAnswer;
 use crate::bounded::{OutOfBounds, PemText, Text, Version};
 use crate::digest::Digest;
 use crate::ids::{NodeId, TaskId};
-use crate::json::{self, JsonError};
+use crate::json::json_file;
 use crate::key::Fingerprint;
 use crate::limits::{
-    ANSWER_FILE_MAX, CHAIN_PEM_MAX, IDENTITY_RECORD_MAX, JSON_DEPTH_MAX, MESSAGE_MAX, QUEUE_CSR_PEM_MAX, QUEUE_FILE_MAX,
+    ANSWER_FILE_MAX, CHAIN_PEM_MAX, IDENTITY_RECORD_MAX, MESSAGE_MAX, QUEUE_CSR_PEM_MAX, QUEUE_FILE_MAX,
 };
 use crate::names::Hostname;
 use crate::time::UnixTime;
@@ -114,37 +114,12 @@ pub fn request_hash(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 
-macro_rules! file {
-    ($name:ident, $max:expr) => {
-        impl $name {
-            /// The largest file that is read.
-            pub const MAX: usize = $max;
-
-            /// Reads the file's bytes.
-            ///
-            /// # Errors
-            /// When they are too many or not this schema.
-            pub fn from_bytes(bytes: &[u8]) -> Result<Self, JsonError> {
-                json::from_slice(bytes, Self::MAX, JSON_DEPTH_MAX)
-            }
-
-            /// The file's bytes.
-            ///
-            /// # Errors
-            /// Never for values of this type.
-            pub fn to_bytes(&self) -> Result<Vec<u8>, JsonError> {
-                json::to_string(self).map(String::into_bytes)
-            }
-        }
-    };
-}
-
-file!(EnrollmentRequest, QUEUE_FILE_MAX);
-file!(EnrollmentAnswerFile, ANSWER_FILE_MAX);
-file!(EndpointRequest, QUEUE_FILE_MAX);
-file!(EndpointAnswer, QUEUE_FILE_MAX);
-file!(Removal, QUEUE_FILE_MAX);
-file!(IdentityRecord, IDENTITY_RECORD_MAX);
+json_file!(EnrollmentRequest, QUEUE_FILE_MAX);
+json_file!(EnrollmentAnswerFile, ANSWER_FILE_MAX);
+json_file!(EndpointRequest, QUEUE_FILE_MAX);
+json_file!(EndpointAnswer, QUEUE_FILE_MAX);
+json_file!(Removal, QUEUE_FILE_MAX);
+json_file!(IdentityRecord, IDENTITY_RECORD_MAX);
 
 /// Reads a type whose success flag must go with its content; fields as in the type itself.
 macro_rules! answer_file {

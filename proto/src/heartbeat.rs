@@ -15,10 +15,11 @@ use crate::digest::Digest;
 use crate::feature::Features;
 use crate::ids::{BootId, NodeId, StartId};
 use crate::limits::{
-    DISK_BYTES_MAX, EXTENSIONS_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX,
+    DISK_BYTES_MAX, EXTENSIONS_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, OUTCOMES_MAX,
     UPDATE_COUNT_MAX, UPDATE_PACKAGES_MAX, UPTIME_MAX,
 };
 use crate::names::{AccountName, Hostname};
+use crate::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use crate::report::{Purpose, Report};
 use crate::time::UnixTime;
 
@@ -59,8 +60,11 @@ pub struct HeartbeatFields {
     pub node_id: NodeId,
     /// Always `heartbeat`.
     pub purpose: Purpose,
-    /// The machine's name now.
+    /// The name it was approved under: that of the certificate it calls with.
     pub hostname: Hostname,
+    /// What the machine calls itself, where that is another valid name. Since step 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_hostname: Option<Hostname>,
     /// Name and version of its operating system.
     pub os_version: Text<1, 256>,
     /// Seconds since it started.
@@ -114,9 +118,37 @@ pub struct HeartbeatFields {
     /// The machine's boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<BootId>,
+    /// Whether directory users can log in; absent where the fleet has no directory. Since step 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryReport>,
+    /// What the node holds of who may order, what it asks, and what became of orders. Since step 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrdersReport>,
     /// What this version does not know: at most 16 members of at most 256 characters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<ExtensionName, Text<0, 256>>,
+}
+
+/// How a node stands to the fleet's directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DirectoryReport {
+    /// Where it stands.
+    pub state: DirectoryState,
+    /// What is waited for or went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+}
+
+/// Where a node stands with the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DirectoryState {
+    /// Being set up.
+    Waiting,
+    /// Its users are known here.
+    Ready,
+    /// They are not, or what they are is not brought up to date.
+    Failed,
 }
 
 /// The container runtime of a node.
@@ -251,6 +283,12 @@ pub struct HeartbeatReply {
     /// The identity was seen twice: nothing new is ordered until a person decided. Absent: it was not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
+    /// The approved name, while it is another than that of the certificate the node calls with. Since step 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
+    /// What the node lacks of who may order, and the next order for it. Since step 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrdersReply>,
 }
 
 impl TryFrom<HeartbeatFields> for Heartbeat {
@@ -268,6 +306,7 @@ impl TryFrom<HeartbeatFields> for Heartbeat {
             *value = value.map(|value| value + 0.0);
         }
         ensure(fields.purpose == Purpose::Heartbeat, "purpose", "heartbeat")?;
+        ensure(fields.new_hostname.as_ref() != Some(&fields.hostname), "newHostname", "another name than hostname")?;
         ensure(fields.uptime_seconds <= UPTIME_MAX, "uptimeSeconds", "at most 100 years")?;
         ensure(fields.load_average.is_none_or(|load| (0.0..=LOAD_MAX).contains(&load)), "loadAverage", "0 to 1000000")?;
         let total = fields.memory_total_bytes;
@@ -302,6 +341,13 @@ impl TryFrom<HeartbeatFields> for Heartbeat {
             ensure(runtime.gpus.len() <= GPUS_MAX, "runtime.gpus", "at most 16")?;
             let memory = |gpu: &Gpu| gpu.memory_bytes <= MEMORY_BYTES_MAX;
             ensure(runtime.gpus.iter().all(memory), "runtime.gpus.memoryBytes", "at most 2^50")?;
+        }
+        if let Some(orders) = &fields.orders {
+            let outcomes = &orders.outcomes;
+            ensure(outcomes.len() <= OUTCOMES_MAX, "orders.outcomes", "at most 8")?;
+            let once =
+                |at: usize, one: &NodeOutcome| outcomes.iter().skip(at + 1).all(|other| other.intent != one.intent);
+            ensure(outcomes.iter().enumerate().all(|(at, one)| once(at, one)), "orders.outcomes", "each intent once")?;
         }
         if let Some(updates) = &fields.updates {
             let packages = u32::try_from(updates.packages.len()).unwrap_or(u32::MAX);

@@ -3,6 +3,8 @@
 //! A view is what a person is shown, made from the journal, the records and the samples at one moment. It is never
 //! read back into any of them. A view names ids, fingerprints and times whole; cutting is for who shows it.
 
+mod rename;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -10,14 +12,16 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::bounded::Text;
 use crate::code::Code;
+use crate::heartbeat::{DirectoryReport, DirectoryState, Gpu};
 use crate::ids::{NodeId, StartId, TaskId};
 use crate::inventory::HardwareInventory;
-use crate::journal::{FrozenRow, Holder, KeptRow};
+use crate::journal::{FrozenRow, Holder, KeptRow, NewName};
 use crate::key::{Fingerprint, VerificationCode};
 use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
 use crate::names::{AccountName, DiskId, Hostname};
 use crate::phase::{DevicePhase, TaskPhase};
 use crate::time::UnixTime;
+pub use rename::{Rename, RenameForm};
 
 /// What an approval must hold as its confirmation, because a disk is erased.
 pub const ERASE: &str = "ERASE";
@@ -94,6 +98,10 @@ pub struct ApproveForm {
     pub disk_id: DiskId,
     /// [`ERASE`]; anything else is refused.
     pub confirmation: String,
+    /// The node that had this name, its machine having lost its key or been installed anew: it is removed in the same
+    /// act. Absent: nobody has the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<NodeId>,
 }
 
 /// Body of `POST /api/host/nodes/{id}/clone/keep`.
@@ -224,6 +232,9 @@ pub struct TaskView {
     pub hostname: Hostname,
     /// The disk that will be erased.
     pub disk_id: DiskId,
+    /// The node whose name it takes over; the worker lets it only after an act there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<NodeId>,
     /// Until when the device may ask for its grant.
     pub authority_expires_at: UnixTime,
     /// Until when the installation must have asked for its certificate; absent before the grant.
@@ -275,6 +286,12 @@ pub struct NodeLine {
     pub node_id: NodeId,
     /// Its name.
     pub hostname: Hostname,
+    /// What its machine calls itself, where that is another name: `rename` gives it that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_hostname: Option<Hostname>,
+    /// The name it had, until it is heard under the one it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_hostname: Option<Hostname>,
     /// Its fingerprint's short form.
     pub verification_code: VerificationCode,
     /// How it looks from here.
@@ -291,6 +308,9 @@ pub struct NodeLine {
     /// Its identity was seen twice, and nobody decided yet. Absent: it was not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
+    /// How it stands to the directory, at the last heartbeat; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryState>,
 }
 
 /// Answer of `GET /api/host/nodes/{id}`.
@@ -311,6 +331,12 @@ pub struct NodeView {
     /// Seconds since the node booted, at the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime_seconds: Option<u64>,
+    /// How it stands to the directory, at the last heartbeat; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryReport>,
+    /// GPUs that it told of, at the last heartbeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<Gpu>,
     /// The last hour, oldest first, at most 180.
     pub samples: Vec<Sample>,
     /// Who speaks for it: the agent's present start, once it told one.
@@ -325,6 +351,9 @@ pub struct NodeView {
     /// The last holder that was decided against and spoke all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refused: Option<Holder>,
+    /// Its renames, as far as the journal's events reach back: at most the last 8, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renames: Vec<Rename>,
 }
 
 /// The numbers of one heartbeat. Absent is what the node could not measure.
@@ -342,6 +371,12 @@ pub struct Sample {
     /// Temperature of the processor in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_temperature_celsius: Option<f64>,
+    /// The busiest GPU in use, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_percent: Option<f64>,
+    /// Temperature of the hottest GPU in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_temperature_celsius: Option<f64>,
     /// Memory in bytes.
     pub memory_total_bytes: u64,
     /// Memory that programs could still get, in bytes.
@@ -385,6 +420,9 @@ pub struct EventLine {
     /// Who held the identity, where it is about that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+    /// The names, of a rename.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<NewName>,
 }
 
 /// Answer to `status`: the controller itself.
@@ -419,60 +457,4 @@ pub struct CountersView {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json;
-    use crate::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
-
-    // spec: HT-2
-    #[test]
-    fn a_window_is_1_to_60_minutes() {
-        for (text, want) in [
-            (r#"{"minutes":1}"#, Some(60)),
-            (r#"{"minutes":60}"#, Some(3600)),
-            (r#"{"minutes":0}"#, None),
-            (r#"{"minutes":61}"#, None),
-            (r#"{"minutes":-1}"#, None),
-            (r#"{"minutes":"5"}"#, None),
-            (r#"{"minutes":5,"more":1}"#, None),
-            ("[5]", None),
-        ] {
-            let got = json::from_str::<OpenWindow>(text, HOST_BODY_MAX, JSON_DEPTH_MAX);
-            assert_eq!(got.ok().map(|form| form.minutes.duration().as_secs()), want, "{text}");
-        }
-        assert_eq!("15".parse::<Minutes>().map(Minutes::duration), Ok(Duration::from_secs(900)));
-        assert_eq!("x".parse::<Minutes>(), Err(BadMinutes));
-    }
-
-    // spec: ST-5
-    #[test]
-    fn a_node_is_online_for_two_minutes_after_a_heartbeat() {
-        let now = UnixTime::from_secs(10_000);
-        let at = |ago| SnapshotState::of(Some(now.minus(Duration::from_secs(ago))), now);
-        assert_eq!(SnapshotState::of(None, now), SnapshotState::AwaitingHeartbeat);
-        assert_eq!(at(119), SnapshotState::Online);
-        assert_eq!(at(120), SnapshotState::Stale);
-    }
-
-    #[test]
-    fn an_answer_is_the_shape_it_says() {
-        let view = EventsView {
-            events: vec![EventLine {
-                sequence: 7,
-                at: UnixTime::from_secs(0),
-                kind: "AdmissionOpened".parse().unwrap(),
-                actor: "operator".parse().unwrap(),
-                device_id: None,
-                task_id: None,
-                holders: Vec::new(),
-            }],
-            last_sequence: 7,
-        };
-        let text = json::to_string(&view).unwrap();
-        assert_eq!(
-            text,
-            r#"{"events":[{"sequence":7,"at":"1970-01-01T00:00:00Z","kind":"AdmissionOpened","actor":"operator"}],"lastSequence":7}"#
-        );
-        assert_eq!(json::from_str::<EventsView>(&text, HOST_BODY_MAX, JSON_DEPTH_MAX).unwrap(), view);
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@
 
 mod check;
 mod clone;
+mod name;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::JournalError;
 pub use clone::{FrozenRow, Holder, KeptRow};
+pub use name::NewName;
 pub use room::inventory_room;
 
 use crate::bounded::{PemText, Text, Version};
@@ -72,6 +74,9 @@ pub struct DeviceRow {
     /// The approved name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Hostname>,
+    /// The name it had before, and still has a certificate for: from a rename until it is heard under the approved name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_hostname: Option<Hostname>,
     /// What it is made of.
     pub inventory: HardwareInventory,
     /// [`HardwareInventory::inventory_hash`] of it.
@@ -165,6 +170,9 @@ pub struct EventRow {
     /// Who held the identity, where the event is about that: at most two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+    /// The names of a rename, and of nothing else; absent in those that were written before there was this member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<NewName>,
 }
 
 /// What can happen. The four `...Expired` kinds are ours; the rest is the reference's.
@@ -214,6 +222,10 @@ pub enum EventKind {
     CloneKept,
     /// Neither was kept: the identity was removed.
     CloneSplit,
+    /// Its name was given to another key, for which this installation was approved; its own removal follows.
+    NodeReplaced,
+    /// A node was given another name, which its machine calls itself by.
+    Renamed,
     /// Nodes are given another SSH key.
     SshKeyAdded,
     /// Nodes are given one SSH key less.
@@ -235,6 +247,8 @@ pub struct Event {
     pub task_id: Option<TaskId>,
     /// Who held the identity.
     pub holders: Vec<Holder>,
+    /// The names, of a rename.
+    pub names: Option<NewName>,
 }
 
 impl Journal {
@@ -267,7 +281,7 @@ impl Journal {
     /// The file's bytes. Checked first, so that a journal that could not be read back is never written.
     ///
     /// # Errors
-    /// What is wrong with the journal, or that it is over 32 MiB.
+    /// What is wrong with the journal, or that it is over 48 MiB.
     pub fn to_bytes(&self) -> Result<Vec<u8>, JournalError> {
         self.check()?;
         let bytes = json::to_string(self).map_err(JournalError::Json)?.into_bytes();
@@ -279,9 +293,9 @@ impl Journal {
     /// # Errors
     /// Never for values of these types.
     pub fn record(&mut self, event: Event) -> Result<(), JsonError> {
-        let Event { at, kind, actor, device_id, task_id, holders } = event;
+        let Event { at, kind, actor, device_id, task_id, holders, names } = event;
         let sequence = self.last_event_id.saturating_add(1);
-        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders };
+        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders, names };
         let head = row.chained(self.chain_head)?;
         let surplus = (self.events.len() + 1).saturating_sub(EVENTS_MAX);
         let mut base = self.chain_base;

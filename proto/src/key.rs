@@ -69,9 +69,7 @@ impl Fingerprint {
     /// What a person compares: the first 12 hex digits as `xxxx-xxxx-xxxx`.
     #[must_use]
     pub fn verification_code(&self) -> VerificationCode {
-        let hex = self.0.to_string();
-        let group = |at: usize| hex.get(at..at + 4).unwrap_or_default().to_owned();
-        VerificationCode(format!("{}-{}-{}", group(0), group(4), group(8)))
+        VerificationCode::of(&self.0)
     }
 }
 
@@ -109,6 +107,13 @@ pub struct VerificationCode(String);
 pub struct BadVerificationCode;
 
 impl VerificationCode {
+    /// The short form of any SHA-256 value.
+    pub(crate) fn of(value: &Digest) -> Self {
+        let hex = value.to_string();
+        let group = |at: usize| hex.get(at..at + 4).unwrap_or_default();
+        Self(format!("{}-{}-{}", group(0), group(4), group(8)))
+    }
+
     /// The code as `xxxx-xxxx-xxxx`.
     #[must_use]
     pub fn as_str(&self) -> &str {

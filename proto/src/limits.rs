@@ -85,8 +85,8 @@ pub const DEVICES_DEFAULT: usize = 128;
 pub const TASKS_DEFAULT: usize = 256;
 /// Events the journal keeps: older ones leave, the chain goes on.
 pub const EVENTS_MAX: usize = 2048;
-/// The journal's file: protects whoever reads it.
-pub const JOURNAL_MAX: usize = 32 * 1024 * 1024;
+/// The journal's file, half as much again as the reference's so that 5,000 devices fit: protects whoever reads it.
+pub const JOURNAL_MAX: usize = 48 * 1024 * 1024;
 /// Bytes of a device's row in the journal without its inventory: what the journal's room is reckoned with.
 pub const DEVICE_ROW_MAX: usize = 3072;
 /// Bytes of a task's row: the same.
@@ -173,3 +173,113 @@ pub const RELEASE_FILES_MAX: usize = 512;
 pub const RELEASE_FILE_MAX: u64 = 256 * 1024 * 1024;
 /// All files of an agent release: the same.
 pub const RELEASE_MAX: u64 = 512 * 1024 * 1024;
+/// What is signed in a roster: beside a bundle of full size it fits into one enrolment answer.
+pub const ROSTER_PAYLOAD_MAX: usize = 12 * 1024;
+/// Owners and viewers of a fleet: protects a node from a list without end.
+pub const OWNERS_MAX: usize = 32;
+/// Keys of one owner: the same.
+pub const OWNER_KEYS_MAX: usize = 8;
+/// Passkeys of one person for signing in: protects the controller's file.
+pub const PASSKEYS_PER_OWNER_MAX: usize = 8;
+/// That file: protects the controller's start.
+pub const PASSKEYS_FILE_MAX: usize = 512 * 1024;
+/// Passkeys that wait to be confirmed with an owner key: protects memory, and the eyes of who confirms one.
+pub const PASSKEY_REQUESTS_MAX: usize = 16;
+/// Those of one source: one host cannot fill the list for all others.
+pub const PASSKEY_REQUESTS_OPEN_PER_SOURCE: usize = 4;
+/// A passkey waits this long to be confirmed.
+pub const PASSKEY_REQUEST_LIFETIME: Duration = Duration::from_secs(3600);
+/// Passkeys that one source may hand in within a minute.
+pub const PASSKEY_REQUESTS_PER_SOURCE: u32 = 5;
+/// Times in one minute that one source may try to sign in: each costs a verification.
+pub const SIGN_INS_PER_SOURCE: u32 = 20;
+/// A sign-in as it travels: an assertion with its envelope.
+pub const SIGN_IN_MAX: usize = 8 * 1024;
+/// A public key as browsers give it, DER: 91 bytes in truth.
+pub const SPKI_DER_MAX: usize = 128;
+/// A session of the page ends when it was not used for this long.
+pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// And after this long in all.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+/// Sessions of one person: one more ends the one that was not used for longest.
+pub const SESSIONS_PER_OWNER_MAX: usize = 8;
+/// Streams of changes at once: protects the controller's connections.
+pub const STREAMS_MAX: usize = 64;
+/// Those of one person.
+pub const STREAMS_PER_OWNER_MAX: usize = 8;
+/// The raw id of a passkey (WebAuthn level 2, section 5.8.3 allows 1023): protects the roster's room.
+pub const CREDENTIAL_ID_MAX: usize = 256;
+/// An intent as its owner signs it: protects whoever checks one.
+pub const INTENT_MAX: usize = 24 * 1024;
+/// Nodes that one intent names: the same; more nodes take another intent.
+pub const INTENT_NODES_MAX: usize = 512;
+/// What goes with an intent and is signed by its hash: a script, or the keys of an account.
+pub const INTENT_BODY_MAX: usize = 32 * 1024;
+/// An intent with body and signatures as it travels: one fits into an answer of [`ANSWER_MAX`].
+pub const SIGNED_INTENT_MAX: usize = 60 * 1024;
+/// Signatures under one intent: no rule asks for more than two owners, and each costs who checks it one verification.
+pub const INTENT_SIGNATURES_MAX: usize = 2;
+/// From `issuedAt` to `notAfter` of a one-shot intent: bounds how long its nonce is remembered, and how long an order
+/// of an owner who was removed may still be carried out.
+pub const INTENT_LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// An owner's clock may be ahead of the worker's by this much.
+pub const INTENT_AHEAD: Duration = Duration::from_secs(5 * 60);
+/// Nonces of one-shot intents remembered at once: protects the memory's file.
+pub const INTENT_NONCES_MAX: usize = 1024;
+/// Subjects of state intents remembered: the same.
+pub const INTENT_SUBJECTS_MAX: usize = 1024;
+/// From the revision that holds to the next: protects a subject from a last revision, after which no owner could order
+/// anything about it any more.
+pub const INTENT_REVISION_LEAP: u64 = 1_000_000;
+/// The file of what was ordered: protects who reads it at its start.
+pub const INTENT_MEMORY_MAX: usize = 512 * 1024;
+/// Longest file in which a node keeps its memory of orders and the orders that hold, each as it was signed.
+pub const NODE_ORDERS_MAX: usize = 8 << 20;
+/// `clientDataJSON` of a passkey's signature: 300 bytes in truth; protects who checks it.
+pub const CLIENT_DATA_MAX: usize = 4096;
+/// Longest DER form of a P-256 signature.
+pub const SIGNATURE_DER_MAX: usize = 72;
+/// A node asks how late it is this often (design.md O4).
+pub const FRESHNESS_INTERVAL: Duration = Duration::from_secs(6 * 3600);
+/// The same question is sent again for this long, because its answer may be on its way; then another is drawn.
+pub const FRESHNESS_QUESTION: Duration = Duration::from_secs(10 * 60);
+/// An answer counts for less than this long, since it was asked for: so long may a removed owner's order still pass.
+pub const FRESHNESS_MAX: Duration = Duration::from_secs(24 * 3600);
+/// What is signed in such an answer, and its file: protects node and worker.
+pub const FRESHNESS_FILE_MAX: usize = 4096;
+/// Outcomes of orders that one heartbeat tells of: protects the report's room; the others come with the next.
+pub const OUTCOMES_MAX: usize = 8;
+/// Somebody who asks to become an owner waits this long on the worker's host.
+pub const APPLICATION_LIFETIME: Duration = Duration::from_secs(3600);
+/// People who ask at once: protects the worker's queue and the eyes of who approves.
+pub const APPLICATIONS_MAX: usize = 16;
+/// Orders the controller keeps for those who carry them out and for who looks: protects its disk.
+pub const DRAFTS_MAX: usize = 1024;
+/// What an owner signs with each request: method, path and hash of the body.
+pub const OWNER_REQUEST_MAX: usize = 4096;
+/// Path and query of a request that an owner signs: protects the same text.
+pub const REQUEST_TARGET_MAX: usize = 1024;
+/// The header with an owner's proof: protects the controller's header buffer.
+pub const OWNER_PROOF_HEADER_MAX: usize = 8 * 1024;
+/// Calls with an owner's proof from one source in one second: each costs a verification before anybody knows whose it is.
+pub const OWNER_CALLS_PER_SOURCE: u32 = 50;
+/// Times in one minute that one source may ask to become an owner: each costs a verification and a write.
+pub const APPLICATIONS_PER_SOURCE: u32 = 5;
+/// People of one source who wait for an answer to that at once: one host cannot fill the list for all others.
+pub const APPLICATIONS_OPEN_PER_SOURCE: usize = 4;
+/// Sources whose calls are counted one by one; all others share one count. Protects memory from very many addresses.
+pub const SOURCES_MAX: usize = 4096;
+/// Bytes of all those orders together: protects the controller's memory, where they wait for nodes.
+pub const DRAFTS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// One of them with its signatures and what became of it at each of 512 nodes: protects the controller's start.
+pub const DRAFT_FILE_MAX: usize = 256 * 1024;
+/// Drafts in one answer.
+pub const DRAFTS_PER_ANSWER_MAX: usize = 100;
+/// Answers to a node's questions that are kept for it: two holders of one identity ask by turns.
+pub const FRESHNESS_KEPT_MAX: usize = 2;
+/// Between two questions of one node that are passed on: each is a write.
+pub const FRESHNESS_ASKED_INTERVAL: Duration = Duration::from_secs(10);
+/// One line of the audit: 700 bytes in truth; protects whoever reads it.
+pub const AUDIT_LINE_MAX: usize = 2048;
+/// Lines of the audit in one answer.
+pub const AUDIT_PER_ANSWER_MAX: usize = 500;

@@ -1,15 +1,15 @@
-//! Bytes and a signature over them, as bundle and answer travel: `{"payload": base64, "signature": base64}`.
+//! Bytes and a signature over them, as bundle, answer, roster and freshness travel:
+//! `{"payload": base64, "signature": base64}`.
 //!
-//! The payload is kept as the very bytes that were signed; nothing is parsed from a re-encoding.
+//! The payload is kept as the very bytes that were signed; nothing is parsed from a re-encoding. What workers sign begins
+//! with a first line of its own, so that no signature over one kind can be taken for one over another.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::limits::SIGNED_PAYLOAD_MAX;
-
-/// Longest DER form of a P-256 signature.
-const SIGNATURE_MAX: usize = 72;
+use crate::key::{NodeKey, NodePublicKey};
+use crate::limits::{SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX};
 
 /// A payload of at most [`SIGNED_PAYLOAD_MAX`] bytes and an ASN.1 DER signature, not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,11 +17,24 @@ const SIGNATURE_MAX: usize = 72;
 pub struct SignedPayload {
     #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<SIGNED_PAYLOAD_MAX, _>")]
     payload: Vec<u8>,
-    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<SIGNATURE_MAX, _>")]
+    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<SIGNATURE_DER_MAX, _>")]
     signature: Vec<u8>,
 }
 
 impl SignedPayload {
+    /// Signs `tag` and the payload.
+    #[must_use]
+    pub(crate) fn sign(tag: &[u8], payload: Vec<u8>, key: &NodeKey) -> Self {
+        let signature = key.sign_der(&signed_text(tag, &payload));
+        Self { payload, signature }
+    }
+
+    /// Whether one of these keys signed `tag` and the payload.
+    pub(crate) fn is_of(&self, tag: &[u8], keys: &[NodePublicKey]) -> bool {
+        let text = signed_text(tag, &self.payload);
+        keys.iter().any(|key| key.verify_der(&text, &self.signature).is_ok())
+    }
+
     /// Puts bytes and their signature together. Whether they belong together is not looked at.
     #[must_use]
     pub fn new(payload: Vec<u8>, signature: Vec<u8>) -> Self {
@@ -41,12 +54,43 @@ impl SignedPayload {
     }
 }
 
-fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+/// What is signed: the first line of its kind, and the payload.
+pub(crate) fn signed_text(tag: &[u8], payload: &[u8]) -> Vec<u8> {
+    [tag, payload].concat()
+}
+
+/// One kind of [`SignedPayload`], as it travels and lies on disk: not checked yet. How it is checked is its own.
+macro_rules! signed_kind {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name($crate::signed::SignedPayload);
+
+        impl $name {
+            /// Puts one together that was signed elsewhere.
+            #[must_use]
+            pub fn from_parts(payload: Vec<u8>, signature: Vec<u8>) -> Self {
+                Self($crate::signed::SignedPayload::new(payload, signature))
+            }
+
+            /// Payload and signature.
+            #[must_use]
+            pub fn parts(&self) -> &$crate::signed::SignedPayload {
+                &self.0
+            }
+        }
+    };
+}
+pub(crate) use signed_kind;
+
+/// Padded standard base64.
+pub(crate) fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&STANDARD.encode(bytes))
 }
 
 /// Padded standard base64 in its one form, of at most `MAX` bytes.
-fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+pub(crate) fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.len() > MAX.div_ceil(3) * 4 {
         return Err(de::Error::custom(format_args!("more than {MAX} bytes in base64")));

@@ -92,11 +92,14 @@ round_trips! {
     "grant.json": api::Grant,
     "header-proof.json": HeaderProof,
     "heartbeat-clone.json": Heartbeat,
+    "heartbeat-directory.json": Heartbeat,
     "heartbeat-full.json": Heartbeat,
     "heartbeat-minimal.json": Heartbeat,
+    "heartbeat-renamed.json": Heartbeat,
     "heartbeat-reply-chain.json": HeartbeatReply,
     "heartbeat-reply-frozen.json": HeartbeatReply,
     "heartbeat-reply-keys.json": HeartbeatReply,
+    "heartbeat-reply-renamed.json": HeartbeatReply,
     "heartbeat-reply.json": HeartbeatReply,
     "identity-record-frozen.json": IdentityRecord,
     "identity-record-new.json": IdentityRecord,
@@ -105,6 +108,8 @@ round_trips! {
     "installation.json": api::Installation,
     "journal-empty.json": Journal,
     "journal-frozen.json": Journal,
+    "journal-renamed-names.json": Journal,
+    "journal-renamed.json": Journal,
     "journal.json": Journal,
     "next-challenge.json": NextChallenge,
     "node-call.json": NodeCall,
@@ -193,6 +198,11 @@ fn the_golden_files_tell_one_story() {
     assert_eq!(Journal::from_bytes(vector!("journal-empty.json").as_bytes()), Ok(Journal::empty()));
     let frozen = Journal::from_bytes(vector!("journal-frozen.json").as_bytes()).unwrap();
     assert_eq!(frozen.to_bytes().unwrap(), vector!("journal-frozen.json").as_bytes());
+    let renamed = Journal::from_bytes(vector!("journal-renamed.json").as_bytes()).unwrap();
+    assert_eq!(renamed.to_bytes().unwrap(), vector!("journal-renamed.json").as_bytes());
+    let named = Journal::from_bytes(vector!("journal-renamed-names.json").as_bytes()).unwrap();
+    assert_eq!(named.to_bytes().unwrap(), vector!("journal-renamed-names.json").as_bytes());
+    assert!(named.events.last().unwrap().names.is_some() && renamed.events.last().unwrap().names.is_none());
     let request: EnrollmentRequest = read(vector!("enrollment-request.json"));
     assert_eq!(agrees(&request, &journal, NOW), Ok(()));
     let file: EnrollmentAnswerFile = read(vector!("enrollment-answer.json"));

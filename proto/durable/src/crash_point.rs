@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(any(test, feature = "test-support"))]
-pub use armed::{Armed, crash_at, fail_at, hold_at, record};
+pub use armed::{Armed, Fate, ask_at, crash_at, fail_at, hold_at, record};
 
 /// A test stopped the program here. Never seen outside tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,15 @@ pub fn crash_point(step: &'static str, dir: &Path) -> Result<(), Crashed> {
         // An I/O error means nothing where there is no I/O.
         Ok(()) | Err(Stop::Failed(_)) => Ok(()),
     }
+}
+
+/// [`fn@crash_point`] for programs. The name has to be a literal of the form `program/where`, of one place only: the suite of
+/// faults finds all of them in the sources, and fails when one was never walked.
+#[macro_export]
+macro_rules! crash_point {
+    ($step:literal, $dir:expr) => {
+        $crate::crash_point::crash_point($step, $dir)
+    };
 }
 
 /// Why a durable step did not happen.
@@ -80,8 +89,12 @@ mod armed {
     use std::io;
     use std::path::{Path, PathBuf};
     use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+    use std::time::Duration;
 
     use super::{Crashed, Stop};
+
+    /// Nobody waits longer than this for a step, or in one that is held.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     /// All armed plans of this test process.
     static PLANS: Mutex<Plans> = Mutex::new(Plans { next: 0, armed: Vec::new() });
@@ -102,8 +115,23 @@ mod armed {
         dead: Option<Crashed>,
     }
 
+    /// What becomes of one step.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Fate {
+        /// It happens.
+        Live,
+        /// The program is dead: the step does not happen.
+        Die,
+        /// It fails with this error of the system.
+        Fail(i32),
+    }
+
+    /// Asked about a step and the path it is about.
+    type Ask = Box<dyn FnMut(&'static str, &Path) -> Fate + Send>;
+
     enum Want {
         Record,
+        Ask(Ask),
         CrashAt(usize),
         FailAt { step: &'static str, nth: usize, errno: i32 },
         HoldAt { step: &'static str },
@@ -131,18 +159,39 @@ mod armed {
         arm(dir, Want::FailAt { step, nth, errno })
     }
 
+    /// Asks about each step under `dir`, also about those of programs that are dead already: who is dead, and who lives
+    /// again, is for the one who is asked to know. It must not arm or end a plan.
+    pub fn ask_at(dir: &Path, ask: impl FnMut(&'static str, &Path) -> Fate + Send + 'static) -> Armed {
+        arm(dir, Want::Ask(Box::new(ask)))
+    }
+
     /// Lets each step of this name under `dir` wait until the plan ends, as a slow disk does.
     pub fn hold_at(dir: &Path, step: &'static str) -> Armed {
         arm(dir, Want::HoldAt { step })
     }
 
     impl Armed {
-        /// Waits until a step of this name was reached.
+        /// Waits until a step of this name was reached: for a minute at most, after which it ends the plan, since nothing
+        /// that is held could end by itself, and stops the test.
+        #[track_caller]
         pub fn reached(&self, step: &'static str) {
-            let mut plans = plans();
-            while !plans.armed.iter().any(|plan| plan.id == self.id && plan.hits.contains(&step)) {
-                plans = CHANGED.wait(plans).unwrap_or_else(PoisonError::into_inner);
+            assert!(
+                self.is_reached(step, PATIENCE),
+                "{step:?} was not reached within a minute; {:?} were",
+                self.steps()
+            );
+        }
+
+        pub(super) fn is_reached(&self, step: &'static str, patience: Duration) -> bool {
+            let is_open =
+                |plans: &mut Plans| !plans.armed.iter().any(|plan| plan.id == self.id && plan.hits.contains(&step));
+            let waited = CHANGED.wait_timeout_while(plans(), patience, is_open);
+            let (mut plans, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            if waited.timed_out() {
+                plans.armed.iter_mut().filter(|plan| plan.id == self.id).for_each(|plan| plan.want = Want::Record);
+                CHANGED.notify_all();
             }
+            !waited.timed_out()
         }
 
         /// Names of the steps reached so far, the one that crashed included.
@@ -167,20 +216,36 @@ mod armed {
 
     pub(super) fn check(step: &'static str, path: &Path) -> Result<(), Stop> {
         let mut plans = plans();
-        plans.armed.iter_mut().filter(|plan| path.starts_with(&plan.under)).try_for_each(|plan| plan.reach(step))?;
+        plans
+            .armed
+            .iter_mut()
+            .filter(|plan| path.starts_with(&plan.under))
+            .try_for_each(|plan| plan.reach(step, path))?;
         CHANGED.notify_all();
         let held =
             |plan: &Plan| path.starts_with(&plan.under) && matches!(plan.want, Want::HoldAt { step: at } if at == step);
-        while plans.armed.iter().any(held) {
-            plans = CHANGED.wait(plans).unwrap_or_else(PoisonError::into_inner);
+        let waited = CHANGED.wait_timeout_while(plans, PATIENCE, |plans| plans.armed.iter().any(held));
+        let (_plans, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(Stop::Failed(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "held for a minute, and nobody let it go",
+            )));
         }
         Ok(())
     }
 
     impl Plan {
-        fn reach(&mut self, step: &'static str) -> Result<(), Stop> {
+        fn reach(&mut self, step: &'static str, path: &Path) -> Result<(), Stop> {
             if let Some(crashed) = self.dead {
                 return Err(Stop::Crashed(crashed));
+            }
+            if let Want::Ask(ask) = &mut self.want {
+                return match ask(step, path) {
+                    Fate::Live => Ok(()),
+                    Fate::Die => Err(Stop::Crashed(Crashed { step })),
+                    Fate::Fail(errno) => Err(Stop::Failed(io::Error::from_raw_os_error(errno))),
+                };
             }
             let before = self.hits.len();
             let same_before = self.hits.iter().filter(|hit| **hit == step).count();
@@ -229,6 +294,33 @@ mod tests {
         assert_eq!(plan.crashed(), Some(Crashed { step: "two" }));
         drop(plan);
         assert_eq!(crash_point("two", ours), Ok(()));
+    }
+
+    #[test]
+    fn a_plan_that_asks_lets_the_dead_live_again() {
+        let ours = Path::new("/durable-test/d");
+        let mut left = 2;
+        let plan = ask_at(ours, move |step, path| {
+            assert_eq!(path, Path::new("/durable-test/d/x"));
+            left -= 1;
+            if step == "two" && left >= 0 { Fate::Die } else { Fate::Live }
+        });
+        let at = |step| crash_point(step, &ours.join("x"));
+        assert_eq!([at("one"), at("two"), at("two")], [Ok(()), Err(Crashed { step: "two" }), Ok(())]);
+        assert_eq!(crate::crash_point!("one", &ours.join("x")), Ok(()));
+        drop(plan);
+    }
+
+    #[test]
+    fn a_step_that_never_comes_ends_the_wait_and_the_plan() {
+        let ours = Path::new("/durable-test/e");
+        let plan = hold_at(ours, "two");
+        assert_eq!(crash_point("one", ours), Ok(()));
+        assert!(plan.is_reached("one", std::time::Duration::ZERO));
+        assert!(!plan.is_reached("two", std::time::Duration::from_millis(1)));
+        // Nothing is held any more, and what was reached is still told.
+        assert_eq!(crash_point("two", ours), Ok(()));
+        assert_eq!(plan.steps(), ["one", "two"]);
     }
 
     #[test]

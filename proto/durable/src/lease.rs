@@ -15,6 +15,7 @@ use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -70,6 +71,14 @@ pub enum LeaseError {
         path: PathBuf,
         /// Who has it, by its own words; only printable ASCII.
         holder: String,
+    },
+    /// It was ours, and is so no longer: somebody removed the file, and perhaps another holds a new one.
+    #[error(
+        "{path} was taken away from this program while it held it; nothing more is written, another may be at work"
+    )]
+    TakenOver {
+        /// The lease file.
+        path: PathBuf,
     },
     /// Its first line is another program's, or damaged.
     #[error(
@@ -202,6 +211,24 @@ impl Lease {
     #[must_use]
     pub fn marker_present(&self) -> bool {
         self.found == Marker::Present
+    }
+
+    /// Looks whether the lease is still the file of that name: a holder that slept while the directory was taken over by
+    /// force has a lock on nothing. To be asked before a write that would undo another's.
+    ///
+    /// # Errors
+    /// [`LeaseError::TakenOver`], or that the file cannot be looked at.
+    pub fn check(&self, dir: &PrivateDir) -> Result<(), LeaseError> {
+        match is_current(dir, &self.name, &self.file, &self.path)? {
+            true => Ok(()),
+            false => Err(LeaseError::TakenOver { path: self.path.clone() }),
+        }
+    }
+
+    /// [`Lease::check`] as a guard of other directories ([`PrivateDir::guarded`]) that are written under this lease.
+    pub fn guard(self: &Arc<Self>, dir: &Arc<PrivateDir>) -> impl Fn() -> io::Result<()> + Send + Sync + use<> {
+        let (lease, dir) = (Arc::clone(self), Arc::clone(dir));
+        move || lease.check(&dir).map_err(io::Error::other)
     }
 
     /// Writes the marker, so that from now on missing state is lost state. To be called after the first state is written

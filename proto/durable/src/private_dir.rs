@@ -3,6 +3,7 @@
 //! Opened without following a link in its last part, then checked on the descriptor, so what was checked is what is used.
 //! The parts before the last (`/var/lib/lucia`) are the administrator's and are trusted.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,16 @@ pub struct PrivateDir {
     fd: File,
     path: PathBuf,
     writing: Mutex<()>,
+    guard: Option<Guard>,
+}
+
+/// Asked before each write.
+struct Guard(Box<dyn Fn() -> io::Result<()> + Send + Sync>);
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guard")
+    }
 }
 
 /// What [`PrivateDir::list`] found.
@@ -123,6 +134,13 @@ impl PrivateDir {
         Self::create_at(&self.fd, Path::new(name.as_str()), &path, rules, || self.fd.sync_all())
     }
 
+    /// The same directory, into which nothing is written while `guard` refuses: for one that is written under the lease of
+    /// another ([`crate::Lease::guard`]).
+    #[must_use]
+    pub fn guarded(self, guard: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { guard: Some(Guard(Box::new(guard))), ..self }
+    }
+
     /// Where the directory was when it was opened: for messages, never for access.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -177,6 +195,11 @@ impl PrivateDir {
         &self.fd
     }
 
+    /// Whether it may be written into.
+    pub(crate) fn may_write(&self) -> io::Result<()> {
+        self.guard.as_ref().map_or(Ok(()), |guard| guard.0())
+    }
+
     /// Held while a pending file exists, so that two threads never write into the same one.
     pub(crate) fn one_writer(&self) -> MutexGuard<'_, ()> {
         // The lock guards no data; after a panic the next writer removes the leftover file anyway.
@@ -223,7 +246,7 @@ impl PrivateDir {
         };
         let facts = fd.metadata().map_err(|err| failed("open", path, err))?;
         check(&facts).map_err(|breach| DirError::Refused { path: path.to_owned(), breach })?;
-        Ok(Self { fd, path: path.to_owned(), writing: Mutex::new(()) })
+        Ok(Self { fd, path: path.to_owned(), writing: Mutex::new(()), guard: None })
     }
 
     fn create_at(

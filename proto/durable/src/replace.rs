@@ -71,6 +71,15 @@ pub enum WriteError {
         /// Which file.
         path: PathBuf,
     },
+    /// The guard of the directory refused: nothing was written.
+    #[error("{path} is not written: this program no longer holds the state it belongs to")]
+    NotHeld {
+        /// Which file, or which directory when there were several.
+        path: PathBuf,
+        /// What the guard said.
+        #[source]
+        source: io::Error,
+    },
     /// A test stopped the program.
     #[error("stopped while writing {path}; only tests do this")]
     Crashed {
@@ -93,6 +102,7 @@ impl PrivateDir {
     pub fn replace(&self, name: &FileName, bytes: &[u8], mode: u32) -> Result<(), WriteError> {
         let _one = self.one_writer();
         let path = self.path_of(name);
+        self.held(&path)?;
         let staged = self.stage(name, bytes, mode).and_then(|file| {
             sync(&file, &path)?;
             step("replace/rename", &path, || self.rename(name)).map_err(|stop| stopped("rename", &path, stop))
@@ -119,6 +129,7 @@ impl PrivateDir {
             return Ok(());
         }
         let _one = self.one_writer();
+        self.held(self.path())?;
         let staged = files
             .chunks(OPEN_AT_ONCE)
             .try_for_each(|chunk| self.stage_chunk(chunk, mode))
@@ -135,6 +146,7 @@ impl PrivateDir {
     pub fn create_new(&self, name: &FileName, bytes: &[u8], mode: u32) -> Result<(), WriteError> {
         let _one = self.one_writer();
         let path = self.path_of(name);
+        self.held(&path)?;
         if self.look(name).is_ok() {
             return Err(WriteError::AlreadyThere { path });
         }
@@ -158,6 +170,7 @@ impl PrivateDir {
     /// [`WriteError::Failed`] when it stands, [`WriteError::Unsure`] when it may come back.
     pub fn remove(&self, name: &FileName) -> Result<bool, WriteError> {
         let path = self.path_of(name);
+        self.held(&path)?;
         let was_there = step("remove/unlink", &path, || self.unlink(name.as_str()))
             .map_err(|stop| stopped("remove", &path, stop))?;
         // Synced even when it was gone: an earlier removal may have died before its own sync.
@@ -183,6 +196,10 @@ impl PrivateDir {
             step("leftover/unlink", &path, || self.unlink(entry)).map_err(|stop| stopped("remove", &path, stop))?;
         }
         Ok(leftovers.len())
+    }
+
+    fn held(&self, path: &Path) -> Result<(), WriteError> {
+        self.may_write().map_err(|source| WriteError::NotHeld { path: path.to_owned(), source })
     }
 
     /// Writes the pending file of `name`, not yet synced. The caller holds [`PrivateDir::one_writer`].

@@ -1,5 +1,7 @@
 use super::*;
+use crate::directory::{Dn, reader_dn};
 use crate::limits::ANSWER_MAX;
+use crate::sealed::Sealed;
 use crate::test_support::{TestCa, TestNode, hostile_answers};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
@@ -58,6 +60,61 @@ fn an_answer_never_takes_the_bundle_back() {
     assert!(matches!(judge(&with(1), &node, &root, Some(&held)), Err(AnswerError::Bundle(BundleError::Older { .. }))));
     assert!(judge(&with(2), &node, &root, Some(&held)).is_ok());
     assert_eq!(judge(&with(3), &node, &root, Some(&held)).unwrap().bundle().bundle().version, 3);
+}
+
+// spec: EN-5
+#[test]
+fn a_directory_in_an_answer_is_this_nodes_own() {
+    let (ca, node) = (TestCa::new(NOW), TestNode::new(7));
+    let base: Dn = "dc=lucia,dc=home,dc=arpa".parse().unwrap();
+    let seed = zeroize::Zeroizing::new([7; 32]);
+    let password = Sealed::seal(&[b'p'; 43], node.key.public(), &node.node_id, &node.csr_sha256(), &seed).unwrap();
+    let right = DirectoryAccess {
+        uri: "ldaps://directory.lucia.home.arpa".parse().unwrap(),
+        bind_dn: reader_dn(&node.node_id, &base).unwrap(),
+        owner_group: "cn=lucia-owners,ou=Groups,dc=lucia,dc=home,dc=arpa".parse().unwrap(),
+        base_dn: base.clone(),
+        bind_password: password,
+    };
+    let field = |directory: DirectoryAccess| {
+        let answer = Answer { directory: Some(directory), ..ca.answer(&node, NOW) };
+        judge(&ca.sign_answer(&answer), &node, &ca.root(), None).map(|_| ()).map_err(|error| error.field())
+    };
+    assert_eq!(field(right.clone()), Ok(()));
+    let others = reader_dn(&TestNode::new(8).node_id, &base).unwrap();
+    for (wrong, directory) in [
+        ("ldapBindDn", DirectoryAccess { bind_dn: others, ..right.clone() }),
+        (
+            "ldapBindDn",
+            DirectoryAccess { bind_dn: format!("cn=admin,{}", base.as_str()).parse().unwrap(), ..right.clone() },
+        ),
+        ("ldapBindDn", DirectoryAccess { base_dn: "dc=other".parse().unwrap(), ..right.clone() }),
+        ("ownerGroupDn", DirectoryAccess { owner_group: "cn=all,dc=other".parse().unwrap(), ..right.clone() }),
+    ] {
+        assert_eq!(field(directory), Err(wrong));
+    }
+}
+
+// spec: EN-6
+#[test]
+fn a_roster_in_an_answer_is_a_workers_of_this_fleet() {
+    let (world, node) = (crate::test_support::OrderWorld::new(NOW), TestNode::new(7));
+    let with =
+        |roster: &VerifiedRoster| Answer { roster: Some(roster.signed().clone()), ..world.ca.answer(&node, NOW) };
+    let good = world.ca.sign_answer(&with(&world.roster));
+    let accepted = judge(&good, &node, &world.ca.root(), None).unwrap();
+    assert_eq!(accepted.roster(), Some(&world.roster));
+    let text = json::to_string(&good).unwrap();
+    assert!(text.len() <= ANSWER_MAX);
+    let other = crate::test_support::key(60);
+    let forged = SignedRoster::sign(world.roster.roster(), &other).unwrap();
+    let foreign = crate::roster::Roster { fleet: Digest::of(b"another"), ..world.roster.roster().clone() };
+    let foreign = SignedRoster::sign(&foreign, &world.ca.worker_key).unwrap();
+    for roster in [forged, foreign] {
+        let answer = Answer { roster: Some(roster), ..world.ca.answer(&node, NOW) };
+        let refused = judge(&world.ca.sign_answer(&answer), &node, &world.ca.root(), None);
+        assert_eq!(refused.map(|_| ()).map_err(|error| error.field()), Err("roster"));
+    }
 }
 
 #[test]

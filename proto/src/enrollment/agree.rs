@@ -19,7 +19,7 @@ pub struct Disagreement {
 }
 
 /// The worker's journal check: the journal names the same node, task, key and name, both rows await enrolment or are
-/// managed, the hardware is the approved one, and there is a grant, still in time for a first enrolment.
+/// managed (then the name may also be the one that a rename takes from it), the hardware is the approved one, and there is a grant, still in time for a first enrolment.
 ///
 /// `journal` is a checked one, so that ids, grants and references in it are unique and sound.
 ///
@@ -43,11 +43,14 @@ pub fn agrees(request: &EnrollmentRequest, journal: &Journal, now: UnixTime) -> 
         .ok_or(Disagreement { field: "taskId", reason: "the journal does not have this task" })?;
     ensure(task.device_id == request.node_id, "taskId", "another node's task")?;
     ensure(task.fingerprint == fingerprint, "publicKeyFingerprint", "not the approved one")?;
-    ensure(device.hostname.as_ref() == Some(&request.hostname), "hostname", "not the device's")?;
-    ensure(task.hostname == request.hostname, "hostname", "not the approved one")?;
+    let managed = device.phase == DevicePhase::Managed && task.phase == TaskPhase::Managed;
+    // A node that is being renamed keeps its certificate in force under the name it has.
+    if !managed || device.former_hostname.as_ref() != Some(&request.hostname) {
+        ensure(device.hostname.as_ref() == Some(&request.hostname), "hostname", "not the device's")?;
+        ensure(task.hostname == request.hostname, "hostname", "not the approved one")?;
+    }
 
     let first = device.phase == DevicePhase::AwaitingEnrollment && task.phase == TaskPhase::AwaitingEnrollment;
-    let managed = device.phase == DevicePhase::Managed && task.phase == TaskPhase::Managed;
     ensure(first || managed, "phase", "neither awaiting enrolment nor managed")?;
     ensure(task.inventory_hash == device.inventory_hash, "inventoryHash", "the hardware is not the approved one")?;
     ensure(

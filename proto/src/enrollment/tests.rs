@@ -138,7 +138,9 @@ fn a_request_has_exactly_its_keys() {
     }
     let long = format!("-----BEGIN {}", "A".repeat(QUEUE_CSR_PEM_MAX));
     assert!(read(&text.replacen("-----BEGIN", &long, 1)).is_err());
-    assert!(EnrollmentRequest::from_bytes(&vec![b' '; QUEUE_FILE_MAX + 1]).is_err());
+    let padded = |length: usize| format!("{text}{}", " ".repeat(length - text.len()));
+    assert!(read(&padded(QUEUE_FILE_MAX)).is_ok());
+    assert_eq!(read(&padded(QUEUE_FILE_MAX + 1)).map(drop), Err("more than 32768 bytes".to_owned()));
 }
 
 // spec: QU-5
@@ -174,4 +176,30 @@ fn a_node_is_online_for_less_than_two_minutes() {
     // A clock that was set back makes nobody stale.
     assert_eq!(at(Some(NOW.plus(MINUTE))), SnapshotState::Online);
     assert!(record.last_heartbeat.as_ref().is_some_and(|heartbeat: &Heartbeat| heartbeat.node_id == record.node_id));
+}
+
+// spec: NN-2
+#[test]
+fn a_node_that_is_renamed_may_ask_under_either_name_and_no_third() {
+    let ask = |hostname: &str, change: Change| {
+        let (mut request, mut journal) = (request(), journal());
+        for name in [&mut journal.tasks[0].hostname, journal.devices[0].hostname.as_mut().unwrap()] {
+            *name = "web-02".parse().unwrap();
+        }
+        journal.devices[0].former_hostname = Some("web-01".parse().unwrap());
+        (journal.devices[0].phase, journal.tasks[0].phase) = (DevicePhase::Managed, TaskPhase::Managed);
+        request.hostname = hostname.parse().unwrap();
+        change(&mut request, &mut journal);
+        agrees(&request, &journal, NOW).map_err(|disagreement| disagreement.field)
+    };
+    assert_eq!(ask("web-01", |_, _| ()), Ok(()));
+    assert_eq!(ask("web-02", |_, _| ()), Ok(()));
+    assert_eq!(ask("web-03", |_, _| ()), Err("hostname"));
+    assert_eq!(ask("web-01", |_, j| j.devices[0].former_hostname = None), Err("hostname"));
+    // Before it is a node it has one name.
+    let first: Change = |_, j| {
+        (j.devices[0].phase, j.tasks[0].phase) = (DevicePhase::AwaitingEnrollment, TaskPhase::AwaitingEnrollment);
+    };
+    assert_eq!(ask("web-01", first), Err("hostname"));
+    assert_eq!(ask("web-02", first), Ok(()));
 }

@@ -18,7 +18,8 @@ fn checked(change: Change) -> Result<Heartbeat, OutOfBounds> {
 // spec: HB-1 (threats.md V-1)
 #[test]
 fn every_field_is_bounded() {
-    let cases: [(&str, Change); 43] = [
+    let cases: [(&str, Change); 44] = [
+        ("newHostname", |f| f.new_hostname = Some(f.hostname.clone())),
         ("purpose", |f| f.purpose = Purpose::Renew),
         ("uptimeSeconds", |f| f.uptime_seconds = UPTIME_MAX + 1),
         ("uptimeSeconds", |f| f.uptime_seconds = 1 << 63),
@@ -195,4 +196,6 @@ fn an_answer_without_keys_is_not_an_answer_with_no_keys() {
     assert_eq!(read(r#"{"accepted":true}"#).map(|reply| reply.ssh_keys), Ok(None));
     assert_eq!(read(r#"{"accepted":true,"sshKeys":{}}"#).map(|reply| reply.ssh_keys), Ok(Some(BTreeMap::new())));
     assert!(read(r#"{"accepted":true,"sshKeys":{"root":[]}}"#).is_err());
+    let none = read(r#"{"accepted":true}"#).unwrap();
+    assert_eq!(json::to_string(&none).as_deref(), Ok(r#"{"accepted":true}"#));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use super::{DeviceRow, Journal, TaskRow};
+use super::{DeviceRow, EventKind, Journal, TaskRow};
 use crate::digest::Digest;
 use crate::ids::{NodeId, TaskId};
 use crate::json::JsonError;
@@ -20,8 +20,8 @@ pub enum JournalError {
     /// Not the schema.
     #[error("the journal is not version 4 of state.json")]
     Json(#[source] JsonError),
-    /// More than 32 MiB.
-    #[error("the journal is larger than 32 MiB")]
+    /// More than 48 MiB.
+    #[error("the journal is larger than 48 MiB")]
     TooLarge,
     /// More rows than a journal may hold.
     #[error("the journal has more than {max} {what}")]
@@ -60,6 +60,12 @@ pub enum JournalError {
     /// An event names more holders than it has room for.
     #[error("event {sequence} of the journal has more than two holders, or with them a long actor")]
     Holders {
+        /// Which event.
+        sequence: u64,
+    },
+    /// An event names a rename without being one, with one name twice, or with a long actor.
+    #[error("event {sequence} of the journal has names that are no rename's, or with them a long actor")]
+    Names {
         /// Which event.
         sequence: u64,
     },
@@ -140,6 +146,15 @@ impl Journal {
             if row.phase.needs_task() && row.hostname.as_ref().is_some_and(|name| !names.insert(name)) {
                 return refuse("hostname", "is there twice");
             }
+            if let Some(former) = &row.former_hostname {
+                if row.phase != DevicePhase::Managed {
+                    return refuse("formerHostname", "is a managed node's");
+                }
+                // Its certificate still has it, so it is nobody else's; its own approved name is in the set by now.
+                if !names.insert(former) {
+                    return refuse("formerHostname", "is there twice");
+                }
+            }
         }
         Ok(())
     }
@@ -195,8 +210,14 @@ impl Journal {
                 return Err(JournalError::Sequence { sequence: event.sequence });
             }
             // Both long texts of one event: its room is reckoned with one of them.
-            if event.holders.len() > 2 || (!event.holders.is_empty() && event.actor.as_str().len() > 64) {
+            let long = event.actor.as_str().len() > 64;
+            if event.holders.len() > 2 || (!event.holders.is_empty() && long) {
                 return Err(JournalError::Holders { sequence });
+            }
+            if event.names.as_ref().is_some_and(|names| {
+                event.kind != EventKind::Renamed || names.from == names.to || !event.holders.is_empty() || long
+            }) {
+                return Err(JournalError::Names { sequence });
             }
             sequence -= 1;
         }

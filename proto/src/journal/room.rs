@@ -50,7 +50,7 @@ mod tests {
     use crate::bounded::Text;
     use crate::ids::{StartId, TaskId};
     use crate::journal::tests::pair;
-    use crate::journal::{Event, EventKind, FrozenRow, GrantRow, Holder, KeptRow};
+    use crate::journal::{Event, EventKind, FrozenRow, GrantRow, Holder, KeptRow, NewName};
     use crate::phase::{DevicePhase, TaskPhase};
     use crate::time::UnixTime;
 
@@ -88,6 +88,7 @@ mod tests {
         // A managed node has no message and may have these.
         let mut node = device.clone();
         node.message = None;
+        node.former_hostname = Some("g".repeat(63).parse().unwrap());
         node.frozen = Some(FrozenRow { at: late, holders: holders.clone() });
         let refused = vec![StartId::from_random([7; 16]); crate::limits::FORMER_STARTS_MAX];
         node.kept = Some(KeptRow { at: late, holder, refused });
@@ -105,9 +106,13 @@ mod tests {
             device_id: Some(device.device_id),
             task_id: Some(TaskId::from_random([7; 16])),
             holders: Vec::new(),
+            names: None,
         };
         let of_clones = Event { kind: EventKind::IdentityFrozen, actor: longest_actor(), holders, ..event.clone() };
-        for event in [event, of_clones] {
+        let (from, to) = ("h".repeat(63).parse().unwrap(), "g".repeat(63).parse().unwrap());
+        let names = Some(NewName { from, to });
+        let of_names = Event { kind: EventKind::Renamed, actor: longest_actor(), names, ..event.clone() };
+        for event in [event, of_clones, of_names] {
             let mut journal = Journal { last_event_id: u64::MAX - 1, ..Journal::empty() };
             journal.record(event).unwrap();
             assert!(size(&journal.events) < EVENT_ROW_MAX, "{}", size(&journal.events));

@@ -23,6 +23,7 @@ fn device(number: u8, phase: DevicePhase) -> DeviceRow {
         public_key_pem: PemText::try_from(public.public().to_pem()).unwrap(),
         phase,
         hostname: None,
+        former_hostname: None,
         inventory_hash: inventory().inventory_hash(),
         inventory: inventory(),
         inventory_revision: 1,
@@ -67,7 +68,9 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
 
 fn event(journal: &mut Journal, kind: EventKind) {
     let actor = "operator:1000".parse().unwrap();
-    journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new() }).unwrap();
+    journal
+        .record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None })
+        .unwrap();
 }
 
 /// One device of each phase, and an ended task whose device is gone.
@@ -224,6 +227,7 @@ fn the_chain_covers_every_event_and_its_order() {
 // spec: JO-24
 #[test]
 fn old_events_leave_and_the_chain_goes_on() {
+    assert_eq!(EVENTS_MAX, 2048);
     let mut journal = Journal::empty();
     let mut heads = vec![journal.chain_head];
     for _ in 0..EVENTS_MAX + 3 {
@@ -312,7 +316,77 @@ fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
         let mut journal = Journal::empty();
         let (holders, actor) = (vec![holder(1); count], actor.parse().unwrap());
         let kind = EventKind::IdentityFrozen;
-        journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders }).unwrap();
+        journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders, names: None }).unwrap();
         assert_eq!(journal.check().is_ok(), ok, "{count} holders");
+    }
+}
+
+// spec: NN-1
+#[test]
+fn a_name_before_a_rename_is_a_managed_nodes_and_nobody_elses() {
+    let with = |phase: DevicePhase, former: &str| {
+        let mut journal = journal();
+        journal.devices.iter_mut().find(|row| row.phase == phase).unwrap().former_hostname =
+            Some(former.parse().unwrap());
+        journal.check()
+    };
+    let field = |journal: Result<(), JournalError>| match journal {
+        Err(JournalError::Device { field, .. }) => Some(field),
+        _ => None,
+    };
+    assert_eq!(with(DevicePhase::Managed, "web"), Ok(()));
+    for phase in [DevicePhase::Discovered, DevicePhase::AwaitingEnrollment, DevicePhase::Failed] {
+        assert_eq!(field(with(phase, "web")), Some("formerHostname"), "{phase:?}");
+    }
+    // Its own approved name, and another node's; whichever row comes first.
+    assert_eq!(field(with(DevicePhase::Managed, "node-7")), Some("formerHostname"));
+    assert_eq!(field(with(DevicePhase::Managed, "node-6")), Some("formerHostname"));
+    let mut other = journal();
+    other.devices.reverse();
+    other.devices.iter_mut().find(|row| row.phase == DevicePhase::Managed).unwrap().former_hostname =
+        Some("node-6".parse().unwrap());
+    assert_eq!(field(other.check()), Some("hostname"));
+}
+
+// spec: NN-30
+#[test]
+fn names_are_of_a_rename_alone_and_two() {
+    let named = |kind, from: &str, to: &str, actor: &str| {
+        let names = Some(NewName { from: from.parse().unwrap(), to: to.parse().unwrap() });
+        let mut journal = journal();
+        let actor = actor.parse().unwrap();
+        let event = Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names };
+        journal.record(event).unwrap();
+        journal
+    };
+    let good = named(EventKind::Renamed, "n1", "web", "operator:1000");
+    let bytes = good.to_bytes().unwrap();
+    assert_eq!(Journal::from_bytes(&bytes).as_ref(), Ok(&good));
+    for bad in [
+        named(EventKind::NodeEnrolled, "n1", "web", "operator:1000"),
+        named(EventKind::Renamed, "n1", "n1", "operator:1000"),
+        named(EventKind::Renamed, "n1", "web", &"x".repeat(65)),
+    ] {
+        assert_eq!(bad.check(), Err(JournalError::Names { sequence: 3 }));
+    }
+    // The chain has them.
+    let mut forged = good;
+    forged.events[2].names.as_mut().unwrap().from = "n2".parse().unwrap();
+    assert_eq!(forged.check(), Err(JournalError::Chain));
+    // Exactly two hostnames.
+    let text = String::from_utf8(bytes).unwrap();
+    for (from, to) in [
+        (r#""from":"n1","#, ""),
+        (r#""to":"web""#, r#""to":"web","by":"x""#),
+        (r#""to":"web""#, r#""to":"Web_1""#),
+        (r#""to":"web""#, r#""to":null"#),
+        (r#"{"from":"n1","to":"web"}"#, r#"["n1","web"]"#),
+        (r#"{"from":"n1","to":"web"}"#, r#""n1""#),
+    ] {
+        let changed = text.replace(from, to);
+        assert!(
+            changed != text && matches!(Journal::from_bytes(changed.as_bytes()), Err(JournalError::Json(_))),
+            "{to}"
+        );
     }
 }

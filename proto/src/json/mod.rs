@@ -12,6 +12,33 @@
 
 mod read;
 mod scan;
+/// A type that is a file: read with a limit, written as it is read.
+macro_rules! json_file {
+    ($name:ident, $max:expr) => {
+        impl $name {
+            /// The largest file that is read.
+            pub const MAX: usize = $max;
+
+            /// Reads the file's bytes.
+            ///
+            /// # Errors
+            /// When they are too many or not this schema.
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self, $crate::json::JsonError> {
+                $crate::json::from_slice(bytes, Self::MAX, $crate::limits::JSON_DEPTH_MAX)
+            }
+
+            /// The file's bytes.
+            ///
+            /// # Errors
+            /// Never for values of this type.
+            pub fn to_bytes(&self) -> Result<Vec<u8>, $crate::json::JsonError> {
+                $crate::json::to_string(self).map(String::into_bytes)
+            }
+        }
+    };
+}
+pub(crate) use json_file;
+
 #[cfg(test)]
 mod tests;
 

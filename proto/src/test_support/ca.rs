@@ -178,6 +178,7 @@ impl TestCa {
             issued_at: now,
             bundle: self.signed_bundle(1, now),
             directory: None,
+            roster: None,
         }
     }
 

@@ -8,6 +8,10 @@
 mod ca;
 mod hostile;
 mod hostile_csr;
+mod hostile_intents;
+#[cfg(test)]
+mod order_vectors;
+mod orders;
 mod spec;
 #[cfg(test)]
 mod vectors;
@@ -17,6 +21,8 @@ use zeroize::Zeroizing;
 pub use ca::{TestCa, TestNode};
 pub use hostile::{Hostile, hostile_answers, hostile_leaves, judge_leaf};
 pub use hostile_csr::hostile_csrs;
+pub use hostile_intents::{HostileIntent, hostile_intents};
+pub use orders::{OrderWorld, TestOwner, assertion};
 pub use spec::{CertificateSpec, CsrSpec};
 
 use crate::key::NodeKey;

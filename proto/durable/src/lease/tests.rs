@@ -194,3 +194,45 @@ fn many_take_it_one_has_it() {
     assert_eq!(taken, 1);
     assert_eq!(look(&scratch.open()), Marker::Starting);
 }
+
+// spec: DU-22 (threats.md F-12)
+#[test]
+fn a_holder_whose_lease_was_taken_away_is_told_so() {
+    let scratch = Scratch::new();
+    let dir = scratch.open();
+    let mut first = take(&dir, "pid 1").unwrap();
+    first.check(&dir).unwrap();
+    first.confirm(&dir).unwrap();
+    first.check(&dir).unwrap();
+    std::fs::remove_file(scratch.path().join("lease")).unwrap();
+    assert!(matches!(first.check(&dir), Err(LeaseError::TakenOver { .. })));
+    let second = take(&dir, "pid 2").unwrap();
+    second.check(&dir).unwrap();
+    assert!(matches!(first.check(&dir), Err(LeaseError::TakenOver { .. })));
+}
+
+// spec: DU-23 (threats.md F-12)
+#[test]
+fn what_is_written_under_a_lease_is_not_once_it_was_taken_away() {
+    let (home, beside) = (Scratch::new(), Scratch::new());
+    let dir = Arc::new(home.open());
+    let mut first = take(&dir, "pid 1").unwrap();
+    first.confirm(&dir).unwrap();
+    let lease = Arc::new(first);
+    let other = beside.open().guarded(lease.guard(&dir));
+    other.replace(&name("a"), b"ours", 0o600).unwrap();
+    std::fs::remove_file(home.path().join("lease")).unwrap();
+    let second = take(&home.open(), "pid 2").unwrap();
+    let refused = [
+        other.replace(&name("a"), b"late", 0o600).unwrap_err(),
+        other.replace_all(&[(name("a"), b"late")], 0o600).unwrap_err(),
+        other.create_new(&name("b"), b"late", 0o600).unwrap_err(),
+        other.remove(&name("a")).unwrap_err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, WriteError::NotHeld { .. }), "{error}");
+    }
+    assert_eq!(std::fs::read(beside.path().join("a")).unwrap(), b"ours");
+    assert_eq!(std::fs::read_dir(beside.path()).unwrap().count(), 1);
+    drop(second);
+}

@@ -1,0 +1,428 @@
+//! The audit (design.md O6): who changed or ordered what, from where, and what came of it. One JSON object a line, each
+//! holding the SHA-256 of the line before it, so that no line can be changed, left out or put elsewhere unseen.
+//!
+//! What is cut off at the end is seen by whoever has a later hash: so far reaches what [`verify`] can prove.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::Endpoint;
+use crate::bounded::OutOfBounds;
+use crate::code::Code;
+use crate::digest::Digest;
+use crate::ids::NodeId;
+use crate::intent::{IntentCode, IntentId};
+use crate::json::{self, JsonError};
+use crate::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
+use crate::owner::{OwnerId, OwnerName};
+use crate::time::UnixTime;
+
+/// Who did something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ActorWire", into = "ActorWire")]
+pub enum AuditActor {
+    /// The operator, by user id.
+    Operator(u32),
+    /// Somebody of the roster.
+    Owner(OwnerId, OwnerName),
+    /// Somebody who asks to be in it.
+    Applicant(OwnerId, OwnerName),
+    /// A node.
+    Node(NodeId),
+    /// The enrollment worker.
+    Worker,
+    /// The controller itself.
+    Controller,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ActorKind {
+    Operator,
+    Owner,
+    Applicant,
+    Node,
+    Worker,
+    Controller,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ActorWire {
+    kind: ActorKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner_id: Option<OwnerId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<OwnerName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node_id: Option<NodeId>,
+}
+
+impl TryFrom<ActorWire> for AuditActor {
+    type Error = OutOfBounds;
+
+    fn try_from(wire: ActorWire) -> Result<Self, OutOfBounds> {
+        Ok(match (wire.kind, wire.uid, wire.owner_id, wire.name, wire.node_id) {
+            (ActorKind::Operator, Some(uid), None, None, None) => Self::Operator(uid),
+            (ActorKind::Owner, None, Some(id), Some(name), None) => Self::Owner(id, name),
+            (ActorKind::Applicant, None, Some(id), Some(name), None) => Self::Applicant(id, name),
+            (ActorKind::Node, None, None, None, Some(node)) => Self::Node(node),
+            (ActorKind::Worker, None, None, None, None) => Self::Worker,
+            (ActorKind::Controller, None, None, None, None) => Self::Controller,
+            _ => return Err(OutOfBounds { field: "actor", rule: "the members of its kind and no others" }),
+        })
+    }
+}
+
+impl From<AuditActor> for ActorWire {
+    fn from(actor: AuditActor) -> Self {
+        let of = |kind| Self { kind, uid: None, owner_id: None, name: None, node_id: None };
+        match actor {
+            AuditActor::Operator(uid) => Self { uid: Some(uid), ..of(ActorKind::Operator) },
+            AuditActor::Owner(id, name) => Self { owner_id: Some(id), name: Some(name), ..of(ActorKind::Owner) },
+            AuditActor::Applicant(id, name) => {
+                Self { owner_id: Some(id), name: Some(name), ..of(ActorKind::Applicant) }
+            }
+            AuditActor::Node(node) => Self { node_id: Some(node), ..of(ActorKind::Node) },
+            AuditActor::Worker => of(ActorKind::Worker),
+            AuditActor::Controller => of(ActorKind::Controller),
+        }
+    }
+}
+
+impl fmt::Display for AuditActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operator(uid) => write!(f, "operator (uid {uid})"),
+            Self::Owner(_, name) => write!(f, "{name}"),
+            Self::Applicant(_, name) => write!(f, "{name} (asks to become an owner)"),
+            Self::Node(node) => write!(f, "node {node}"),
+            Self::Worker => f.write_str("worker"),
+            Self::Controller => f.write_str("controller"),
+        }
+    }
+}
+
+/// What was done. A closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditAction {
+    /// The discovery window was opened.
+    WindowOpened,
+    /// It was closed.
+    WindowClosed,
+    /// An installation was approved.
+    InstallApproved,
+    /// A device was rejected.
+    DeviceRejected,
+    /// It was taken off the list.
+    DeviceDismissed,
+    /// It was put back on the list.
+    DeviceRestored,
+    /// A node was removed.
+    NodeRemoved,
+    /// It was given another name.
+    NodeRenamed,
+    /// Of two holders of an identity one was kept.
+    CloneKept,
+    /// None was kept.
+    CloneSplit,
+    /// Nodes are given one SSH key more.
+    SshKeyAdded,
+    /// One less.
+    SshKeyRemoved,
+    /// Somebody asked to become an owner.
+    ApplicationReceived,
+    /// The worker published a roster.
+    RosterTaken,
+    /// A draft was handed in.
+    DraftAdded,
+    /// A signature under it was handed in.
+    IntentSigned,
+    /// With that of this owner enough had signed: it is an order.
+    OrderGiven,
+    /// It was thrown away.
+    DraftDropped,
+    /// Somebody who carries an order out said what became of it.
+    IntentSettled,
+    /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
+    TornLineDropped,
+}
+
+impl AuditAction {
+    /// The word that is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WindowOpened => "window-opened",
+            Self::WindowClosed => "window-closed",
+            Self::InstallApproved => "install-approved",
+            Self::DeviceRejected => "device-rejected",
+            Self::DeviceDismissed => "device-dismissed",
+            Self::DeviceRestored => "device-restored",
+            Self::NodeRemoved => "node-removed",
+            Self::NodeRenamed => "node-renamed",
+            Self::CloneKept => "clone-kept",
+            Self::CloneSplit => "clone-split",
+            Self::SshKeyAdded => "ssh-key-added",
+            Self::SshKeyRemoved => "ssh-key-removed",
+            Self::ApplicationReceived => "application-received",
+            Self::RosterTaken => "roster-taken",
+            Self::DraftAdded => "draft-added",
+            Self::IntentSigned => "intent-signed",
+            Self::OrderGiven => "order-given",
+            Self::DraftDropped => "draft-dropped",
+            Self::IntentSettled => "intent-settled",
+            Self::TornLineDropped => "torn-line-dropped",
+        }
+    }
+
+    /// What a call of the operator's table does; nothing for one that only looks, and for calls that are nobody's here.
+    #[must_use]
+    pub const fn of(endpoint: Endpoint) -> Option<Self> {
+        Some(match endpoint {
+            Endpoint::OpenWindow => Self::WindowOpened,
+            Endpoint::CloseWindow => Self::WindowClosed,
+            Endpoint::Approve => Self::InstallApproved,
+            Endpoint::Reject => Self::DeviceRejected,
+            Endpoint::Dismiss => Self::DeviceDismissed,
+            Endpoint::Restore => Self::DeviceRestored,
+            Endpoint::Remove => Self::NodeRemoved,
+            Endpoint::Rename => Self::NodeRenamed,
+            Endpoint::KeepClone => Self::CloneKept,
+            Endpoint::SplitClone => Self::CloneSplit,
+            Endpoint::AddSshKey => Self::SshKeyAdded,
+            Endpoint::RemoveSshKey => Self::SshKeyRemoved,
+            Endpoint::BootChallenge
+            | Endpoint::Discover
+            | Endpoint::DeviceChallenge
+            | Endpoint::DeviceState
+            | Endpoint::Installation
+            | Endpoint::Grant
+            | Endpoint::Progress
+            | Endpoint::Enroll
+            | Endpoint::NodeChallenge
+            | Endpoint::Heartbeat
+            | Endpoint::Renew
+            | Endpoint::Onboarding
+            | Endpoint::Status
+            | Endpoint::Nodes
+            | Endpoint::Node
+            | Endpoint::SshKeys
+            | Endpoint::Events => return None,
+        })
+    }
+}
+
+/// What is noted; its number and its place in the chain are the log's to give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditNote {
+    /// When.
+    pub at: UnixTime,
+    /// Who.
+    pub actor: AuditActor,
+    /// From which address; absent over the Unix socket and for what the programs do.
+    pub from: Option<IpAddr>,
+    /// What.
+    pub action: AuditAction,
+    /// Which device or node it is about.
+    pub node: Option<NodeId>,
+    /// Which order it is about.
+    pub intent: Option<IntentId>,
+    /// Why it was refused by the controller; absent when it was done.
+    pub refused: Option<Code>,
+    /// Why an order was refused by who carries it out; absent when it was done.
+    pub intent_refused: Option<IntentCode>,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AuditEntry {
+    /// From 1, rising by one.
+    pub sequence: u64,
+    /// See [`AuditNote`].
+    pub at: UnixTime,
+    /// See [`AuditNote`].
+    pub actor: AuditActor,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+    /// See [`AuditNote`].
+    pub action: AuditAction,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<IntentId>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Code>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_refused: Option<IntentCode>,
+    /// SHA-256 of the line before, its end included; zeros in the first.
+    pub prev: Digest,
+}
+
+impl AuditEntry {
+    /// The line with its end: the bytes that the next line has the hash of.
+    ///
+    /// # Errors
+    /// Never for values of this type.
+    pub fn to_line(&self) -> Result<String, JsonError> {
+        json::to_string(self).map(|text| text + "\n")
+    }
+}
+
+/// Answer of `GET /api/host/audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AuditView {
+    /// In order, at most 500; ask again after the last one for more.
+    pub entries: Vec<AuditEntry>,
+    /// The newest number there is.
+    pub last_sequence: u64,
+    /// SHA-256 of the newest line.
+    pub head: Digest,
+}
+
+/// Why lines are no audit, or no longer the one that was written.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// A line cannot be read.
+    #[error("line {number} is no entry of an audit")]
+    Line {
+        /// From 1.
+        number: u64,
+        /// What is wrong with it.
+        #[source]
+        source: JsonError,
+    },
+    /// A line says the same in other bytes than it was written with.
+    #[error("line {number} was edited: it is not in the one form that entries are written in")]
+    Form {
+        /// From 1.
+        number: u64,
+    },
+    /// A line has another number than its place.
+    #[error("line {number} has the number {found}: lines were cut out, added or put elsewhere")]
+    Sequence {
+        /// From 1.
+        number: u64,
+        /// What it says.
+        found: u64,
+    },
+    /// A line does not hold the hash of the one before.
+    #[error("line {number} does not follow from the line before it: one of the two was changed")]
+    Chain {
+        /// From 1.
+        number: u64,
+    },
+    /// The last line has no end.
+    #[error("what follows line {number} has no end: it was cut off")]
+    Cut {
+        /// The last whole line.
+        number: u64,
+    },
+    /// The lines end before one that is known to have been there.
+    #[error("the audit ends at line {found}, and line {anchored} was there: its end was cut off")]
+    Short {
+        /// Lines there are.
+        found: u64,
+        /// Lines there were.
+        anchored: u64,
+    },
+    /// An entry is longer than a line may be.
+    #[error("an entry does not fit into a line of the audit; this is a mistake in the program, report it")]
+    TooLong,
+}
+
+/// How far an audit was read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AuditChain {
+    /// Lines so far.
+    pub entries: u64,
+    /// SHA-256 of the last of them.
+    pub head: Digest,
+}
+
+impl Default for AuditChain {
+    fn default() -> Self {
+        Self { entries: 0, head: Digest::ZERO }
+    }
+}
+
+impl AuditChain {
+    /// The next line, its end included.
+    ///
+    /// # Errors
+    /// [`AuditError::TooLong`]; nothing is changed then.
+    pub fn add(&mut self, note: AuditNote) -> Result<String, AuditError> {
+        let AuditNote { at, actor, from, action, node, intent, refused, intent_refused } = note;
+        let (sequence, prev) = (self.entries.saturating_add(1), self.head);
+        let entry = AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, prev };
+        let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
+        if line.len() > AUDIT_LINE_MAX {
+            return Err(AuditError::TooLong);
+        }
+        (self.entries, self.head) = (sequence, Digest::of(line.as_bytes()));
+        Ok(line)
+    }
+
+    /// Reads the next line, its end included.
+    ///
+    /// # Errors
+    /// Why it is not the next one; nothing is changed then.
+    pub fn follow(&mut self, line: &[u8]) -> Result<AuditEntry, AuditError> {
+        let number = self.entries.saturating_add(1);
+        if line.last() != Some(&b'\n') {
+            return Err(AuditError::Cut { number: self.entries });
+        }
+        let entry: AuditEntry = json::from_slice(line, AUDIT_LINE_MAX, JSON_DEPTH_MAX)
+            .map_err(|source| AuditError::Line { number, source })?;
+        if entry.to_line().is_ok_and(|text| text.as_bytes() != line) {
+            return Err(AuditError::Form { number });
+        }
+        if entry.sequence != number {
+            return Err(AuditError::Sequence { number, found: entry.sequence });
+        }
+        if entry.prev != self.head {
+            return Err(AuditError::Chain { number });
+        }
+        (self.entries, self.head) = (number, Digest::of(line));
+        Ok(entry)
+    }
+}
+
+/// Reads a whole audit, up to its end or beyond what is known of it from elsewhere.
+///
+/// # Errors
+/// The first line that is not the one that was written there, or that lines are missing.
+pub fn verify(lines: &[u8], anchor: Option<&AuditChain>) -> Result<AuditChain, AuditError> {
+    let mut chain = AuditChain::default();
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        chain.follow(line)?;
+        if let Some(anchor) = anchor
+            && anchor.entries == chain.entries
+            && anchor.head != chain.head
+        {
+            return Err(AuditError::Chain { number: chain.entries });
+        }
+    }
+    match anchor {
+        Some(anchor) if anchor.entries > chain.entries => {
+            Err(AuditError::Short { found: chain.entries, anchored: anchor.entries })
+        }
+        Some(_) | None => Ok(chain),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What an intent is about beyond its head: signed by its hash, one shape a kind, strict JSON.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::IntentKind;
+use super::{Intent, Terms};
+use crate::bounded::OutOfBounds;
+use crate::host_api::KeyLabel;
+use crate::ids::{BootId, NodeId, StartId};
+use crate::json::{self, JsonError};
+use crate::key::Fingerprint;
+use crate::limits::{INTENT_BODY_MAX, JSON_DEPTH_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
+use crate::names::{AccountName, Hostname};
+use crate::ssh_key::SshKey;
+use crate::time::UnixTime;
+
+/// Body of `admit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Admit {
+    /// The machine's key, whole; the intent names the node it makes.
+    pub fingerprint: Fingerprint,
+    /// The name it gets.
+    pub hostname: Hostname,
+    /// The node that has the name now: its key is barred in the same act. Absent: nobody has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<NodeId>,
+}
+
+/// Body of `ssh-key`: all keys of one account from this revision on. None takes the account its keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SshKeys {
+    /// Whose; the intent's subject is the same.
+    pub account: AccountName,
+    /// At most 10, none twice.
+    pub keys: Vec<LabelledKey>,
+}
+
+/// One SSH key and what people call it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LabelledKey {
+    /// What people call it.
+    pub label: KeyLabel,
+    /// Kind and base64, in their one spelling.
+    pub key: PlainSshKey,
+}
+
+/// An SSH key whose text is the key and nothing else: a comment would be signed and then dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PlainSshKey(SshKey);
+
+impl PlainSshKey {
+    /// The key.
+    #[must_use]
+    pub const fn key(&self) -> &SshKey {
+        &self.0
+    }
+}
+
+impl From<SshKey> for PlainSshKey {
+    fn from(key: SshKey) -> Self {
+        Self(key)
+    }
+}
+
+impl From<PlainSshKey> for String {
+    fn from(key: PlainSshKey) -> Self {
+        key.0.to_string()
+    }
+}
+
+impl TryFrom<String> for PlainSshKey {
+    type Error = NotPlain;
+    fn try_from(text: String) -> Result<Self, NotPlain> {
+        let key: SshKey = text.parse().map_err(|_| NotPlain)?;
+        if key.to_string() == text { Ok(Self(key)) } else { Err(NotPlain) }
+    }
+}
+
+/// The text is no SSH key, or more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an SSH key of a kind that nodes take, without options and comment")]
+pub struct NotPlain;
+
+/// Body of `release-lapse`. The worker compares name, key and end with its ledger; the rest is shown and not checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ReleaseLapse {
+    /// The node's key, whole.
+    pub fingerprint: Fingerprint,
+    /// Its name.
+    pub hostname: Hostname,
+    /// When its last certificate ended.
+    pub ended_at: UnixTime,
+    /// Where it called from before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_address: Option<IpAddr>,
+    /// Where it calls from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// Its present boot, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<BootId>,
+}
+
+/// Body of `clone-decision`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CloneDecision {
+    /// The node's name.
+    pub hostname: Hostname,
+    /// What becomes of the identity.
+    pub decision: Decision,
+    /// The start of the holder that stays: with `keep`, and only then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_id: Option<StartId>,
+}
+
+/// What becomes of an identity that was seen twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// One holder stays, the other is told that it is frozen for good.
+    Keep,
+    /// Neither stays: the key is barred.
+    Split,
+}
+
+/// Body of `remove-identity`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RemoveIdentity {
+    /// The node's name.
+    pub hostname: Hostname,
+}
+
+/// A body of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// See [`Admit`].
+    Admit(Admit),
+    /// See [`SshKeys`].
+    SshKey(SshKeys),
+    /// See [`ReleaseLapse`].
+    ReleaseLapse(ReleaseLapse),
+    /// See [`CloneDecision`].
+    CloneDecision(CloneDecision),
+    /// See [`RemoveIdentity`].
+    RemoveIdentity(RemoveIdentity),
+}
+
+impl Body {
+    /// Reads the body of an intent of `kind`.
+    ///
+    /// # Errors
+    /// When it is longer than 32 KiB or not strict JSON of that kind's shape.
+    pub fn parse(kind: IntentKind, text: &str) -> Result<Self, JsonError> {
+        fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JsonError> {
+            json::from_str(text, INTENT_BODY_MAX, JSON_DEPTH_MAX)
+        }
+        Ok(match kind {
+            IntentKind::Admit => Self::Admit(read(text)?),
+            IntentKind::SshKey => Self::SshKey(read(text)?),
+            IntentKind::ReleaseLapse => Self::ReleaseLapse(read(text)?),
+            IntentKind::CloneDecision => Self::CloneDecision(read(text)?),
+            IntentKind::RemoveIdentity => Self::RemoveIdentity(read(text)?),
+        })
+    }
+
+    /// The text that is hashed and travels.
+    ///
+    /// # Errors
+    /// Never for values of this type.
+    pub fn to_text(&self) -> Result<String, JsonError> {
+        match self {
+            Self::Admit(body) => json::to_string(body),
+            Self::SshKey(body) => json::to_string(body),
+            Self::ReleaseLapse(body) => json::to_string(body),
+            Self::CloneDecision(body) => json::to_string(body),
+            Self::RemoveIdentity(body) => json::to_string(body),
+        }
+    }
+
+    /// The kind whose body it is.
+    #[must_use]
+    pub const fn kind(&self) -> IntentKind {
+        match self {
+            Self::Admit(_) => IntentKind::Admit,
+            Self::SshKey(_) => IntentKind::SshKey,
+            Self::ReleaseLapse(_) => IntentKind::ReleaseLapse,
+            Self::CloneDecision(_) => IntentKind::CloneDecision,
+            Self::RemoveIdentity(_) => IntentKind::RemoveIdentity,
+        }
+    }
+
+    /// The name of the one node it is about: what its owner read, so it has to be true where it is carried out.
+    #[must_use]
+    pub const fn hostname(&self) -> Option<&Hostname> {
+        match self {
+            Self::Admit(body) => Some(&body.hostname),
+            Self::ReleaseLapse(body) => Some(&body.hostname),
+            Self::CloneDecision(body) => Some(&body.hostname),
+            Self::RemoveIdentity(body) => Some(&body.hostname),
+            Self::SshKey(_) => None,
+        }
+    }
+
+    /// Whether head and body speak of the same.
+    ///
+    /// # Errors
+    /// The first member that does not fit.
+    pub fn fits(&self, intent: &Intent) -> Result<(), OutOfBounds> {
+        ensure(self.kind() == intent.kind, "kind", "the body's")?;
+        match self {
+            Self::SshKey(body) => {
+                let Terms::State { subject, .. } = &intent.terms else {
+                    return ensure(false, "subject", "the account");
+                };
+                ensure(subject.as_str() == body.account.as_str(), "account", "the intent's subject")?;
+                ensure(body.keys.len() <= SSH_KEYS_PER_ACCOUNT_MAX, "keys", "at most 10")?;
+                let once = |at: usize, key: &LabelledKey| body.keys.iter().skip(at + 1).all(|o| o.key != key.key);
+                ensure(body.keys.iter().enumerate().all(|(at, key)| once(at, key)), "keys", "each once")
+            }
+            Self::Admit(body) => {
+                one_key(intent, &body.fingerprint)?;
+                ensure(body.replaces.as_ref() != intent.nodes.first(), "replaces", "another node")
+            }
+            Self::ReleaseLapse(body) => one_key(intent, &body.fingerprint),
+            Self::CloneDecision(body) => {
+                one_node(intent)?;
+                let keep = body.decision == Decision::Keep;
+                ensure(body.start_id.is_some() == keep, "startId", "there if and only if one holder is kept")
+            }
+            Self::RemoveIdentity(_) => one_node(intent),
+        }
+    }
+}
+
+fn one_node(intent: &Intent) -> Result<(), OutOfBounds> {
+    ensure(intent.nodes.len() == 1, "nodes", "exactly one")
+}
+
+fn one_key(intent: &Intent, fingerprint: &Fingerprint) -> Result<(), OutOfBounds> {
+    one_node(intent)?;
+    ensure(intent.nodes.first() == Some(&fingerprint.node_id()), "fingerprint", "the key of the node that is named")
+}
+
+fn ensure(holds: bool, field: &'static str, rule: &'static str) -> Result<(), OutOfBounds> {
+    if holds { Ok(()) } else { Err(OutOfBounds { field, rule }) }
+}

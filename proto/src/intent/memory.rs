@@ -1,0 +1,192 @@
+//! What was ordered before: nonces of what was done once, revisions of what holds.
+//!
+//! The memory is a file of who carries orders out. It is stored before an order is carried out, so that a crash in
+//! between loses an order and never repeats one. Its floor is the latest time that an owner's own word bears out; time
+//! for orders never falls below it, and only what ended before it is forgotten.
+
+use serde::{Deserialize, Serialize};
+
+use super::body::Body;
+use super::check::VerifiedIntent;
+use super::kind::IntentKind;
+use super::refusal::IntentRefusal;
+use super::{Intent, IntentId, Subject, Terms};
+use crate::bounded::Version;
+use crate::challenge::Nonce;
+use crate::json::{self, JsonError};
+use crate::limits::{INTENT_MEMORY_MAX, INTENT_NONCES_MAX, INTENT_REVISION_LEAP, INTENT_SUBJECTS_MAX, JSON_DEPTH_MAX};
+use crate::owner::OwnerId;
+use crate::time::UnixTime;
+
+/// An order that was remembered: what who carries it out acts on. Only [`IntentMemory::remember`] makes one.
+#[derive(Debug)]
+#[must_use = "store the memory, then carry it out"]
+pub struct Order {
+    id: IntentId,
+    intent: Intent,
+    body: Body,
+    signers: Vec<OwnerId>,
+}
+
+impl Order {
+    /// Which order it is.
+    #[must_use]
+    pub const fn id(&self) -> IntentId {
+        self.id
+    }
+
+    /// Its head.
+    #[must_use]
+    pub const fn intent(&self) -> &Intent {
+        &self.intent
+    }
+
+    /// What to do.
+    #[must_use]
+    pub const fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The owners who signed it, each once.
+    #[must_use]
+    pub fn signers(&self) -> &[OwnerId] {
+        &self.signers
+    }
+}
+
+/// The memory, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct IntentMemory {
+    schema_version: Version<1>,
+    /// What is done once and was issued before is refused: it may have been done, and nobody here knows.
+    begun_at: UnixTime,
+    /// Time for orders is never before this.
+    floor: UnixTime,
+    nonces: Vec<UsedNonce>,
+    states: Vec<HeldState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct UsedNonce {
+    nonce: Nonce,
+    until: UnixTime,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct HeldState {
+    kind: IntentKind,
+    subject: Subject,
+    revision: u64,
+    intent: IntentId,
+}
+
+impl IntentMemory {
+    /// A memory of nothing, begun now. Where a former one was lost this is what keeps its orders from being repeated.
+    #[must_use]
+    pub const fn begin(now: UnixTime) -> Self {
+        Self { schema_version: Version, begun_at: now, floor: now, nonces: Vec::new(), states: Vec::new() }
+    }
+
+    /// Reads the file's bytes.
+    ///
+    /// # Errors
+    /// When they are too many or not this schema.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, JsonError> {
+        json::from_slice(bytes, INTENT_MEMORY_MAX, JSON_DEPTH_MAX)
+    }
+
+    /// The file's bytes.
+    ///
+    /// # Errors
+    /// Never for values of this type.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JsonError> {
+        json::to_string(self).map(String::into_bytes)
+    }
+
+    /// Time for orders is never before this.
+    #[must_use]
+    pub const fn floor(&self) -> UnixTime {
+        self.floor
+    }
+
+    /// The revision of a subject that holds, and the order that set it.
+    #[must_use]
+    pub fn held(&self, kind: IntentKind, subject: &Subject) -> Option<(u64, IntentId)> {
+        self.state(kind, subject).map(|state| (state.revision, state.intent))
+    }
+
+    fn state(&self, kind: IntentKind, subject: &Subject) -> Option<&HeldState> {
+        self.states.iter().find(|state| state.kind == kind && state.subject == *subject)
+    }
+
+    /// Whether the order is a new one, and has room once what ended before `now` is forgotten.
+    ///
+    /// # Errors
+    /// Why it is not, or that there is no room for it.
+    pub(super) fn judge(&self, id: IntentId, intent: &Intent, now: UnixTime) -> Result<(), IntentRefusal> {
+        match &intent.terms {
+            Terms::Once { nonce, .. } => {
+                if intent.issued_at < self.begun_at {
+                    Err(IntentRefusal::BeforeMemory(self.begun_at))
+                } else if self.nonces.iter().any(|used| used.nonce == *nonce) {
+                    Err(IntentRefusal::AlreadyDone)
+                } else if self.nonces.iter().filter(|used| used.until >= now).count() >= INTENT_NONCES_MAX {
+                    Err(IntentRefusal::MemoryFull)
+                } else {
+                    Ok(())
+                }
+            }
+            Terms::State { subject, revision } => {
+                let state = self.state(intent.kind, subject);
+                let (held, offered) = (state.map_or(0, |state| state.revision), *revision);
+                if offered < held {
+                    Err(IntentRefusal::OlderRevision { held, offered })
+                } else if state.is_some_and(|state| offered == held && state.intent == id) {
+                    Err(IntentRefusal::AlreadyHeld)
+                } else if offered == held {
+                    Err(IntentRefusal::RevisionConflict(held))
+                } else if offered - held > INTENT_REVISION_LEAP {
+                    Err(IntentRefusal::RevisionLeap { held, offered })
+                } else if state.is_none() && self.states.len() >= INTENT_SUBJECTS_MAX {
+                    Err(IntentRefusal::MemoryFull)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// Remembers an order and gives it out to be carried out. Store the memory first: an order that was carried out and
+    /// not remembered would be carried out again.
+    ///
+    /// # Errors
+    /// When it was remembered, or ran out, since it was checked.
+    pub fn remember(&mut self, verified: VerifiedIntent) -> Result<Order, IntentRefusal> {
+        let VerifiedIntent { id, intent, body, signers, now } = verified;
+        // Another order may have been remembered since this one was checked.
+        let now = now.max(self.floor);
+        self.judge(id, &intent, now)?;
+        match &intent.terms {
+            Terms::Once { not_after, .. } if *not_after < now => {
+                return Err(IntentRefusal::Expired { not_after: *not_after, now });
+            }
+            Terms::Once { not_after, nonce } => {
+                // Now lies within the day that its owner gave it, so a worker whose clock runs away alone raises no floor.
+                self.floor = now;
+                let floor = self.floor;
+                self.nonces.retain(|used| used.until >= floor);
+                self.nonces.push(UsedNonce { nonce: nonce.clone(), until: *not_after });
+            }
+            Terms::State { subject, revision } => {
+                self.floor = self.floor.max(intent.issued_at.min(now));
+                let kind = intent.kind;
+                self.states.retain(|state| state.kind != kind || state.subject != *subject);
+                self.states.push(HeldState { kind, subject: subject.clone(), revision: *revision, intent: id });
+            }
+        }
+        Ok(Order { id, intent, body, signers })
+    }
+}

@@ -1,0 +1,170 @@
+//! Which kinds are carried out at all: `/etc/lucia/agent-policy.toml` of a node, and the roster's part for the whole
+//! fleet (design.md O5). Of the two the stricter counts.
+//!
+//! ```toml
+//! default = "forbid"
+//! ssh-key = "allow"
+//! remove-identity = "two-owners"
+//! ```
+//!
+//! A kind that is not named goes by `default`, and without one it is forbidden: what a later version brings is not
+//! allowed on a machine whose policy was written before it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::kind::IntentKind;
+
+/// The key of what counts for kinds that are not named.
+const DEFAULT: &str = "default";
+
+/// What is asked of an intent of one kind. The later is the stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// One owner's signature.
+    Allow,
+    /// Signatures of two owners: persons are counted, not keys.
+    TwoOwners,
+    /// None is enough.
+    Forbid,
+}
+
+/// A rule for every kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentPolicy {
+    default: Rule,
+    kinds: BTreeMap<IntentKind, Rule>,
+}
+
+impl IntentPolicy {
+    /// What counts where the file cannot be read, is missing, or is none.
+    #[must_use]
+    pub const fn forbid_all() -> Self {
+        Self { default: Rule::Forbid, kinds: BTreeMap::new() }
+    }
+
+    /// Adds nothing to what another policy asks.
+    #[must_use]
+    pub const fn allow_all() -> Self {
+        Self { default: Rule::Allow, kinds: BTreeMap::new() }
+    }
+
+    /// What a read gave, and what counts when it gave nothing: everything is forbidden.
+    #[must_use]
+    pub fn or_forbid<E>(read: Result<Self, E>) -> Self {
+        read.unwrap_or_else(|_| Self::forbid_all())
+    }
+
+    /// This policy with another rule for one kind.
+    #[must_use]
+    pub fn with(mut self, kind: IntentKind, rule: Rule) -> Self {
+        self.kinds.insert(kind, rule);
+        self
+    }
+
+    /// The rule for `kind`.
+    #[must_use]
+    pub fn rule(&self, kind: IntentKind) -> Rule {
+        self.kinds.get(&kind).copied().unwrap_or(self.default)
+    }
+
+    /// The rule for `kind` where both policies hold.
+    #[must_use]
+    pub fn stricter(&self, other: &Self, kind: IntentKind) -> Rule {
+        self.rule(kind).max(other.rule(kind))
+    }
+}
+
+impl Serialize for IntentPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let default = std::iter::once((DEFAULT, self.default));
+        serializer.collect_map(default.chain(self.kinds.iter().map(|(kind, rule)| (kind.as_str(), *rule))))
+    }
+}
+
+impl<'de> Deserialize<'de> for IntentPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut policy = Self::forbid_all();
+        for (word, rule) in BTreeMap::<String, Rule>::deserialize(deserializer)? {
+            if word == DEFAULT {
+                policy.default = rule;
+            } else {
+                let kind = IntentKind::of_word(&word);
+                policy.kinds.insert(kind.ok_or_else(|| de::Error::custom("not a kind of intent"))?, rule);
+            }
+        }
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<IntentPolicy, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    // spec: IN-2
+    #[test]
+    fn what_is_not_named_goes_by_the_default_and_without_one_is_forbidden() {
+        let policy = read("ssh-key = \"allow\"\nremove-identity = \"two-owners\"\n").unwrap();
+        for (kind, rule) in [
+            (IntentKind::SshKey, Rule::Allow),
+            (IntentKind::RemoveIdentity, Rule::TwoOwners),
+            (IntentKind::Admit, Rule::Forbid),
+            (IntentKind::CloneDecision, Rule::Forbid),
+        ] {
+            assert_eq!(policy.rule(kind), rule, "{kind:?}");
+        }
+        let policy = read("default = \"allow\"\nssh-key = \"forbid\"").unwrap();
+        assert_eq!(policy.rule(IntentKind::Admit), Rule::Allow);
+        assert_eq!(policy.rule(IntentKind::SshKey), Rule::Forbid);
+        assert_eq!(read("").unwrap(), IntentPolicy::forbid_all());
+    }
+
+    // spec: IN-3
+    #[test]
+    fn a_policy_that_cannot_be_read_forbids_everything() {
+        for (name, text) in [
+            ("no TOML", "ssh-key: allow"),
+            ("a word that is none", "ssh-key = \"yes\""),
+            ("a truth value", "ssh-key = true"),
+            ("a kind that is none", "default = \"allow\"\nexecute = \"allow\""),
+            ("a kind in upper case", "SSH-KEY = \"allow\""),
+            ("twice", "ssh-key = \"allow\"\nssh-key = \"allow\""),
+            ("a table", "[kinds]\nssh-key = \"allow\""),
+        ] {
+            let policy = read(text);
+            assert!(policy.is_err(), "{name}");
+            let policy = IntentPolicy::or_forbid(policy);
+            assert!(IntentKind::ALL.iter().all(|kind| policy.rule(*kind) == Rule::Forbid), "{name}");
+        }
+        let policy = IntentPolicy::or_forbid(read("default = \"allow\""));
+        assert_eq!(policy.rule(IntentKind::SshKey), Rule::Allow);
+    }
+
+    // spec: IN-4
+    #[test]
+    fn of_two_policies_the_stricter_counts() {
+        let all = [Rule::Allow, Rule::TwoOwners, Rule::Forbid];
+        let with = |rule| IntentPolicy::allow_all().with(IntentKind::SshKey, rule);
+        for (left, one) in all.into_iter().enumerate() {
+            for (right, other) in all.into_iter().enumerate() {
+                let want = all[left.max(right)];
+                assert_eq!(with(one).stricter(&with(other), IntentKind::SshKey), want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_survives_its_text() {
+        let policy = IntentPolicy::allow_all().with(IntentKind::Admit, Rule::TwoOwners);
+        let text = crate::json::to_string(&policy).unwrap();
+        assert_eq!(text, r#"{"default":"allow","admit":"two-owners"}"#);
+        assert_eq!(crate::json::from_str::<IntentPolicy>(&text, 100, 1).unwrap(), policy);
+        assert_eq!(read(&toml::to_string(&policy).unwrap()).unwrap(), policy);
+    }
+}

@@ -1,0 +1,281 @@
+//! Why an order is not carried out: a closed list of codes, each with what cures it.
+//!
+//! The code travels: a node reports it, the page and `why` show it with its cure. The words of a refusal may change, a
+//! code never does.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::{Actor, IntentKind};
+use super::passkey::AssertionError;
+use crate::bounded::OutOfBounds;
+use crate::digest::Digest;
+use crate::ids::NodeId;
+use crate::json::JsonError;
+use crate::names::Hostname;
+use crate::owner::{OwnerId, OwnerName};
+use crate::time::UnixTime;
+
+macro_rules! codes {
+    ($($(#[$meta:meta])* $name:ident = $text:literal, $cure:literal;)*) => {
+        /// Why an order was refused. The texts are contract: they never change.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum IntentCode {
+            $($(#[$meta])* #[serde(rename = $text)] $name,)*
+        }
+
+        impl IntentCode {
+            /// Every code, in the order of the check.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The text that travels.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What a person can do about it.
+            #[must_use]
+            pub const fn cure(self) -> &'static str {
+                match self { $(Self::$name => $cure,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// It is no intent of a kind and shape that is known here.
+    Malformed = "malformed", "draft it anew; if that does not help, bring both ends to one version";
+    /// Somebody else carries out intents of this kind.
+    KindElsewhere = "kind_elsewhere", "nothing here: it is carried out by somebody else";
+    /// The policy of the node or of the roster forbids the kind.
+    KindForbidden = "kind_forbidden",
+        "allow the kind in /etc/lucia/agent-policy.toml on that machine, or in the roster's policy on the worker's host";
+    /// The policy asks for a second owner.
+    SecondOwnerNeeded = "second_owner_needed", "let another owner sign the same draft: luciactl sign CODE";
+    /// It is for another fleet.
+    OtherFleet = "other_fleet", "draft it in the fleet it is meant for";
+    /// It does not name this node.
+    NotNamed = "not_named", "draft it anew and name this node";
+    /// Who signed is not in the roster, or who orders did not sign.
+    OwnerUnknown = "owner_unknown",
+        "ask for a place in the roster (luciactl login), have it approved on the worker's host, then sign anew";
+    /// Who signed may look, and not order.
+    NotAnOwner = "not_an_owner", "let an owner sign it; a viewer's signature is none";
+    /// The key that signed is not one of that owner's for this.
+    KeyUnknown = "key_unknown", "sign with a key that the roster has for you: luciactl owners shows them";
+    /// Intents of this kind are not signed on the page.
+    PageNotAllowed = "page_not_allowed", "sign it on your own machine: luciactl sign CODE";
+    /// The signature is not that key's under this intent.
+    SignatureInvalid = "signature_invalid", "sign it anew; if it fails again somebody changed it on its way";
+    /// No answer of the worker, under 24 hours old, says how late it is.
+    NoFreshness = "no_freshness",
+        "wait for the next answer; if none comes look at lucia-enrollment-worker status and at the controller";
+    /// The worker speaks of a newer bundle than the one held here.
+    BundleBehind = "bundle_behind", "wait: the newer bundle comes with the worker's next answer";
+    /// The worker speaks of a newer roster than the one held here.
+    RosterBehind = "roster_behind", "wait for the next heartbeat; if it stays somebody withholds the roster";
+    /// It was made later than it is now.
+    NotYet = "not_yet", "set the clock of the machine that drafted it, then draft it anew";
+    /// Its time is over.
+    Expired = "expired", "draft and sign it anew; it has to arrive within its time";
+    /// The body is not the one whose hash was signed.
+    BodyMismatch = "body_mismatch", "draft and sign it anew; somebody changed what goes with it";
+    /// The name its owner read is not this node's.
+    NameDiffers = "name_differs", "look up what this node is called now, then draft it anew";
+    /// It was signed before this memory of orders began.
+    BeforeMemory = "before_memory", "sign it anew: what was carried out before is not known here any more";
+    /// It was carried out.
+    AlreadyDone = "already_done", "nothing: it was carried out; to do it once more draft it anew";
+    /// It holds already.
+    AlreadyHeld = "already_held", "nothing: this revision holds already";
+    /// A later revision holds.
+    OlderRevision = "older_revision", "nothing, if the later one is meant; else draft it anew with the next revision";
+    /// Another order of the same revision holds.
+    RevisionConflict = "revision_conflict", "two owners drafted at once: draft it anew with the next revision";
+    /// The revision is far beyond the one that holds.
+    RevisionLeap = "revision_leap", "draft it anew with the next revision after the one that holds";
+    /// As many orders are remembered as there may be.
+    MemoryFull = "memory_full", "wait until orders of the last 24 hours have run out, then sign it anew";
+    /// All of it is right, but what is known here stands in its way: a name that is taken, a node that is gone.
+    NotPossible = "not_possible", "read what stands in its way in the log of who refused it, put that right or decide anew, and sign that";
+}
+
+impl IntentCode {
+    /// Whether there is nothing to do and nothing to tell: the same order came again.
+    #[must_use]
+    pub const fn is_repeat(self) -> bool {
+        matches!(self, Self::AlreadyDone | Self::AlreadyHeld)
+    }
+}
+
+/// Why an order was refused, with what it was about. For logs and `why`; the code is for others.
+#[derive(Debug, thiserror::Error)]
+pub enum IntentRefusal {
+    /// See [`IntentCode::Malformed`].
+    #[error("the intent is malformed")]
+    Malformed(#[source] JsonError),
+    /// See [`IntentCode::Malformed`]: head and body do not fit together.
+    #[error("the intent is malformed")]
+    DoesNotFit(#[source] OutOfBounds),
+    /// See [`IntentCode::Malformed`]: none or too many signatures.
+    #[error("the intent has {count} signatures; 1 or 2 are taken")]
+    Signatures {
+        /// How many it has.
+        count: usize,
+    },
+    /// See [`IntentCode::KindElsewhere`].
+    #[error("{} is not carried out by {}", .kind.as_str(), .actor.as_str())]
+    KindElsewhere {
+        /// The intent's kind.
+        kind: IntentKind,
+        /// Who was to carry it out.
+        actor: Actor,
+    },
+    /// See [`IntentCode::KindForbidden`].
+    #[error("policy forbids {}", .0.as_str())]
+    KindForbidden(IntentKind),
+    /// See [`IntentCode::SecondOwnerNeeded`].
+    #[error("policy asks for two owners' signatures under {}", .0.as_str())]
+    SecondOwnerNeeded(IntentKind),
+    /// See [`IntentCode::OtherFleet`].
+    #[error("the intent is for the fleet of root {0}")]
+    OtherFleet(Digest),
+    /// See [`IntentCode::NotNamed`].
+    #[error("the intent does not name node {0}")]
+    NotNamed(NodeId),
+    /// See [`IntentCode::OwnerUnknown`].
+    #[error("owner {0} is not in the roster, or did not sign")]
+    OwnerUnknown(OwnerId),
+    /// See [`IntentCode::NotAnOwner`].
+    #[error("{0} is a viewer")]
+    NotAnOwner(OwnerName),
+    /// See [`IntentCode::KeyUnknown`].
+    #[error("the key that signed is not one of {0}'s for this")]
+    KeyUnknown(OwnerName),
+    /// See [`IntentCode::PageNotAllowed`].
+    #[error("{} is not signed on the page", .0.as_str())]
+    PageNotAllowed(IntentKind),
+    /// See [`IntentCode::SignatureInvalid`].
+    #[error("{0}'s signature under the intent does not verify")]
+    SignatureInvalid(OwnerName),
+    /// See [`IntentCode::SignatureInvalid`]: of a passkey.
+    #[error("{owner}'s passkey did not sign the intent")]
+    Assertion {
+        /// Whose.
+        owner: OwnerName,
+        /// What is wrong with it.
+        #[source]
+        source: AssertionError,
+    },
+    /// See [`IntentCode::NoFreshness`].
+    #[error("no answer of the worker under 24 hours old says how late it is")]
+    NoFreshness,
+    /// See [`IntentCode::BundleBehind`].
+    #[error("the worker speaks of bundle {current}; {held} is held here")]
+    BundleBehind {
+        /// The version held here.
+        held: u64,
+        /// The version the worker has.
+        current: u64,
+    },
+    /// See [`IntentCode::RosterBehind`].
+    #[error("the worker speaks of roster {current}; {held} is held here")]
+    RosterBehind {
+        /// The version held here.
+        held: u64,
+        /// The version the worker has.
+        current: u64,
+    },
+    /// See [`IntentCode::NotYet`].
+    #[error("the intent was issued at {issued_at}; it is {now}")]
+    NotYet {
+        /// The intent's own time.
+        issued_at: UnixTime,
+        /// How late it is.
+        now: UnixTime,
+    },
+    /// See [`IntentCode::Expired`].
+    #[error("the intent counted until {not_after}; it is {now}")]
+    Expired {
+        /// Its last second.
+        not_after: UnixTime,
+        /// How late it is.
+        now: UnixTime,
+    },
+    /// See [`IntentCode::BodyMismatch`].
+    #[error("the body is not the one that was signed")]
+    BodyMismatch,
+    /// See [`IntentCode::NameDiffers`].
+    #[error("the intent speaks of {signed}; the node is called {found}")]
+    NameDiffers {
+        /// The name its owner read.
+        signed: Hostname,
+        /// The node's name.
+        found: Hostname,
+    },
+    /// See [`IntentCode::BeforeMemory`].
+    #[error("the intent was issued before {0}, when this memory of orders began")]
+    BeforeMemory(UnixTime),
+    /// See [`IntentCode::AlreadyDone`].
+    #[error("the intent was carried out already")]
+    AlreadyDone,
+    /// See [`IntentCode::AlreadyHeld`].
+    #[error("the intent holds already")]
+    AlreadyHeld,
+    /// See [`IntentCode::OlderRevision`].
+    #[error("revision {offered} is older than {held}, which holds")]
+    OlderRevision {
+        /// The revision that holds.
+        held: u64,
+        /// The intent's.
+        offered: u64,
+    },
+    /// See [`IntentCode::RevisionConflict`].
+    #[error("another order of revision {0} holds")]
+    RevisionConflict(u64),
+    /// See [`IntentCode::RevisionLeap`].
+    #[error("revision {offered} is too far beyond {held}, which holds")]
+    RevisionLeap {
+        /// The revision that holds; 0 where there is none.
+        held: u64,
+        /// The intent's.
+        offered: u64,
+    },
+    /// See [`IntentCode::MemoryFull`].
+    #[error("as many orders are remembered as there may be")]
+    MemoryFull,
+}
+
+impl IntentRefusal {
+    /// The code that travels.
+    #[must_use]
+    pub const fn code(&self) -> IntentCode {
+        match self {
+            Self::Malformed(_) | Self::DoesNotFit(_) | Self::Signatures { .. } => IntentCode::Malformed,
+            Self::KindElsewhere { .. } => IntentCode::KindElsewhere,
+            Self::KindForbidden(_) => IntentCode::KindForbidden,
+            Self::SecondOwnerNeeded(_) => IntentCode::SecondOwnerNeeded,
+            Self::OtherFleet(_) => IntentCode::OtherFleet,
+            Self::NotNamed(_) => IntentCode::NotNamed,
+            Self::OwnerUnknown(_) => IntentCode::OwnerUnknown,
+            Self::NotAnOwner(_) => IntentCode::NotAnOwner,
+            Self::KeyUnknown(_) => IntentCode::KeyUnknown,
+            Self::PageNotAllowed(_) => IntentCode::PageNotAllowed,
+            Self::SignatureInvalid(_) | Self::Assertion { .. } => IntentCode::SignatureInvalid,
+            Self::NoFreshness => IntentCode::NoFreshness,
+            Self::BundleBehind { .. } => IntentCode::BundleBehind,
+            Self::RosterBehind { .. } => IntentCode::RosterBehind,
+            Self::NotYet { .. } => IntentCode::NotYet,
+            Self::Expired { .. } => IntentCode::Expired,
+            Self::BodyMismatch => IntentCode::BodyMismatch,
+            Self::NameDiffers { .. } => IntentCode::NameDiffers,
+            Self::BeforeMemory(_) => IntentCode::BeforeMemory,
+            Self::AlreadyDone => IntentCode::AlreadyDone,
+            Self::AlreadyHeld => IntentCode::AlreadyHeld,
+            Self::OlderRevision { .. } => IntentCode::OlderRevision,
+            Self::RevisionConflict(_) => IntentCode::RevisionConflict,
+            Self::RevisionLeap { .. } => IntentCode::RevisionLeap,
+            Self::MemoryFull => IntentCode::MemoryFull,
+        }
+    }
+}

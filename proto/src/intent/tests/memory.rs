@@ -1,0 +1,206 @@
+//! What was ordered before.
+
+use super::*;
+use crate::freshness::IntentTime;
+use crate::limits::{INTENT_LIFETIME_MAX, INTENT_NONCES_MAX, INTENT_SUBJECTS_MAX};
+
+const KIND: IntentKind = IntentKind::RemoveIdentity;
+
+fn nonce(number: usize) -> Nonce {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    Nonce::from_bytes(&bytes)
+}
+
+/// Alice's order with another nonce, issued at another time.
+fn once(world: &OrderWorld, number: usize, issued_at: UnixTime) -> SignedIntent {
+    let draft = world.draft(KIND, |intent| {
+        intent.issued_at = issued_at;
+        intent.terms = Terms::Once { not_after: issued_at.plus(INTENT_LIFETIME_MAX), nonce: nonce(number) };
+    });
+    world.signed(&draft, vec![world.alice.sign(&draft)])
+}
+
+fn state(world: &OrderWorld, subject: &str, revision: u64, issued_at: UnixTime) -> SignedIntent {
+    let mut intent = world.intent(IntentKind::SshKey);
+    intent.terms = Terms::State { subject: subject.parse().unwrap(), revision };
+    intent.issued_at = issued_at;
+    let account = subject.parse().unwrap();
+    let draft = Draft::new(intent, &Body::SshKey(SshKeys { account, keys: Vec::new() })).unwrap();
+    world.signed(&draft, vec![world.alice.sign(&draft)])
+}
+
+fn at(now: UnixTime) -> Option<IntentTime> {
+    Some(IntentTime::at_worker(now, 3, 5))
+}
+
+fn take(world: &mut OrderWorld, order: &SignedIntent) -> Result<Order, IntentRefusal> {
+    let kind = Intent::parse(&order.intent_json).unwrap().kind;
+    let verified = order.check(&world.checker(kind))?;
+    world.memory.remember(verified)
+}
+
+// spec: IN-13
+#[test]
+fn what_is_done_once_is_done_once_whoever_brings_it_and_whoever_signed_it() {
+    let mut world = world();
+    let order = once(&world, 1, NOW);
+    let (first, second) = (order.check(&world.checker(KIND)).unwrap(), order.check(&world.checker(KIND)).unwrap());
+    assert!(world.memory.remember(first).is_ok());
+    // Two that were checked before either was remembered: one wins.
+    assert_eq!(world.memory.remember(second).unwrap_err().code(), IntentCode::AlreadyDone);
+    // Stored and read again, in the last second, under two signatures: still the same order.
+    world.memory = IntentMemory::from_bytes(&world.memory.to_bytes().unwrap()).unwrap();
+    world.time = at(NOW.plus(INTENT_LIFETIME_MAX));
+    refused(&order, &world.checker(KIND), IntentCode::AlreadyDone);
+    let draft = Draft { intent_json: order.intent_json.clone(), body: order.body.clone() };
+    let both = world.signed(&draft, vec![world.alice.sign(&draft), world.bob.sign(&draft)]);
+    refused(&both, &world.checker(KIND), IntentCode::AlreadyDone);
+    // Another order with the same nonce is the same to whoever remembers nonces.
+    let twin = once(&world, 1, NOW.plus(SECOND));
+    refused(&twin, &world.checker(KIND), IntentCode::AlreadyDone);
+    let fresh = once(&world, 2, NOW.plus(SECOND));
+    assert!(take(&mut world, &fresh).is_ok());
+}
+
+// spec: IN-14
+#[test]
+fn time_never_falls_below_what_an_order_bore_out_and_nothing_before_it_is_forgotten_too_early() {
+    let mut world = world();
+    let (early, late) = (once(&world, 1, NOW), once(&world, 2, NOW.plus(INTENT_LIFETIME_MAX)));
+    assert!(take(&mut world, &early).is_ok());
+    assert_eq!(world.memory.floor(), NOW);
+    // A controller held an answer back for a day, so it seems later than it is; the first nonce is forgotten by that.
+    world.time = at(NOW.plus(INTENT_LIFETIME_MAX).plus(SECOND));
+    assert!(take(&mut world, &late).is_ok());
+    assert_eq!(world.memory.floor(), NOW.plus(INTENT_LIFETIME_MAX).plus(SECOND));
+    // Checked before, and brought to be remembered only now.
+    let mut stale = OrderWorld::new(NOW);
+    stale.memory = IntentMemory::begin(UnixTime::EPOCH);
+    let checked = early.check(&stale.checker(KIND)).unwrap();
+    assert_eq!(world.memory.remember(checked).unwrap_err().code(), IntentCode::Expired);
+    // The next answer is quick and says what time it is. The first order stays over all the same.
+    world.time = at(NOW.plus(SECOND));
+    refused(&early, &world.checker(KIND), IntentCode::Expired);
+    refused(&once(&world, 3, NOW), &world.checker(KIND), IntentCode::Expired);
+    assert_eq!(world.memory.floor(), NOW.plus(INTENT_LIFETIME_MAX).plus(SECOND));
+}
+
+// spec: IN-14
+#[test]
+fn a_clock_that_runs_away_alone_raises_no_floor() {
+    let mut world = world();
+    let far = NOW.plus(INTENT_LIFETIME_MAX * 3650);
+    world.time = at(far);
+    refused(&once(&world, 1, NOW), &world.checker(KIND), IntentCode::Expired);
+    let keys = state(&world, "alice", 1, NOW);
+    assert!(take(&mut world, &keys).is_ok());
+    assert_eq!(world.memory.floor(), NOW, "the owner's time, not the worker's");
+    world.time = at(NOW);
+    let order = once(&world, 1, NOW);
+    assert!(take(&mut world, &order).is_ok(), "set right, all is well");
+    // An owner's clock that is ahead by what may be does not raise it over the worker's.
+    let ahead = state(&world, "bob", 1, NOW.plus(INTENT_AHEAD));
+    assert!(take(&mut world, &ahead).is_ok());
+    assert_eq!(world.memory.floor(), NOW);
+}
+
+// spec: IN-15
+#[test]
+fn a_state_only_moves_forward_and_one_revision_is_one_order() {
+    let mut world = world();
+    let subject: Subject = "alice".parse().unwrap();
+    let [four, five, other] =
+        [(4, NOW), (5, NOW), (4, NOW.minus(SECOND))].map(|(revision, at)| state(&world, "alice", revision, at));
+    assert!(take(&mut world, &four).is_ok());
+    assert_eq!(take(&mut world, &four).unwrap_err().code(), IntentCode::AlreadyHeld);
+    assert_eq!(take(&mut world, &other).unwrap_err().code(), IntentCode::RevisionConflict);
+    assert_eq!(world.memory.held(IntentKind::SshKey, &subject), Some((4, four.id())));
+    assert!(take(&mut world, &five).is_ok());
+    for (order, code) in [(&four, IntentCode::OlderRevision), (&other, IntentCode::OlderRevision)] {
+        assert_eq!(take(&mut world, order).unwrap_err().code(), code);
+    }
+    assert_eq!(world.memory.held(IntentKind::SshKey, &subject), Some((5, five.id())));
+    // Each subject has revisions of its own.
+    let bob = state(&world, "bob", 1, NOW);
+    assert!(take(&mut world, &bob).is_ok());
+    let raced = [6, 6].map(|revision| state(&world, "alice", revision, NOW));
+    let [first, second] = raced.map(|order| order.check(&world.checker(IntentKind::SshKey)).unwrap());
+    assert!(world.memory.remember(first).is_ok());
+    assert_eq!(world.memory.remember(second).unwrap_err().code(), IntentCode::AlreadyHeld);
+}
+
+// spec: IN-28
+#[test]
+fn no_owner_can_order_a_last_revision() {
+    let mut world = world();
+    let leap = crate::limits::INTENT_REVISION_LEAP;
+    let [over, first, next, last] =
+        [leap + 1, leap, leap * 2, 1 << 53].map(|revision| state(&world, "alice", revision, NOW));
+    assert_eq!(take(&mut world, &over).unwrap_err().code(), IntentCode::RevisionLeap);
+    assert!(take(&mut world, &first).is_ok());
+    assert_eq!(take(&mut world, &last).unwrap_err().code(), IntentCode::RevisionLeap);
+    assert!(take(&mut world, &next).is_ok());
+}
+
+// spec: IN-16
+#[test]
+fn a_memory_that_was_lost_takes_no_order_from_before() {
+    let mut world = world();
+    let order = once(&world, 1, NOW);
+    assert!(take(&mut world, &order).is_ok());
+    world.memory = IntentMemory::begin(NOW.plus(SECOND));
+    world.time = at(NOW.plus(SECOND));
+    refused(&order, &world.checker(KIND), IntentCode::BeforeMemory);
+    let order = once(&world, 2, NOW.plus(SECOND));
+    assert!(take(&mut world, &order).is_ok());
+}
+
+// spec: IN-17
+#[test]
+fn a_memory_is_bounded_and_makes_room_for_what_comes_later() {
+    let mut world = world();
+    // Filled by hand: a thousand signatures would say no more.
+    let text = String::from_utf8(world.memory.to_bytes().unwrap()).unwrap();
+    let until = NOW.plus(SECOND);
+    let nonces: Vec<_> =
+        (0..INTENT_NONCES_MAX).map(|at| format!(r#"{{"nonce":"{}","until":"{until}"}}"#, nonce(at))).collect();
+    let states: Vec<_> = (0..INTENT_SUBJECTS_MAX)
+        .map(|at| {
+            format!(
+                r#"{{"kind":"ssh-key","subject":"s{at}","revision":1,"intent":"{}"}}"#,
+                Digest::of(&at.to_be_bytes())
+            )
+        })
+        .collect();
+    let text = text.replace("\"nonces\":[]", &format!("\"nonces\":[{}]", nonces.join(",")));
+    let text = text.replace("\"states\":[]", &format!("\"states\":[{}]", states.join(",")));
+    assert!(text.len() < crate::limits::INTENT_MEMORY_MAX, "{}", text.len());
+    world.memory = IntentMemory::from_bytes(text.as_bytes()).unwrap();
+    refused(&once(&world, 5000, NOW), &world.checker(KIND), IntentCode::MemoryFull);
+    refused(&state(&world, "alice", 1, NOW), &world.checker(IntentKind::SshKey), IntentCode::MemoryFull);
+    let known = state(&world, "s7", 2, NOW);
+    assert!(take(&mut world, &known).is_ok(), "a subject that is there needs no room");
+    world.time = at(until);
+    refused(&once(&world, 5000, NOW), &world.checker(KIND), IntentCode::MemoryFull);
+    world.time = at(until.plus(SECOND));
+    let order = once(&world, 5000, NOW);
+    assert!(take(&mut world, &order).is_ok());
+    let now = world.memory.to_bytes().unwrap();
+    assert!(now.len() + INTENT_NONCES_MAX * 50 < text.len(), "what was over is forgotten");
+}
+
+#[test]
+fn a_damaged_memory_is_none() {
+    let text = String::from_utf8(IntentMemory::begin(NOW).to_bytes().unwrap()).unwrap();
+    assert!(IntentMemory::from_bytes(text.as_bytes()).is_ok());
+    for (name, bad) in [
+        ("cut", text[..text.len() - 1].to_owned()),
+        ("another version", text.replace("\"schemaVersion\":1", "\"schemaVersion\":2")),
+        ("a member more", text.replacen('{', "{\"x\":1,", 1)),
+        ("empty", String::new()),
+        ("too long", format!("{text}{}", " ".repeat(crate::limits::INTENT_MEMORY_MAX))),
+    ] {
+        assert!(IntentMemory::from_bytes(bad.as_bytes()).is_err(), "{name}");
+    }
+}

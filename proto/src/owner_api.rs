@@ -1,0 +1,285 @@
+//! What owners call besides the operator's routes of [`crate::api`]: how they are met, what they draft and sign.
+//!
+//! One table, as [`crate::api::Endpoint`] is, which the controller joins to its own when it serves owners over TLS.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Caller, Endpoint, endpoints};
+use crate::bundle::SignedBundle;
+use crate::host_api::Label;
+use crate::ids::NodeId;
+use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
+use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
+use crate::limits::{BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
+use crate::owner::{OwnerId, OwnerName, Role};
+use crate::roster::SignedRoster;
+use crate::time::UnixTime;
+
+/// First line of what somebody signs who asks to become an owner.
+const APPLICATION_HEAD: &str = "lucia-owner-application-v1";
+
+/// Who may call one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerCaller {
+    /// Anyone who reaches the port, a few times a minute: the answer tells nothing.
+    Anyone,
+    /// Somebody of the roster with at least this role, by proof or by a session of the page.
+    Person(Role),
+}
+
+endpoints! {
+    /// Every call that is an owner's alone.
+    OwnerEndpoint, called by OwnerCaller;
+
+    /// A challenge of scope `owner`.
+    Challenge: "GET" "/api/host/challenge", 0, OwnerCaller::Anyone;
+    /// Somebody asks to become an owner.
+    Apply: "POST" "/api/host/owners/applications", HOST_BODY_MAX, OwnerCaller::Anyone;
+    /// The roster, as the worker signed it.
+    Roster: "GET" "/api/host/roster", 0, OwnerCaller::Person(Role::Viewer);
+    /// Drafts that wait for a signature or for who carries them out, and what became of the last ones.
+    Drafts: "GET" "/api/host/intents", 0, OwnerCaller::Person(Role::Viewer);
+    /// Hands in a draft.
+    AddDraft: "POST" "/api/host/intents", BODY_MAX, OwnerCaller::Person(Role::Owner);
+    /// One draft, to be read and signed.
+    Draft: "GET" "/api/host/intents/{code}", 0, OwnerCaller::Person(Role::Viewer);
+    /// Hands in a signature under it.
+    Sign: "POST" "/api/host/intents/{code}/signatures", HOST_BODY_MAX * 2, OwnerCaller::Person(Role::Owner);
+    /// Throws a draft away that was not carried out.
+    DropDraft: "DELETE" "/api/host/intents/{code}", 0, OwnerCaller::Person(Role::Owner);
+    /// Signs in to the page with a passkey.
+    SignIn: "POST" "/api/host/sessions", SIGN_IN_MAX, OwnerCaller::Anyone;
+    /// One's own sessions of the page; the operator sees all.
+    Sessions: "GET" "/api/host/sessions", 0, OwnerCaller::Person(Role::Viewer);
+    /// Ends all of them.
+    EndSessions: "DELETE" "/api/host/sessions", 0, OwnerCaller::Person(Role::Viewer);
+    /// Ends one of them.
+    EndSession: "DELETE" "/api/host/sessions/{code}", 0, OwnerCaller::Person(Role::Viewer);
+    /// Hands in a passkey for signing in; it signs nobody in before it is confirmed.
+    AskPasskey: "POST" "/api/host/passkeys", HOST_BODY_MAX, OwnerCaller::Anyone;
+    /// One's own passkeys for signing in; the operator sees all.
+    Passkeys: "GET" "/api/host/passkeys", 0, OwnerCaller::Person(Role::Viewer);
+    /// Confirms one with an owner key, and only so: it signs in whoever confirmed it.
+    ApprovePasskey: "POST" "/api/host/passkeys/{code}", 0, OwnerCaller::Person(Role::Viewer);
+    /// Removes one, and ends its sessions.
+    RemovePasskey: "DELETE" "/api/host/passkeys/{code}", 0, OwnerCaller::Person(Role::Viewer);
+    /// The audit, after `?after=N`, at most 500 lines an answer.
+    Audit: "GET" "/api/host/audit", 0, OwnerCaller::Person(Role::Viewer);
+    /// Nodes and events as they change: Server-Sent Events.
+    Stream: "GET" "/api/host/stream", 0, OwnerCaller::Person(Role::Viewer);
+}
+
+// A draft fits into the body that carries it, and what it becomes into one answer.
+const _: () = assert!(BODY_MAX >= SIGNED_INTENT_MAX);
+
+impl OwnerEndpoint {
+    /// The path with `code` in its place.
+    #[must_use]
+    pub fn path_for(self, code: &VerificationCode) -> String {
+        self.path().replace("{code}", code.as_str())
+    }
+
+    /// Whether it is about what whoever calls has themselves, so that a viewer may change it too.
+    #[must_use]
+    pub const fn is_about_oneself(self) -> bool {
+        matches!(self, Self::EndSessions | Self::EndSession | Self::ApprovePasskey | Self::RemovePasskey)
+    }
+}
+
+/// The role that an operator's route asks of somebody of the roster who calls it over TLS: looking is a viewer's,
+/// anything else an owner's. `None` for what is no operator's route.
+#[must_use]
+pub fn role_for(endpoint: Endpoint) -> Option<Role> {
+    match endpoint.caller() {
+        Caller::Operator if endpoint.method() == "GET" => Some(Role::Viewer),
+        Caller::Operator => Some(Role::Owner),
+        Caller::Anyone | Caller::WindowOpen | Caller::Device | Caller::Node => None,
+    }
+}
+
+/// Body of [`OwnerEndpoint::Apply`]: a key asks for a place in the roster. Whether it gets one is decided on the worker's
+/// host, by the code that both ends make from the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Application {
+    /// What people call whoever asks.
+    pub name: OwnerName,
+    /// The owner key, one PEM block.
+    pub public_key_pem: String,
+    /// P1363, 64 bytes in 88 base64 characters, over head, name and fingerprint: whoever asks has the key.
+    pub signature: String,
+}
+
+impl Application {
+    /// Asks with `key`.
+    #[must_use]
+    pub fn sign(name: OwnerName, key: &NodeKey) -> Self {
+        let signature = key.sign(&application_text(&name, &key.public().fingerprint())).to_text();
+        Self { name, public_key_pem: key.public().to_pem(), signature }
+    }
+
+    /// The key, if whoever asks has it.
+    ///
+    /// # Errors
+    /// When it is no key, or the signature is not its own.
+    pub fn verify(&self) -> Result<NodePublicKey, KeyError> {
+        let key = NodePublicKey::from_pem(&self.public_key_pem)?;
+        let signature = Signature::from_text(&self.signature)?;
+        key.verify(&application_text(&self.name, &key.fingerprint()), &signature)?;
+        Ok(key)
+    }
+}
+
+fn application_text(name: &OwnerName, key: &Fingerprint) -> Vec<u8> {
+    [APPLICATION_HEAD, name.as_str(), &key.to_string()].join("\n").into_bytes()
+}
+
+/// Answer to [`OwnerEndpoint::Apply`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Applied {
+    /// What to compare on the worker's host; who asked computes it anew.
+    pub verification_code: VerificationCode,
+    /// Until when it waits there.
+    pub expires_at: UnixTime,
+}
+
+/// Answer to [`OwnerEndpoint::Roster`]. Whoever reads it checks the signature, as a node does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RosterView {
+    /// Absent while the fleet has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roster: Option<SignedRoster>,
+    /// The bundle whose workers sign it; absent while the controller has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<SignedBundle>,
+}
+
+/// Where a draft stands. A closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DraftState {
+    /// It waits for a signature.
+    Drafted,
+    /// It was signed and not carried out by all yet.
+    Signed,
+    /// Whoever it names carried it out.
+    Done,
+    /// Somebody refused it; the code says why.
+    Refused,
+    /// Its time was over first.
+    Expired,
+}
+
+/// One draft in a list. What it says in words is nobody's word but the draft's: read that before signing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftLine {
+    /// What to type to sign it.
+    pub code: VerificationCode,
+    /// Which order it is.
+    pub intent: IntentId,
+    /// What is ordered.
+    pub kind: IntentKind,
+    /// By whom.
+    pub owner: OwnerId,
+    /// Who signed so far.
+    pub signers: Vec<OwnerId>,
+    /// Where it stands.
+    pub state: DraftState,
+    /// When it was handed in.
+    pub at: UnixTime,
+    /// By whom it was handed in: an owner, or the operator.
+    pub drafted_by: Label,
+    /// What those said who refused it or carried it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What became of an order at one of those who carry it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Outcome {
+    /// The node, or the node that the worker was asked for.
+    pub node_id: NodeId,
+    /// When it was told.
+    pub at: UnixTime,
+    /// Why it was refused; absent when it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<IntentCode>,
+}
+
+/// Answer to [`OwnerEndpoint::Drafts`], newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftsView {
+    /// The controller's clock when it answered.
+    pub server_time: UnixTime,
+    /// A page of them.
+    pub drafts: Vec<DraftLine>,
+}
+
+/// Answer to [`OwnerEndpoint::Draft`] and to [`OwnerEndpoint::AddDraft`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftView {
+    /// What is signed.
+    pub draft: Draft,
+    /// What there is of signatures.
+    pub signatures: Vec<IntentSignature>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::key;
+
+    // spec: OW-3
+    #[test]
+    fn no_row_stands_twice_and_each_change_is_an_owners() {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in OwnerEndpoint::ALL {
+            assert!(seen.insert((row.method(), row.path())), "{row:?}");
+            assert!(Endpoint::ALL.iter().all(|other| (other.method(), other.path()) != (row.method(), row.path())));
+            assert!(row.method() == "POST" || row.body_max() == 0, "{row:?}");
+            assert!(row.path().starts_with("/api/host/"), "{row:?}");
+            match row.caller() {
+                OwnerCaller::Anyone => assert!(matches!(
+                    row,
+                    OwnerEndpoint::Challenge | OwnerEndpoint::Apply | OwnerEndpoint::SignIn | OwnerEndpoint::AskPasskey
+                )),
+                OwnerCaller::Person(role) => {
+                    let looks = row.method() == "GET" || row.is_about_oneself();
+                    assert_eq!(role == Role::Viewer, looks, "{row:?}");
+                }
+            }
+        }
+        for row in Endpoint::ALL {
+            let want = match (row.path().starts_with("/api/host/"), row.method()) {
+                (false, _) => None,
+                (true, "GET") => Some(Role::Viewer),
+                (true, _) => Some(Role::Owner),
+            };
+            assert_eq!(role_for(*row), want, "{row:?}");
+        }
+        let code = "1a2b-3c4d-5e6f".parse().unwrap();
+        assert_eq!(OwnerEndpoint::Sign.path_for(&code), "/api/host/intents/1a2b-3c4d-5e6f/signatures");
+    }
+
+    // spec: OW-4
+    #[test]
+    fn who_asks_to_become_an_owner_has_the_key() {
+        let asked = Application::sign("alice".parse().unwrap(), &key(7));
+        assert_eq!(asked.verify().as_ref(), Ok(key(7).public()));
+        let with = |change: &dyn Fn(&mut Application)| {
+            let mut other = asked.clone();
+            change(&mut other);
+            other.verify()
+        };
+        assert_eq!(with(&|asked| asked.name = "mallory".parse().unwrap()), Err(KeyError::Mismatch));
+        assert_eq!(with(&|asked| asked.public_key_pem = key(8).public().to_pem()), Err(KeyError::Mismatch));
+        assert_eq!(with(&|asked| asked.signature.push('=')), Err(KeyError::NotSignature));
+        assert!(with(&|asked| asked.public_key_pem.clear()).is_err());
+    }
+}

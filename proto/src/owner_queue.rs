@@ -1,0 +1,158 @@
+//! The owners' files between controller and worker: who asks to become an owner, who asks how late it is, what an owner
+//! ordered of the worker (design.md O3, O4; W6 for the directories).
+//!
+//! `owner-requests/` is the controller's: `application-<owner>.json`, `freshness-<node>.json`
+//! ([`crate::freshness::FreshnessRequest`]) and `intent-<id>.json` ([`crate::intent::SignedIntent`]). `owner-responses/` is
+//! the worker's: `roster.json` and `bundle.json`, `freshness-<node>.json` and `intent-<id>.json`. A file is never
+//! authority: an application is only shown, an intent is checked like a node checks it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounded::{Text, Version};
+use crate::challenge::Nonce;
+use crate::freshness::SignedFreshness;
+use crate::ids::NodeId;
+use crate::intent::IntentId;
+use crate::json::json_file;
+use crate::limits::{FRESHNESS_FILE_MAX, MESSAGE_MAX, QUEUE_FILE_MAX};
+use crate::owner::OwnerId;
+use crate::owner_api::{Application, Outcome};
+use crate::time::UnixTime;
+
+/// The roster in force, [`crate::roster::SignedRoster`], in `owner-responses/`.
+pub const ROSTER_FILE: &str = "roster.json";
+/// The bundle in force, [`crate::bundle::SignedBundle`], beside it.
+pub const BUNDLE_FILE: &str = "bundle.json";
+
+/// A file of `owner-requests/`, and of the same name in `owner-responses/`. A closed list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnerFile {
+    /// Somebody asks to become an owner: an [`ApplicationFile`]. It has no answer but the next roster.
+    Application(OwnerId),
+    /// A node asks how late it is; answered by a [`FreshnessFile`].
+    Freshness(NodeId),
+    /// An owner's order for the worker; answered by an [`IntentFile`].
+    Intent(IntentId),
+}
+
+impl OwnerFile {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Application(owner) => format!("application-{owner}.json"),
+            Self::Freshness(node) => format!("freshness-{node}.json"),
+            Self::Intent(intent) => format!("intent-{intent}.json"),
+        }
+    }
+
+    /// The file of this name; nothing for any other name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (kind, id) = name.strip_suffix(".json")?.split_once('-')?;
+        match kind {
+            "application" => id.parse().ok().map(Self::Application),
+            "freshness" => id.parse().ok().map(Self::Freshness),
+            "intent" => id.parse().ok().map(Self::Intent),
+            _ => None,
+        }
+    }
+}
+
+/// What the controller passes on of somebody who asks to become an owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ApplicationFile {
+    /// Always 1.
+    pub schema_version: Version<1>,
+    /// Name, key and the key's signature.
+    pub application: Application,
+    /// Until when it is shown.
+    pub expires_at: UnixTime,
+}
+
+/// The worker's answer to a node's question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FreshnessFile {
+    /// Always 1.
+    pub schema_version: Version<1>,
+    /// The question it answers.
+    pub nonce: Nonce,
+    /// For the node.
+    pub answer: SignedFreshness,
+}
+
+/// What the worker did about an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct IntentFile {
+    /// Always 1.
+    pub schema_version: Version<1>,
+    /// Which order.
+    pub intent: IntentId,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why not, in words, or nothing to say.
+    pub message: Text<0, MESSAGE_MAX>,
+}
+
+json_file!(ApplicationFile, QUEUE_FILE_MAX);
+json_file!(FreshnessFile, FRESHNESS_FILE_MAX);
+json_file!(IntentFile, QUEUE_FILE_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intent::IntentCode;
+    use crate::test_support::{TestNode, key};
+
+    const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+    // spec: OQ-1
+    #[test]
+    fn each_file_has_one_name_and_no_other_name_is_one() {
+        let (owner, node, intent) = (OwnerId::of(&key(7).public().fingerprint()), TestNode::new(7), IntentId::of("{}"));
+        for file in
+            [OwnerFile::Application(owner.clone()), OwnerFile::Freshness(node.node_id), OwnerFile::Intent(intent)]
+        {
+            assert_eq!(OwnerFile::of_name(&file.name()), Some(file));
+        }
+        for name in [
+            "roster.json".to_owned(),
+            "application-.json".to_owned(),
+            format!("application-{owner}"),
+            format!("application-{}.json", owner.as_str().to_uppercase()),
+            format!("intent-{owner}.json"),
+            format!("owner-{owner}.json"),
+            format!("../application-{owner}.json"),
+            format!("application-{owner}.json.json"),
+        ] {
+            assert_eq!(OwnerFile::of_name(&name), None, "{name}");
+        }
+    }
+
+    // spec: OQ-2
+    #[test]
+    fn the_files_survive_their_bytes_and_take_nothing_more() {
+        let asked = ApplicationFile {
+            schema_version: Version,
+            application: Application::sign("alice".parse().unwrap(), &key(7)),
+            expires_at: NOW,
+        };
+        let bytes = asked.to_bytes().unwrap();
+        assert_eq!(ApplicationFile::from_bytes(&bytes).unwrap(), asked);
+        let more = String::from_utf8(bytes).unwrap().replacen('{', r#"{"approved":true,"#, 1);
+        assert!(ApplicationFile::from_bytes(more.as_bytes()).is_err());
+        let done = IntentFile {
+            schema_version: Version,
+            intent: IntentId::of("{}"),
+            outcome: Outcome { node_id: TestNode::new(7).node_id, at: NOW, refused: Some(IntentCode::Expired) },
+            message: "".parse().unwrap(),
+        };
+        let bytes = done.to_bytes().unwrap();
+        assert_eq!(IntentFile::from_bytes(&bytes).unwrap(), done);
+        let second = String::from_utf8(bytes).unwrap().replace("\"schemaVersion\":1", "\"schemaVersion\":2");
+        assert!(IntentFile::from_bytes(second.as_bytes()).is_err());
+    }
+}
