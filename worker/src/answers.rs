@@ -4,11 +4,18 @@ use lucia_proto::answer::{ANSWER_SCHEMA_VERSION, Answer, AnswerError, SignedAnsw
 use lucia_proto::bounded::{Text, Version};
 use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::{EndpointAnswer, EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::freshness::{FreshnessAnswer, FreshnessError, FreshnessRequest, SignedFreshness};
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{IntentCode, IntentId};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::names::Hostname;
+use lucia_proto::owner_api::Outcome;
+use lucia_proto::owner_queue::{FreshnessFile, IntentFile};
+use lucia_proto::roster::SignedRoster;
 use lucia_proto::time::UnixTime;
 
-use crate::ca::{EndpointLeaf, Issued};
+use crate::ca::{Issued, ServerLeaf};
 use crate::directory::readers::Reader;
 use crate::home::{Identity, Receipt};
 
@@ -17,7 +24,7 @@ use crate::home::{Identity, Receipt};
 /// # Errors
 /// The answer cannot be signed.
 pub fn receipt(
-    identity: &Identity,
+    (identity, roster): (&Identity, Option<&SignedRoster>),
     former: Option<Receipt>,
     request: &EnrollmentRequest,
     leaf: &Issued,
@@ -27,7 +34,7 @@ pub fn receipt(
 ) -> Result<Receipt, AnswerError> {
     if let Some(former) = former
         && former.certificate_pem == leaf.pem
-        && still_says(&former, request, identity)
+        && still_says(&former, request, identity, roster)
         && reader_of(&former) == reader
     {
         return Ok(former);
@@ -43,6 +50,7 @@ pub fn receipt(
         issued_at: now,
         bundle: identity.bundle.signed().clone(),
         directory: reader.as_ref().map(|reader| reader.access.clone()),
+        roster: roster.cloned(),
     };
     Ok(Receipt {
         node_id: request.node_id.clone(),
@@ -61,6 +69,13 @@ pub fn issued_at(receipt: &Receipt) -> Option<UnixTime> {
     said.ok().map(|said| said.issued_at)
 }
 
+/// Under which name the leaf of a receipt is.
+#[must_use]
+pub fn hostname(receipt: &Receipt) -> Option<Hostname> {
+    let said = json::from_slice::<Answer>(receipt.answer.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX);
+    said.ok().map(|said| said.hostname)
+}
+
 /// The reader a node was last answered with, where there was a directory.
 #[must_use]
 pub fn reader_of(receipt: &Receipt) -> Option<Reader> {
@@ -69,10 +84,16 @@ pub fn reader_of(receipt: &Receipt) -> Option<Reader> {
     Some(Reader { access: said.directory?, record })
 }
 
-/// Whether a former answer is still right: of this task, and with the bundle in force.
-fn still_says(former: &Receipt, request: &EnrollmentRequest, identity: &Identity) -> bool {
-    json::from_slice::<Answer>(former.answer.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX)
-        .is_ok_and(|said| said.task_id == request.task_id && said.bundle == *identity.bundle.signed())
+/// Whether a former answer is still right: of this task, and with the bundle and the roster in force.
+fn still_says(
+    former: &Receipt,
+    request: &EnrollmentRequest,
+    identity: &Identity,
+    roster: Option<&SignedRoster>,
+) -> bool {
+    json::from_slice::<Answer>(former.answer.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).is_ok_and(|said| {
+        said.task_id == request.task_id && said.bundle == *identity.bundle.signed() && said.roster.as_ref() == roster
+    })
 }
 
 /// The answer file of a request: with an answer, or with the reason why there is none.
@@ -97,7 +118,7 @@ pub fn file(
 
 /// The answer file of the endpoint's request.
 #[must_use]
-pub fn endpoint_file(request_hash: Digest, outcome: Result<EndpointLeaf, &str>, now: UnixTime) -> EndpointAnswer {
+pub fn endpoint_file(request_hash: Digest, outcome: Result<ServerLeaf, &str>, now: UnixTime) -> EndpointAnswer {
     let failure = outcome.as_ref().err().copied().unwrap_or_default().to_owned();
     let certificate_pem = outcome.ok().and_then(|leaf| leaf.pem.try_into().ok());
     EndpointAnswer {
@@ -108,6 +129,40 @@ pub fn endpoint_file(request_hash: Digest, outcome: Result<EndpointLeaf, &str>, 
         checked_at: now,
         certificate_pem,
     }
+}
+
+/// The answer to a node that asks how late it is.
+///
+/// # Errors
+/// It cannot be signed.
+pub fn freshness_file(
+    identity: &Identity,
+    roster_version: u64,
+    request: &FreshnessRequest,
+    now: UnixTime,
+) -> Result<FreshnessFile, FreshnessError> {
+    let answer = FreshnessAnswer {
+        fleet: identity.root.sha256(),
+        node_id: request.node_id.clone(),
+        nonce: request.nonce.clone(),
+        bundle_version: identity.bundle.bundle().version,
+        roster_version,
+        time: now,
+    };
+    let answer = SignedFreshness::sign(&answer, &identity.worker_key)?;
+    Ok(FreshnessFile { schema_version: Version, nonce: request.nonce.clone(), answer })
+}
+
+/// What became of an owner's order: when it was carried out, or why not and since when that is known.
+#[must_use]
+pub fn intent_file(
+    intent: IntentId,
+    node_id: NodeId,
+    at: UnixTime,
+    refused: Option<IntentCode>,
+    text: &str,
+) -> IntentFile {
+    IntentFile { schema_version: Version, intent, outcome: Outcome { node_id, at, refused }, message: message(text) }
 }
 
 /// Text for a file: what does not fit is cut.

@@ -9,7 +9,7 @@ use lucia_proto::limits::JOURNAL_MAX;
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::home::file;
+use crate::files::file;
 use crate::ledger::Mark;
 use crate::queue::{controller_file, controller_rules, controller_state};
 
@@ -112,7 +112,9 @@ mod tests {
             let at = UnixTime::from_secs(1_795_982_400 + number);
             let actor = "controller".parse().unwrap();
             let kind = EventKind::AdmissionExpired;
-            journal.record(Event { at, kind, actor, device_id: None, task_id: None, holders: Vec::new() }).unwrap();
+            journal
+                .record(Event { at, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None })
+                .unwrap();
         }
         journal
     }

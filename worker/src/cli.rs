@@ -2,9 +2,13 @@
 
 mod acts;
 mod admit;
+mod begin;
 mod directory;
 mod hold;
+mod owner;
+mod rename;
 mod run;
+mod server;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -14,11 +18,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError, DEFAULT_FILE, DEFAULT_PATH, LogFormat, endpoint_names};
-use crate::directory::prepare::CONFIG_DN;
+use crate::config::{Config, ConfigError, DEFAULT_PATH, LogFormat};
+use crate::directory::prepare::{CONFIG_DN, SOCKET};
 use crate::home::Home;
 use crate::ledger::Ledger;
-use crate::{chain, init, now, status, survey};
+use crate::{chain, now, status, survey};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +35,11 @@ Examples:
   lucia-enrollment-worker confirm-removals n1 n2
   lucia-enrollment-worker accept-journal
   lucia-enrollment-worker release-lapse n1
+  lucia-enrollment-worker rename n1 web-1
+  lucia-enrollment-worker owner pending
+  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
+  lucia-enrollment-worker owner remove alice
+  lucia-enrollment-worker sign-directory --csr directory.csr --out directory.pem
 
 Exit codes:
   0   done
@@ -57,6 +66,20 @@ struct At {
     config: PathBuf,
 }
 
+/// With `[ca] kind = "step-ca"`: what the fleet begins with.
+#[derive(Debug, Args)]
+struct GivenFiles {
+    /// step-ca's root certificate, with `[ca] kind = "step-ca"`.
+    #[arg(long, value_name = "FILE", requires = "root_key", requires = "issuing")]
+    root: Option<PathBuf>,
+    /// The root's key, unencrypted PKCS #8: signs the first bundle and is not kept.
+    #[arg(long, value_name = "FILE", requires = "root")]
+    root_key: Option<PathBuf>,
+    /// step-ca's intermediate certificate.
+    #[arg(long, value_name = "FILE", requires = "root")]
+    issuing: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Begin a fleet: make root, issuing CA, worker key, first bundle and ledger. Overwrites nothing.
@@ -66,6 +89,8 @@ enum Command {
         /// What nodes call the controller by: written into the settings file when there is none yet, else compared.
         #[arg(long, value_name = "NAME", num_args = 1..)]
         names: Vec<String>,
+        #[command(flatten)]
+        given: GivenFiles,
     },
     /// Answer requests until SIGTERM.
     Run {
@@ -117,7 +142,8 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         replaces: Option<String>,
     },
-    /// Bar the keys of nodes that the controller removed, beyond those that go by themselves. Alone: show them.
+    /// Bar the keys of nodes that the controller removed, beyond those that go by themselves; with an owner none does.
+    /// Alone: show them.
     ConfirmRemovals {
         #[command(flatten)]
         at: At,
@@ -158,14 +184,47 @@ enum Command {
         #[arg(long, value_name = "CODE")]
         code: Option<String>,
     },
+    /// Let a node have the name that the controller's journal gives it, with the key it has.
+    Rename {
+        #[command(flatten)]
+        at: At,
+        /// Its name here, or its id.
+        #[arg(value_name = "OLD")]
+        old: String,
+        /// The name it calls itself by, and was given by `luciactl rename`.
+        #[arg(value_name = "NEW")]
+        new: String,
+    },
+    /// Owners: who may order. Decided here and nowhere else.
+    #[command(subcommand)]
+    Owner(owner::OwnerCommand),
+    /// The roster: the signed list of owners, as nodes get it.
+    #[command(subcommand)]
+    Roster(owner::RosterCommand),
+    /// Sign the certificate of the directory's own server: for a P-256 key, names out of `[directory] names`, and as long
+    /// as `certificate-days` says. Each is a line of the ledger.
+    #[command(after_help = REQUEST)]
+    SignDirectory {
+        #[command(flatten)]
+        at: At,
+        /// The request, PEM; - is standard input.
+        #[arg(long, value_name = "FILE")]
+        csr: PathBuf,
+        /// Where the certificate goes; - is standard output. A file that is no certificate is not replaced.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
     /// Add the two leading access rules and the readers' place to the directory, once. Keeps the former rules beside the
-    /// ledger. Takes the password of cn=config from directory-config.password in state-dir.
+    /// ledger. Takes the password of cn=config from directory-config.password in state-dir, or --ldapi.
     PrepareDirectory {
         #[command(flatten)]
         at: At,
         /// As whom cn=config is changed.
         #[arg(long, value_name = "DN", default_value = CONFIG_DN)]
         config_dn: String,
+        /// As root, by slapd's socket on this host instead of a password: Debian's default.
+        #[arg(long, value_name = "SOCKET", num_args = 0..=1, default_missing_value = SOCKET, conflicts_with = "config_dn")]
+        ldapi: Option<PathBuf>,
         /// Change nothing; say what is missing. Gives 1 while something is.
         #[arg(long)]
         check: bool,
@@ -174,6 +233,16 @@ enum Command {
         json: bool,
     },
 }
+
+const REQUEST: &str = "\
+Make key and request on the directory's host; the key never leaves it:
+  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout directory.key \\
+    -subj /CN=directory.example.net -addext subjectAltName=DNS:directory.example.net -out directory.csr
+
+Both files may be -, so that root can sign without giving the worker's user a place to write to:
+  runuser -u lucia-worker -- lucia-enrollment-worker sign-directory --csr - --out - <directory.csr >directory.pem
+
+The answer is the certificate and the issuing CA's, for slapd's TLSCertificateFile; nodes check it against the root.";
 
 /// How a command failed: an exit code and one sentence.
 #[derive(Debug)]
@@ -223,7 +292,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn act(command: Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Init { at, names } => begin(&at, &names),
+        Command::Init { at, names, given } => begin::begin(&at, &names, &given),
         Command::Run { at } => {
             let config = Config::load(&at.config)?;
             log(config.log);
@@ -265,8 +334,23 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
         Command::ReleaseLapse { at, node, code } => {
             done(acts::release_lapse(&Config::load(&at.config)?, &node, code.as_deref()))
         }
-        Command::PrepareDirectory { at, config_dn, check, json } => {
-            let report = directory::prepare_directory(&Config::load(&at.config)?, &config_dn, check)?;
+        Command::Rename { at, old, new } => done(rename::rename(&Config::load(&at.config)?, &old, &new)),
+        Command::Owner(command) => done(owner::owner(command)),
+        Command::Roster(command) => done(owner::show(command)),
+        Command::SignDirectory { at, csr, out } => {
+            let server::Signed { chain, said } = server::sign_directory(&Config::load(&at.config)?, &csr, &out)?;
+            match chain {
+                None => say(&said),
+                Some(chain) => {
+                    say(&chain);
+                    let _ = std::io::stderr().write_all(said.as_bytes());
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::PrepareDirectory { at, config_dn, ldapi, check, json } => {
+            let config = Config::load(&at.config)?;
+            let report = directory::prepare_directory(&config, &config_dn, ldapi.as_deref(), check)?;
             say(&if json { to_json(&report)? } else { report.text() });
             Ok(if report.prepared { ExitCode::SUCCESS } else { Failure::FAILED.into() })
         }
@@ -276,42 +360,6 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
 /// Says what was done.
 fn done(said: Result<String, Failure>) -> Result<ExitCode, Failure> {
     say(&said?);
-    Ok(ExitCode::SUCCESS)
-}
-
-/// `init`, and the settings file with it when there is none and the names are given.
-fn begin(at: &At, names: &[String]) -> Result<ExitCode, Failure> {
-    let wanted = endpoint_names(names)?;
-    if wanted.is_some() && !at.config.exists() {
-        let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        let text = DEFAULT_FILE.replace("#endpoint-names = []", &format!("endpoint-names = [{list}]"));
-        // The settings hold nothing secret; that they can be used is checked next.
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&at.config)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|source| Failure {
-                code: Failure::CONFIG,
-                text: format!(
-                    "cannot write {}: {source}; run `init` without --names, then edit the file",
-                    at.config.display()
-                ),
-            })?;
-        say(&format!("{}: written with these endpoint-names\n\n", at.config.display()));
-    }
-    let config = Config::load(&at.config)?;
-    if wanted.is_some() && wanted != config.endpoint_names {
-        return Err(Failure {
-            code: Failure::CONFIG,
-            text: format!(
-                "{} has other endpoint-names than --names; nothing was made: edit the file, then run `init` without --names",
-                at.config.display()
-            ),
-        });
-    }
-    let made = init::init(&config, now()).map_err(|error| Failure::of(&error))?;
-    say(&init::next_steps(&made, &at.config));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,18 +3,21 @@
 //! [`Settings`] is the text, checked; [`Config`] is what it means on this machine, with users and groups looked up.
 //! Nothing in it can be changed by the controller.
 
+mod ca;
 mod directory;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucia_proto::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
+use lucia_proto::intent::IntentPolicy;
 use nix::unistd::{Group, User};
 use serde::Deserialize;
 use thiserror::Error;
 
 pub use crate::names::{BadNames, Reserved};
-pub use directory::{BadDirectory, DirectoryConfig, DirectoryKind, DirectorySettings};
+pub use ca::{BadCa, CaKind, CaSettings, StepCaConfig};
+pub use directory::{BadDirectory, DirectoryConfig, DirectoryKind, DirectorySettings, ServerConfig};
 
 /// Where the settings are unless `--config` says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/lucia/worker.toml";
@@ -23,14 +26,27 @@ pub const DEFAULT_PATH: &str = "/etc/lucia/worker.toml";
 pub const DEFAULT_FILE: &str = include_str!("../worker.toml");
 
 /// What lets a new node into the ledger (design.md W1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admission {
     /// `admit CODE --fingerprint HEX` on this host.
-    #[default]
     Operator,
     /// A grant in the controller's journal is enough.
     Journal,
+    /// An owner's signed order; the operator's `admit` as well, since who has a shell here has the ledger.
+    Owner,
+}
+
+impl Admission {
+    /// As the settings write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Journal => "journal",
+            Self::Owner => "owner",
+        }
+    }
 }
 
 /// The largest number of anything in an hour: as many are remembered.
@@ -73,8 +89,10 @@ pub struct Settings {
     pub group: NameOrId,
     /// Names the worker signs for the controller's endpoint, and no others.
     pub endpoint_names: Vec<String>,
-    /// What lets a new node in.
-    pub admission: Admission,
+    /// What lets a new node in. Not said: an owner, once the roster has one, and the operator until then.
+    pub admission: Option<Admission>,
+    /// What is asked of owners' orders here, besides what the roster asks.
+    pub intent_policy: IntentPolicy,
     /// Names no node may have, besides the built-in ones.
     pub reserved_names: Vec<String>,
     /// Patterns of names no new node may have, besides the built-in ones.
@@ -89,6 +107,8 @@ pub struct Settings {
     pub max_lapse: u16,
     /// How log lines look.
     pub log: LogFormat,
+    /// Who signs certificates.
+    pub ca: CaSettings,
     /// The directory of accounts.
     pub directory: DirectorySettings,
 }
@@ -101,7 +121,8 @@ impl Default for Settings {
             controller_user: NameOrId::Name("lucia-controller".to_owned()),
             group: NameOrId::Name("lucia-enrollment".to_owned()),
             endpoint_names: Vec::new(),
-            admission: Admission::default(),
+            admission: None,
+            intent_policy: IntentPolicy::allow_all(),
             reserved_names: Vec::new(),
             denied_names: Vec::new(),
             replace_defaults: false,
@@ -109,6 +130,7 @@ impl Default for Settings {
             certificates_per_hour: 1000,
             max_lapse: 30,
             log: LogFormat::default(),
+            ca: CaSettings::default(),
             directory: DirectorySettings::default(),
         }
     }
@@ -155,6 +177,9 @@ pub enum ConfigError {
     /// A list of names that cannot be used.
     #[error("the names no node may have cannot be used; correct the value that is named")]
     Names(#[source] BadNames),
+    /// The CA's section cannot be used.
+    #[error("the CA cannot be used; correct the value that is named")]
+    Ca(#[source] BadCa),
     /// The directory's section cannot be used.
     #[error("the directory cannot be used; correct the value that is named")]
     Directory(#[source] BadDirectory),
@@ -192,8 +217,10 @@ pub struct Config {
     pub group: u32,
     /// Names the worker signs for the controller's endpoint.
     pub endpoint_names: Option<EndpointNames>,
-    /// What lets a new node in.
-    pub admission: Admission,
+    /// What lets a new node in, as far as the settings say: [`Config::admission`].
+    pub admission: Option<Admission>,
+    /// What is asked of owners' orders here, besides what the roster asks.
+    pub intent_policy: IntentPolicy,
     /// Names no node may have.
     pub reserved: Reserved,
     /// How much is signed in an hour.
@@ -202,8 +229,12 @@ pub struct Config {
     pub max_lapse: Duration,
     /// How log lines look.
     pub log: LogFormat,
+    /// step-ca, where the worker does not sign itself.
+    pub step_ca: Option<StepCaConfig>,
     /// The directory of accounts, where there is one.
     pub directory: Option<DirectoryConfig>,
+    /// What may be signed for its server.
+    pub directory_server: Option<ServerConfig>,
 }
 
 impl Settings {
@@ -236,20 +267,30 @@ impl Settings {
             }
         }
         let endpoint_names = endpoint_names(&self.endpoint_names)?;
+        let directory_server = self.directory.server().map_err(ConfigError::Directory)?;
+        let step_ca = self.ca.resolve().map_err(ConfigError::Ca)?;
+        let directory = self.directory.resolve().map_err(ConfigError::Directory)?;
+        let host = directory.as_ref().and_then(|directory| EndpointName::parse(directory.uri.host()).ok());
+        // Who trusts names must not take a node for one of the servers that worker and nodes go to.
+        let signed = endpoint_names.iter().chain(directory_server.as_ref().map(|server| &server.names));
+        let asked = host.iter().chain(step_ca.as_ref().map(|ca| &ca.host));
+        let servers = signed.flat_map(EndpointNames::iter).chain(asked);
         let (reserved, denied) = (&self.reserved_names, &self.denied_names);
         Ok(Config {
             controller_uid: self.controller_user.user("controller-user")?,
             group: self.group.group("group")?,
-            reserved: Reserved::new(reserved, endpoint_names.as_ref(), denied, self.replace_defaults)
-                .map_err(ConfigError::Names)?,
+            reserved: Reserved::new(reserved, servers, denied, self.replace_defaults).map_err(ConfigError::Names)?,
             limits: Limits { new_nodes: self.new_nodes_per_hour, certificates: self.certificates_per_hour },
             max_lapse: Duration::from_secs(u64::from(self.max_lapse) * 24 * 3600),
+            directory_server,
             endpoint_names,
             admission: self.admission,
+            intent_policy: self.intent_policy,
             state_dir: self.state_dir,
             controller_state: self.controller_state,
             log: self.log,
-            directory: self.directory.resolve().map_err(ConfigError::Directory)?,
+            step_ca,
+            directory,
         })
     }
 }
@@ -267,6 +308,12 @@ pub fn endpoint_names(texts: &[String]) -> Result<Option<EndpointNames>, ConfigE
 }
 
 impl Config {
+    /// What lets a new node in: what the settings say, else an owner where the roster has one.
+    #[must_use]
+    pub fn admission(&self, has_owner: bool) -> Admission {
+        self.admission.unwrap_or(if has_owner { Admission::Owner } else { Admission::Operator })
+    }
+
     /// Reads and resolves a settings file.
     ///
     /// # Errors
@@ -315,7 +362,7 @@ mod tests {
             .filter(|line| !line.starts_with([' ', '#']) && (line.contains(" = ") || line.starts_with('[')))
             .flat_map(|line| [line, "\n"])
             .collect();
-        assert_eq!(shown.lines().count(), 19, "{shown}");
+        assert_eq!(shown.lines().count(), 26, "{shown}");
         assert_eq!(Settings::parse(&shown).unwrap(), Settings::default());
     }
 
@@ -324,7 +371,9 @@ mod tests {
     fn settings_that_cannot_be_used_are_refused_by_name() {
         for (text, want) in [
             ("polling = 3", "polling"),
-            ("admission = \"owner\"", "owner"),
+            ("admission = \"anybody\"", "anybody"),
+            ("[intent-policy]\nexecute = \"allow\"", "not a kind of intent"),
+            ("[intent-policy]\nadmit = \"yes\"", "yes"),
             ("state-dir = \"var\"", "state-dir"),
             ("controller-user = \"nobody-of-this-name\"", "controller-user"),
             ("controller-user = 0\ngroup = \"no-such-group\"", "group"),
@@ -332,6 +381,8 @@ mod tests {
             ("endpoint-names = [\"Upper\"]", "Upper"),
             ("controller-user = 0\ngroup = 0\nreserved-names = [\"a b\"]", "reserved-names"),
             ("state_dir = \"/a\"", "state_dir"),
+            ("controller-user = 0\ngroup = 0\n[directory]\nnames = [\"Upper\"]", "Upper"),
+            ("controller-user = 0\ngroup = 0\n[directory]\ncertificate-days = 398", "certificate-days"),
             ("controller-user = 0\ngroup = 0\ndenied-names = [\"a.b\"]", "denied-names"),
             ("controller-user = 0\ngroup = 0\nmax-lapse = 0", "max-lapse"),
             ("controller-user = 0\ngroup = 0\nnew-nodes-per-hour = 0", "new-nodes-per-hour"),
@@ -347,11 +398,18 @@ mod tests {
     #[test]
     fn reserved_names_can_only_grow() {
         let text = "controller-user = \"0\"\ngroup = 0\nreserved-names = [\"NAS\", \"printer.example\"]\n\
-                    endpoint-names = [\"lucia-main.example\", \"192.0.2.1\"]";
+                    endpoint-names = [\"lucia-main.example\", \"192.0.2.1\"]\n\
+                    [directory]\nnames = [\"accounts.example\"]\nkind = \"ldap\"\nuri = \"ldaps://people.example:1636\"\n\
+                    [ca]\nkind = \"step-ca\"\nurl = \"https://signer:9000\"\nprovisioner = \"nodes\"";
         let config = Settings::parse(text).unwrap().resolve().unwrap();
-        for name in ["controller", "ca", "ldap", "worker", "nas", "printer", "lucia-main"] {
+        let own = ["nas", "printer", "lucia-main", "accounts", "people", "signer"];
+        for name in ["controller", "ca", "ldap", "worker"].iter().chain(&own) {
             assert!(config.reserved.holds(&name.parse().unwrap()), "{name}");
         }
         assert!(!config.reserved.holds(&"n1".parse().unwrap()));
+        // What is not asked is no server: the values beside `kind = "none"` and `"embedded"` are not looked at.
+        let off = text.replace("\"ldap\"", "\"none\"").replace("\"step-ca\"", "\"embedded\"");
+        let config = Settings::parse(&off).unwrap().resolve().unwrap();
+        assert!(["people", "signer"].iter().all(|name| !config.reserved.holds(&name.parse().unwrap())));
     }
 }

@@ -15,6 +15,7 @@ use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
+use crate::answers;
 use crate::ca::Issued;
 use crate::config::{Admission, Config};
 use crate::home::Receipt;
@@ -37,6 +38,7 @@ pub struct Facts<'a> {
 
 /// What becomes of a request.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one match")]
 pub enum Decision {
     /// The node gets a leaf.
     Issue {
@@ -46,19 +48,37 @@ pub enum Decision {
         admit: Option<By>,
         /// Its live leaf, while 6 days or more of it remain (design.md I9).
         live: Option<Issued>,
+        /// What lets it have this name now, when the ledger has it under another.
+        rename: Option<Renaming>,
     },
     /// All is right, but a person has to admit it first. It gets no answer until then.
     AwaitAdmission,
+    /// As before, by an owner's signed order; an operator here may do it as well.
+    AwaitOwner,
     /// As before, and its name is another key's: the journal says that it is to replace this node, and only a person
     /// here can say so.
     AwaitReplacement {
         /// Who has the name.
         owner: NodeId,
     },
+    /// All is right, but the ledger has it under this name: a person here has to say that it may have the other one.
+    AwaitRename {
+        /// The name in the ledger.
+        from: Hostname,
+    },
     /// All is right, but as much was signed within the hour as the settings allow. It gets no answer until then.
     AwaitRoom(Limit),
     /// It gets nothing, and the answer says why.
     Refuse(Refusal),
+}
+
+/// A node of the ledger that gets another name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renaming {
+    /// By the name before.
+    pub node: NodeNames,
+    /// Who says so.
+    pub by: By,
 }
 
 /// A limit of the settings that was reached.
@@ -128,8 +148,8 @@ pub enum Refusal {
     /// The ledger knows this node by another key.
     #[error("publicKeyFingerprint: the worker's ledger has another key for this node")]
     OtherKey,
-    /// The ledger knows this node by another name.
-    #[error("hostname: the worker's ledger has this node as {name}; a node keeps its name")]
+    /// The ledger knows this node by another name, and the journal does not say that it is to have this one.
+    #[error("hostname: the worker's ledger has this node as {name}; a node keeps its name until it is renamed")]
     OtherName {
         /// The name in the ledger.
         name: Hostname,
@@ -144,6 +164,28 @@ pub enum Refusal {
         name: Hostname,
         /// Who has it.
         owner: NodeId,
+    },
+    /// The node whose name is to move does not have it.
+    #[error(
+        "hostname: node {node} does not have {name}, so there is nothing to replace; draft the order anew without it"
+    )]
+    NameNotTheirs {
+        /// The name.
+        name: Hostname,
+        /// Who was to give it away.
+        node: NodeId,
+    },
+    /// Another node was renamed and still has a leaf under this name.
+    #[error(
+        "hostname: node {owner} was called {name} and has a certificate under that name until {until}; take another name, or          wait until then"
+    )]
+    NameHeld {
+        /// The name.
+        name: Hostname,
+        /// Who had it.
+        owner: NodeId,
+        /// Last second of its leaf.
+        until: UnixTime,
     },
     /// The node has a live leaf for another CSR.
     #[error(
@@ -178,9 +220,10 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
     if facts.config.reserved.holds(&request.hostname) {
         return Err(Refusal::Reserved { name: request.hostname.clone() });
     }
-    let admit = match standing(request, facts, now)? {
-        Standing::Known => None,
-        Standing::New(by) => Some(by),
+    let (admit, rename) = match standing(request, facts, now)? {
+        Standing::Known => (None, None),
+        Standing::New(by) => (Some(by), None),
+        Standing::Renamed(renaming) => (None, Some(renaming)),
         Standing::Waits(decision) => return Ok(decision),
     };
     let live = live(request, facts.receipt, &csr, now)?;
@@ -188,7 +231,7 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
     if live.is_none() && leaves.count(now) >= max {
         return Ok(await_room("certificates-per-hour", max, leaves.frees_at(now), now));
     }
-    Ok(Decision::Issue { csr, admit, live })
+    Ok(Decision::Issue { csr, admit, live, rename })
 }
 
 /// What the ledger says of a node.
@@ -198,6 +241,8 @@ enum Standing {
     Known,
     /// It has neither key nor name, and this lets it in.
     New(By),
+    /// It has this node under another name, and this lets it have the new one.
+    Renamed(Renaming),
     /// Something has to happen first.
     Waits(Decision),
 }
@@ -213,7 +258,10 @@ fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Re
     }
     if let Some(record) = records.node(&request.node_id) {
         known(request, record, config, now)?;
-        return Ok(Standing::Known);
+        return match record.names.hostname == request.hostname {
+            true => Ok(Standing::Known),
+            false => renamed(request, record, facts, now),
+        };
     }
     if config.reserved.denies(&request.hostname) {
         return Err(Refusal::Reserved { name: request.hostname.clone() });
@@ -226,27 +274,92 @@ fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Re
             false => Err(Refusal::NameTaken { name, owner }),
         };
     }
-    Ok(match config.admission {
+    held(records, &request.node_id, &request.hostname, now)?;
+    Ok(match config.admission(records.has_owner()) {
         Admission::Operator => Standing::Waits(Decision::AwaitAdmission),
-        Admission::Journal => {
-            let (admissions, max) = (&records.rates().admissions, config.limits.new_nodes);
-            match admissions.count(now) >= max {
-                true => Standing::Waits(await_room("new-nodes-per-hour", max, admissions.frees_at(now), now)),
-                false => Standing::New(By::Journal),
-            }
-        }
+        Admission::Owner => Standing::Waits(Decision::AwaitOwner),
+        Admission::Journal => match no_room(facts, now) {
+            Some(waits) => Standing::Waits(waits),
+            None => Standing::New(By::Journal),
+        },
     })
 }
 
-/// Whether a node of the ledger may have a leaf.
+/// What waits since the journal alone let in or renamed as many nodes within the hour as the settings allow.
+fn no_room(facts: &Facts<'_>, now: UnixTime) -> Option<Decision> {
+    let (admissions, max) = (&facts.records.rates().admissions, facts.config.limits.new_nodes);
+    let is_full = admissions.count(now) >= max;
+    is_full.then(|| await_room("new-nodes-per-hour", max, admissions.frees_at(now), now))
+}
+
+/// Whether another node, which was renamed, still has a leaf under the name.
+fn held(records: &Records, node_id: &NodeId, name: &Hostname, now: UnixTime) -> Result<(), Refusal> {
+    match records.former_owner_of(name, now) {
+        Some((owner, until)) if owner != node_id => {
+            Err(Refusal::NameHeld { name: name.clone(), owner: owner.clone(), until })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What becomes of a node of the ledger that asks under another name than it has there.
+fn renamed(
+    request: &EnrollmentRequest,
+    record: &NodeRecord,
+    facts: &Facts<'_>,
+    now: UnixTime,
+) -> Result<Standing, Refusal> {
+    let approved = facts.journal.device(&request.node_id).and_then(|device| device.hostname.as_ref());
+    if approved != Some(&request.hostname) {
+        // The name it had: the journal still agrees with that one, but the ledger has gone on.
+        return Err(Refusal::OtherName { name: record.names.hostname.clone() });
+    }
+    free(facts.config, facts.records, &request.node_id, &request.hostname, None, now)?;
+    Ok(match facts.config.admission(facts.records.has_owner()) {
+        // No order of an owner renames: it is a person's here.
+        Admission::Operator | Admission::Owner => {
+            Standing::Waits(Decision::AwaitRename { from: record.names.hostname.clone() })
+        }
+        Admission::Journal => match no_room(facts, now) {
+            Some(waits) => Standing::Waits(waits),
+            None => Standing::Renamed(Renaming { node: record.names.clone(), by: By::Journal }),
+        },
+    })
+}
+
+/// Whether a node may have this name from now on: neither reserved nor denied, and nobody's but that of the node it
+/// replaces, which has it.
+///
+/// # Errors
+/// [`Refusal::Reserved`], [`Refusal::NameTaken`], [`Refusal::NameNotTheirs`], [`Refusal::NameHeld`].
+pub fn free(
+    config: &Config,
+    records: &Records,
+    node_id: &NodeId,
+    name: &Hostname,
+    replaces: Option<&NodeId>,
+    now: UnixTime,
+) -> Result<(), Refusal> {
+    if config.reserved.holds(name) || config.reserved.denies(name) {
+        return Err(Refusal::Reserved { name: name.clone() });
+    }
+    match (records.owner_of(name).map(|owner| owner.names.node_id.clone()), replaces) {
+        (None, None) => {}
+        (Some(owner), Some(replaced)) if owner == *replaced => {}
+        (Some(owner), _) => return Err(Refusal::NameTaken { name: name.clone(), owner }),
+        (None, Some(replaced)) => {
+            return Err(Refusal::NameNotTheirs { name: name.clone(), node: replaced.clone() });
+        }
+    }
+    held(records, node_id, name, now)
+}
+
+/// Whether a node of the ledger may have a leaf, under whatever name.
 fn known(request: &EnrollmentRequest, record: &NodeRecord, config: &Config, now: UnixTime) -> Result<(), Refusal> {
     if record.names.fingerprint != request.public_key_fingerprint {
         return Err(Refusal::OtherKey);
     }
     let name = &record.names.hostname;
-    if *name != request.hostname {
-        return Err(Refusal::OtherName { name: name.clone() });
-    }
     if let Some((at, _)) = record.suspended {
         return Err(Refusal::Suspended { at, name: name.clone() });
     }
@@ -268,7 +381,11 @@ fn live(
         return Ok(None);
     };
     if receipt.csr_sha256 != csr.sha256() {
-        return Err(Refusal::OtherCsr);
+        // One under the name before or after a rename stands in nobody's way.
+        return match answers::hostname(receipt).as_ref() == Some(&request.hostname) {
+            true => Err(Refusal::OtherCsr),
+            false => Ok(None),
+        };
     }
     // Our own file; but only a leaf that keeps every rule for this node leaves, wherever it comes from.
     let leaf = Leaf::parse(&receipt.certificate_pem).and_then(|leaf| leaf.check(&rules(request)));

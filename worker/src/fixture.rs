@@ -5,13 +5,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucia_proto::bounded::{PemText, Version};
+use lucia_proto::challenge::Nonce;
+use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::freshness::FreshnessRequest;
 use lucia_proto::ids::{NodeId, RequestId};
+use lucia_proto::intent::{Admit, Body, Draft, Intent, IntentId, SignedIntent, Terms};
 use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
 use lucia_proto::json;
+use lucia_proto::owner_api::Application;
+use lucia_proto::owner_queue::{ApplicationFile, FreshnessFile, IntentFile, OwnerFile};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
-use lucia_proto::test_support::TestNode;
+use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_proto::time::UnixTime;
 
 /// A directory of one test.
@@ -41,16 +47,23 @@ pub(crate) struct Controller {
     pub(crate) now: UnixTime,
 }
 
-pub(crate) fn secs(count: u64) -> Duration {
+pub(crate) const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 impl Controller {
     /// Makes the directories, and a journal in which nothing happened.
     pub(crate) fn new(dir: &Path, now: UnixTime) -> Self {
-        for sub in
-            ["", "onboarding", "nodes", "nodes/enrollment-requests", "nodes/enrollment-responses", "nodes/removals"]
-        {
+        for sub in [
+            "",
+            "onboarding",
+            "nodes",
+            "nodes/enrollment-requests",
+            "nodes/enrollment-responses",
+            "nodes/removals",
+            "nodes/owner-requests",
+            "nodes/owner-responses",
+        ] {
             let path = dir.join(sub);
             std::fs::create_dir(&path).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o2750)).unwrap();
@@ -89,7 +102,9 @@ impl Controller {
     /// The same of this kind, about this node.
     pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
         let (at, actor, device_id) = (self.now, "operator:1000".parse().unwrap(), node.cloned());
-        self.journal.record(Event { at, kind, actor, device_id, task_id: None, holders: Vec::new() }).unwrap();
+        self.journal
+            .record(Event { at, kind, actor, device_id, task_id: None, holders: Vec::new(), names: None })
+            .unwrap();
         self.journal.generation += 1;
         self.write_journal();
     }
@@ -164,6 +179,7 @@ pub(crate) fn rows(node: &TestNode, now: UnixTime) -> (DeviceRow, TaskRow) {
         public_key_pem: PemText::try_from(node.key.public().to_pem()).unwrap(),
         phase: DevicePhase::AwaitingEnrollment,
         hostname: Some(node.hostname.clone()),
+        former_hostname: None,
         inventory_hash: inventory().inventory_hash(),
         inventory: inventory(),
         inventory_revision: 1,
@@ -195,4 +211,72 @@ pub(crate) fn rows(node: &TestNode, now: UnixTime) -> (DeviceRow, TaskRow) {
         replaces: None,
     };
     (device, task)
+}
+
+/// What the controller passes on of owners, and finds of the worker's.
+impl Controller {
+    pub(crate) fn put_owner(&self, of: &OwnerFile, bytes: &[u8]) {
+        self.put(&format!("nodes/owner-requests/{}", of.name()), bytes);
+    }
+
+    /// Somebody asks to become an owner.
+    pub(crate) fn apply(&self, who: &TestOwner) {
+        let application = Application::sign(who.name.parse().unwrap(), &who.key);
+        let asked = ApplicationFile { schema_version: Version, application, expires_at: self.now.plus(secs(3600)) };
+        self.put_owner(&OwnerFile::Application(who.id.clone()), &asked.to_bytes().unwrap());
+    }
+
+    pub(crate) fn order(&self, signed: &SignedIntent) -> IntentId {
+        self.put_owner(&OwnerFile::Intent(signed.id()), &signed.to_bytes().unwrap());
+        signed.id()
+    }
+
+    /// A node asks how late it is.
+    pub(crate) fn question(&self, node_id: &NodeId, random: u8) -> FreshnessRequest {
+        let asked = FreshnessRequest {
+            schema_version: Version,
+            node_id: node_id.clone(),
+            nonce: Nonce::from_bytes(&[random; 32]),
+        };
+        self.put_owner(&OwnerFile::Freshness(node_id.clone()), &asked.to_bytes().unwrap());
+        asked
+    }
+
+    fn owner_answer(&self, of: &OwnerFile) -> Option<Vec<u8>> {
+        std::fs::read(self.dir.join("nodes/owner-responses").join(of.name())).ok()
+    }
+
+    pub(crate) fn outcome(&self, id: IntentId) -> Option<IntentFile> {
+        let bytes = self.owner_answer(&OwnerFile::Intent(id))?;
+        Some(IntentFile::from_bytes(&bytes).unwrap())
+    }
+
+    pub(crate) fn freshness(&self, node_id: &NodeId) -> Option<FreshnessFile> {
+        let bytes = self.owner_answer(&OwnerFile::Freshness(node_id.clone()))?;
+        Some(FreshnessFile::from_bytes(&bytes).unwrap())
+    }
+}
+
+/// An order of `who` about one node, for an hour.
+pub(crate) fn draft(who: &TestOwner, fleet: Digest, now: UnixTime, node: &NodeId, body: &Body, nonce: u8) -> Draft {
+    let intent = Intent {
+        kind: body.kind(),
+        fleet,
+        owner: who.id.clone(),
+        nodes: vec![node.clone()],
+        body_sha256: Digest::ZERO,
+        issued_at: now,
+        terms: Terms::Once { not_after: now.plus(secs(3600)), nonce: Nonce::from_bytes(&[nonce; 32]) },
+    };
+    Draft::new(intent, body).unwrap()
+}
+
+pub(crate) fn signed(draft: &Draft, by: &[&TestOwner]) -> SignedIntent {
+    let signatures = by.iter().map(|who| who.sign(draft)).collect();
+    SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
+}
+
+/// Lets a node in, under the name it has.
+pub(crate) fn admit_body(node: &TestNode, replaces: Option<NodeId>) -> Body {
+    Body::Admit(Admit { fingerprint: node.fingerprint, hostname: node.hostname.clone(), replaces })
 }

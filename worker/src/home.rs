@@ -16,23 +16,19 @@ use lucia_proto::json::{self, JsonError};
 use lucia_proto::key::{KeyError, NodeKey};
 use lucia_proto::limits::{ANSWER_FILE_MAX, CHAIN_PEM_MAX, JSON_DEPTH_MAX};
 use lucia_proto::time::UnixTime;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
-use crate::ca::{CaError, Embedded};
+use crate::ca::{self, Ca, CaError};
 use crate::config::Config;
 use crate::directory::readers::ReaderRecord;
+use crate::files::{FileError, file, id_file, text};
 
-/// Longest file of the worker's own besides receipts and ledger.
-const SMALL_FILE_MAX: u64 = 64 * 1024;
+/// The endpoint's receipt, and its answer in the queue.
+pub const ENDPOINT: &str = "endpoint.json";
 /// Longest receipt: an answer, and the chain in it once more.
 const RECEIPT_MAX: usize = ANSWER_FILE_MAX + 2 * CHAIN_PEM_MAX;
-
-/// Names in the directory. They are constants, so the checks in [`FileName`] cannot fail.
-pub(crate) fn file(name: &str) -> FileName {
-    FileName::new(name).unwrap_or_else(|_| unreachable!("a constant name, or an id in hex"))
-}
 
 /// The directory, open.
 #[derive(Debug)]
@@ -41,7 +37,7 @@ pub struct Home {
     pub dir: PrivateDir,
     /// `ca`: root and issuing CA.
     pub ca: PrivateDir,
-    /// `receipts`: the live leaf of each node.
+    /// `receipts`: the live leaf of each node, and of the endpoint.
     pub receipts: PrivateDir,
 }
 
@@ -50,7 +46,7 @@ pub struct Identity {
     /// The root, which nodes were given by another way.
     pub root: Root,
     /// Who signs leaves.
-    pub ca: Embedded,
+    pub ca: Box<dyn Ca + Send>,
     /// Signs answers.
     pub worker_key: NodeKey,
     /// Goes with each answer.
@@ -76,6 +72,22 @@ pub struct Receipt {
     pub reader: Option<ReaderRecord>,
 }
 
+/// The endpoint's newest certificate, and what it answers: a worker that dies before its answer left gives the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EndpointReceipt {
+    /// SHA-256 of the request's bytes.
+    pub request_hash: Digest,
+    /// Serial number, hex.
+    pub serial: String,
+    /// The certificate and its issuing CA.
+    pub certificate_pem: String,
+    /// Its last second.
+    pub not_after: UnixTime,
+    /// When it was signed.
+    pub signed_at: UnixTime,
+}
+
 /// Why the directory cannot be used.
 #[derive(Debug, Error)]
 pub enum HomeError {
@@ -84,23 +96,12 @@ pub enum HomeError {
         "the worker's directory cannot be used; run this as the user the worker runs as (lucia-worker), after `init`"
     )]
     Dir(#[source] DirError),
-    /// A file is there and cannot be read.
+    /// A text of it cannot be had.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A receipt is there and cannot be read.
     #[error("a file of the worker's directory cannot be used")]
     Read(#[source] ReadError),
-    /// A file is not there.
-    #[error(
-        "{path} is missing; run `lucia-enrollment-worker init` for a new fleet, or restore the directory from a backup"
-    )]
-    Missing {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// A text file is not UTF-8.
-    #[error("{path} is not text; restore it from a backup")]
-    NotText {
-        /// Which file.
-        path: PathBuf,
-    },
     /// The root is not one.
     #[error("ca/root.pem is not a root certificate; restore it from a backup")]
     Root(#[source] CertificateError),
@@ -114,7 +115,7 @@ pub enum HomeError {
     #[error("bundle.json is not the root's; restore it, or the root, from a backup")]
     Bundle(#[source] BundleError),
     /// The issuing CA cannot sign.
-    #[error("the issuing CA cannot be used; restore ca/ from a backup")]
+    #[error("the issuing CA cannot be used; if its files were right once, restore ca/ from a backup")]
     Ca(#[source] CaError),
     /// Keys and bundle are of different fleets or times.
     #[error("the bundle does not name this {what}; restore bundle.json and keys from one and the same backup")]
@@ -123,7 +124,7 @@ pub enum HomeError {
         what: &'static str,
     },
     /// A receipt is damaged.
-    #[error("{path} is damaged; move it away, and the node gets a new certificate at its next request")]
+    #[error("{path} is damaged; move it away, and there is a new certificate at the next request")]
     Receipt {
         /// Which file.
         path: PathBuf,
@@ -147,32 +148,23 @@ impl Home {
     /// The root certificate.
     ///
     /// # Errors
-    /// [`HomeError::Missing`], [`HomeError::Read`], [`HomeError::Root`].
+    /// [`HomeError::File`], [`HomeError::Root`].
     pub fn root(&self) -> Result<Root, HomeError> {
         Root::from_pem(&text(&self.ca, "root.pem")?).map_err(HomeError::Root)
-    }
-
-    /// The issuing CA's certificate.
-    ///
-    /// # Errors
-    /// [`HomeError::Missing`], [`HomeError::Read`].
-    pub fn issuing_pem(&self) -> Result<Zeroizing<String>, HomeError> {
-        text(&self.ca, "issuing.pem")
     }
 
     /// Reads all keys and certificates but the root's key, and checks that they fit together.
     ///
     /// # Errors
     /// What is missing, damaged or of another fleet.
-    pub fn identity(&self) -> Result<Identity, HomeError> {
+    pub fn identity(&self, config: &Config) -> Result<Identity, HomeError> {
         let root = self.root()?;
-        let issuing_pem = self.issuing_pem()?;
-        let ca = Embedded::open(&issuing_pem, &text(&self.ca, "issuing.key")?).map_err(HomeError::Ca)?;
+        let ca = ca::open(config, &self.ca, &root).map_err(HomeError::Ca)?;
         let worker_key = NodeKey::from_pem(&text(&self.dir, "worker.key")?).map_err(HomeError::WorkerKey)?;
         let signed: SignedBundle = json::from_str(&text(&self.dir, "bundle.json")?, usize::MAX, JSON_DEPTH_MAX)
             .map_err(HomeError::BundleFile)?;
         let bundle = signed.verify(&root).map_err(HomeError::Bundle)?;
-        if !bundle.issuing_cas().any(|der| der == ca.issuing_der()) {
+        if !bundle.issuing_cas().any(|der| der == ca.issuing().der()) {
             return Err(HomeError::NotInBundle { what: "issuing CA" });
         }
         if !bundle.workers().contains(worker_key.public()) {
@@ -186,37 +178,26 @@ impl Home {
     /// # Errors
     /// [`HomeError::Read`], [`HomeError::Receipt`].
     pub fn receipt(&self, node_id: &NodeId) -> Result<Option<Receipt>, HomeError> {
-        let name = id_file(node_id);
+        self.kept(&id_file(node_id))
+    }
+
+    /// The endpoint's receipt, if there is one.
+    ///
+    /// # Errors
+    /// As [`Home::receipt`].
+    pub fn endpoint(&self) -> Result<Option<EndpointReceipt>, HomeError> {
+        self.kept(&file(ENDPOINT))
+    }
+
+    fn kept<T: DeserializeOwned>(&self, name: &FileName) -> Result<Option<T>, HomeError> {
         let max = u64::try_from(RECEIPT_MAX).unwrap_or(u64::MAX);
-        match self.receipts.read(&name, max, FileRules::private()).map_err(HomeError::Read)? {
+        match self.receipts.read(name, max, FileRules::private()).map_err(HomeError::Read)? {
             Loaded::Missing => Ok(None),
             Loaded::Found(bytes) => {
                 let receipt = json::from_slice(&bytes, RECEIPT_MAX, JSON_DEPTH_MAX);
-                let path = self.receipts.path_of(&name);
+                let path = self.receipts.path_of(name);
                 receipt.map(Some).map_err(|source| HomeError::Receipt { path, source })
             }
         }
-    }
-}
-
-/// `<id>.json`.
-#[must_use]
-pub fn id_file(node_id: &NodeId) -> FileName {
-    file(&format!("{node_id}.json"))
-}
-
-/// A text of the worker's own; wiped from memory when dropped, since some are keys.
-fn text(dir: &PrivateDir, name: &str) -> Result<Zeroizing<String>, HomeError> {
-    let name = file(name);
-    let path = dir.path_of(&name);
-    match dir.read(&name, SMALL_FILE_MAX, FileRules::private()).map_err(HomeError::Read)? {
-        Loaded::Missing => Err(HomeError::Missing { path }),
-        Loaded::Found(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Zeroizing::new(text)),
-            Err(error) => {
-                drop(Zeroizing::new(error.into_bytes()));
-                Err(HomeError::NotText { path })
-            }
-        },
     }
 }

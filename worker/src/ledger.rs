@@ -10,6 +10,7 @@
 //! not together: after a crash the first few of them may be there, and each such beginning must be a state to go on from.
 
 mod anchor;
+mod entry;
 mod line;
 mod recent;
 mod records;
@@ -26,7 +27,7 @@ use thiserror::Error;
 use tracing::warn;
 
 pub(crate) use anchor::ANCHOR;
-pub use line::{By, By as AdmittedBy, Entry, Mark, NodeNames};
+pub use entry::{Act, By, By as AdmittedBy, Entry, Mark, NodeNames, OrderedBy};
 pub use recent::Recent;
 pub use records::{NodeRecord, Rates, Records};
 
@@ -194,7 +195,7 @@ impl Ledger {
         let mut ledger = Self { anchor: Anchor::read(dir)?, ..Self::empty() };
         ledger.read(&open(dir)?, dir)?;
         if ledger.records.lines() == 0 {
-            return Err(LedgerError::Empty { path: dir.path_of(&crate::home::file(NAME)) });
+            return Err(LedgerError::Empty { path: dir.path_of(&crate::files::file(NAME)) });
         }
         Ok(ledger)
     }
@@ -236,7 +237,7 @@ impl Ledger {
         if bytes == 0 {
             return Ok(Transaction { ledger: self, dir, file, lines: Vec::new(), _held: held });
         }
-        let path = dir.path_of(&crate::home::file(NAME));
+        let path = dir.path_of(&crate::files::file(NAME));
         file.truncate_torn_tail().map_err(LedgerError::File)?;
         warn!("the last line of {} was cut off by a crash and is dropped; nothing was answered on it", path.display());
         let at = self.records.last_at().unwrap_or(UnixTime::EPOCH);
@@ -251,7 +252,7 @@ impl Ledger {
     }
 
     fn read(&mut self, file: &AppendFile, dir: &PrivateDir) -> Result<(), LedgerError> {
-        let path = || dir.path_of(&crate::home::file(NAME));
+        let path = || dir.path_of(&crate::files::file(NAME));
         if file.len() < self.offset {
             return Err(LedgerError::Shrunk { path: path() });
         }
@@ -320,6 +321,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Writes what was added so far, and goes on: whatever rests on it comes after [`Transaction::commit`] all the same.
+    ///
+    /// # Errors
+    /// [`LedgerError::File`].
+    pub fn flush(&mut self) -> Result<(), LedgerError> {
+        self.write()
+    }
+
     fn write(&mut self) -> Result<(), LedgerError> {
         if self.lines.is_empty() {
             return Ok(());
@@ -334,7 +343,7 @@ impl Transaction<'_> {
 }
 
 fn open(dir: &PrivateDir) -> Result<AppendFile, LedgerError> {
-    AppendFile::open(dir, &crate::home::file(NAME), MODE).map_err(LedgerError::File)
+    AppendFile::open(dir, &crate::files::file(NAME), MODE).map_err(LedgerError::File)
 }
 
 fn lock(dir: &PrivateDir) -> Result<Held, LedgerError> {
@@ -348,7 +357,7 @@ fn lock(dir: &PrivateDir) -> Result<Held, LedgerError> {
 
 /// Opening makes the file when it is not there: a lost ledger must not come back empty.
 fn must_exist(dir: &PrivateDir) -> Result<(), LedgerError> {
-    let name = crate::home::file(NAME);
+    let name = crate::files::file(NAME);
     match dir.exists(&name).map_err(LedgerError::Dir)? {
         true => Ok(()),
         false => Err(LedgerError::Lost { path: dir.path_of(&name) }),

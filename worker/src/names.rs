@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::endpoint_names::EndpointName;
 use lucia_proto::names::{DnsName, Hostname};
 use thiserror::Error;
 
@@ -48,14 +48,14 @@ pub struct Reserved {
 struct Pattern(Vec<u8>);
 
 impl Reserved {
-    /// The built-in names, the site's, and the first label of each name of the endpoint; the built-in patterns, unless
+    /// The built-in names, the site's, and the first label of each name of the fleet's own servers; the built-in patterns, unless
     /// the site replaces them, and the site's.
     ///
     /// # Errors
     /// [`BadNames`].
-    pub fn new(
+    pub fn new<'a>(
         site: &[String],
-        endpoint: Option<&EndpointNames>,
+        servers: impl IntoIterator<Item = &'a EndpointName>,
         denied: &[String],
         replace_defaults: bool,
     ) -> Result<Self, BadNames> {
@@ -65,11 +65,7 @@ impl Reserved {
             let checked: DnsName = lower.parse().map_err(|_| BadNames::Reserved { name: name.clone() })?;
             names.insert(first_label(&checked));
         }
-        for name in endpoint.into_iter().flat_map(EndpointNames::iter) {
-            if let EndpointName::Dns(name) = name {
-                names.insert(first_label(name));
-            }
-        }
+        names.extend(servers.into_iter().filter_map(label));
         let built_in = BUILT_IN_PATTERNS.into_iter().filter(|_| !replace_defaults);
         let patterns = built_in.chain(denied.iter().map(String::as_str)).map(Pattern::new).collect::<Result<_, _>>()?;
         Ok(Self { names, patterns })
@@ -122,6 +118,15 @@ impl Pattern {
             }
         }
         self.0.iter().skip(at).all(|sign| *sign == b'*')
+    }
+}
+
+/// The name that a node would have to be called by this name; none where it is an address.
+#[must_use]
+pub fn label(name: &EndpointName) -> Option<String> {
+    match name {
+        EndpointName::Dns(name) => Some(first_label(name)),
+        EndpointName::Ip(_) => None,
     }
 }
 

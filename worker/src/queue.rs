@@ -10,12 +10,12 @@ use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, EnrollmentAnswerF
 use lucia_proto::ids::NodeId;
 
 use crate::config::Config;
-use crate::home::{file, id_file};
+use crate::files::{file, id_file};
 
 /// Requests looked at in one turn.
 pub const ENTRIES_A_TURN: usize = 128;
 /// Entries of a directory looked at; beyond it the controller is broken, and a person is told.
-const SCAN_MAX: usize = 65_536;
+pub(crate) const SCAN_MAX: usize = 65_536;
 /// Mode of answers.
 pub const ANSWER_MODE: u32 = 0o640;
 /// Widest mode of what the controller writes.
@@ -159,13 +159,29 @@ impl Queue {
         EndpointAnswer::from_bytes(&self.ours(&file("endpoint.json"), EndpointAnswer::MAX)?).ok()
     }
 
+    /// Whether a directory lies where an answer would go, which no rename can replace. Only the worker's own user can have
+    /// made one; it stands in the way of that one answer.
+    #[must_use]
+    pub fn is_blocked(&self, name: &FileName) -> bool {
+        is_directory(&self.responses, name)
+    }
+
     /// A file of our own in the shared directory.
     pub(crate) fn ours(&self, name: &FileName, max: usize) -> Option<Vec<u8>> {
         read(&self.responses, name, max, FileRules { mode: ANSWER_MODE, owner: Owner::Us }).ok().flatten()
     }
 }
 
-fn read(dir: &PrivateDir, name: &FileName, max: usize, rules: FileRules) -> Result<Option<Vec<u8>>, ReadError> {
+pub(crate) fn is_directory(dir: &PrivateDir, name: &FileName) -> bool {
+    std::fs::symlink_metadata(dir.path_of(name)).is_ok_and(|found| found.is_dir())
+}
+
+pub(crate) fn read(
+    dir: &PrivateDir,
+    name: &FileName,
+    max: usize,
+    rules: FileRules,
+) -> Result<Option<Vec<u8>>, ReadError> {
     dir.read(name, u64::try_from(max).unwrap_or(u64::MAX), rules).map(Loaded::found)
 }
 
@@ -174,9 +190,9 @@ fn node_of(name: &FileName) -> Option<NodeId> {
     name.as_str().strip_suffix(".json").and_then(|id| id.parse().ok())
 }
 
-/// The next `max` of `nodes` (sorted) after the one looked at last, going round.
+/// The next `max` of `nodes` (sorted; of orders as well) after the one looked at last, going round.
 #[must_use]
-pub fn next_after(nodes: &[NodeId], last: Option<&NodeId>, max: usize) -> Vec<NodeId> {
+pub fn next_after<T: Ord + Clone>(nodes: &[T], last: Option<&T>, max: usize) -> Vec<T> {
     let start = last.map_or(0, |last| nodes.partition_point(|id| id <= last));
     let (before, after) = nodes.split_at_checked(start).unwrap_or((nodes, &[]));
     after.iter().chain(before).take(max).cloned().collect()
@@ -205,7 +221,7 @@ mod tests {
             let last = last.map(|last| ids(&[last]).remove(0));
             assert_eq!(next_after(&nodes, last.as_ref(), max), ids(&want), "{last:?}");
         }
-        assert_eq!(next_after(&[], None, 3), []);
+        assert_eq!(next_after::<NodeId>(&[], None, 3), []);
     }
 
     // spec: QU-8

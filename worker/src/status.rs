@@ -5,19 +5,22 @@ use std::time::Duration;
 
 use lucia_proto::digest::Digest;
 use lucia_proto::limits::WORKER_STATUS_MAX;
+use lucia_proto::owner::{OwnerName, Role};
 use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::{WorkerStatus, WorkerUnavailable};
 use serde::Serialize;
 
+use crate::applications::applications;
 use crate::authority;
-use crate::ca::Ca as _;
 use crate::chain;
-use crate::config::{Admission, Config};
+use crate::config::Config;
 use crate::directory;
-use crate::home::{Home, file};
+use crate::files::file;
+use crate::home::{Home, Identity};
 use crate::ledger::{Ledger, Mark, Recent, Records};
 use crate::queue::Queue;
+use crate::roster;
 use crate::survey::{Outlook, Row, Survey, survey};
 use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
 
@@ -32,14 +35,22 @@ pub struct Status {
     pub ready: bool,
     /// When the worker last took a turn.
     pub checked_at: Option<UnixTime>,
-    /// `operator` or `journal`.
+    /// `operator`, `journal` or `owner`.
     pub admission: &'static str,
     /// SHA-256 of the root.
     pub fleet: Option<Digest>,
+    /// Who signs: `embedded`, or where step-ca is when it answers.
+    pub ca: Option<String>,
     /// Last second of the issuing CA.
     pub issuing_ca_not_after: Option<UnixTime>,
     /// Version of the bundle in force.
     pub bundle_version: Option<u64>,
+    /// Version of the roster in force; none before the first owner was approved.
+    pub roster_version: Option<u64>,
+    /// Names of those who may order.
+    pub owners: Vec<OwnerName>,
+    /// People who ask to become owners.
+    pub applications: usize,
     /// Lines of the ledger.
     pub ledger_lines: u64,
     /// SHA-256 of its last line.
@@ -66,6 +77,8 @@ pub struct Status {
     pub acts: Vec<String>,
     /// Last second of the endpoint's newest certificate.
     pub endpoint_not_after: Option<UnixTime>,
+    /// Last second of the newest certificate that was signed for a directory server here.
+    pub directory_certificate_not_after: Option<UnixTime>,
     /// `none`, or where the directory is when it answers.
     pub directory: Option<String>,
     /// Requests that wait for `admit`.
@@ -103,11 +116,7 @@ pub struct Used {
 /// Looks at everything, changes nothing.
 #[must_use]
 pub fn status(config: &Config, now: UnixTime) -> Status {
-    let admission = match config.admission {
-        Admission::Operator => "operator",
-        Admission::Journal => "journal",
-    };
-    let mut status = Status { admission, ..Status::default() };
+    let mut status = Status { admission: config.admission(false).as_str(), ..Status::default() };
     match Home::open(config) {
         Ok(home) => look_home(&mut status, config, &home, now),
         Err(error) => status.problems.push(chain(&error)),
@@ -118,21 +127,29 @@ pub fn status(config: &Config, now: UnixTime) -> Status {
 }
 
 fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
-    match home.identity() {
+    let identity = home.identity(config);
+    match &identity {
         Ok(identity) => {
             status.fleet = Some(identity.root.sha256());
             status.bundle_version = Some(identity.bundle.bundle().version);
+            match identity.ca.health() {
+                Ok(health) => status.ca = Some(health),
+                Err(error) => status.problems.push(chain(&error)),
+            }
             let end = identity.ca.not_after();
             status.issuing_ca_not_after = Some(end);
             if end.since(now) < CA_ENDS_SOON {
                 status.problems.push(format!("the issuing CA ends at {end}; make a new one with the root's key"));
             }
-            match directory::health(config, &identity.root) {
-                Ok(health) => status.directory = Some(health),
+            match directory::health(config, &identity.root, &crate::stopwatch()) {
+                Ok(health) => {
+                    status.directory = Some(health.said);
+                    status.acts.extend(health.slow);
+                }
                 Err(error) => status.problems.push(chain(&error)),
             }
         }
-        Err(error) => status.problems.push(chain(&error)),
+        Err(error) => status.problems.push(chain(error)),
     }
     let ledger = match Ledger::load(&home.dir) {
         Ok(ledger) => ledger,
@@ -141,25 +158,72 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
     let records = ledger.records();
     status.ledger_lines = records.lines();
     status.ledger_head = Some(ledger.head());
+    if let Ok(identity) = &identity {
+        look_owners(status, config, home, identity, now);
+    }
+    status.admission = config.admission(records.has_owner()).as_str();
     look_nodes(status, config, records, now);
     look_journal(status, config, records.mark());
     status.journal.acceptances = records.acceptances();
     status.limits = limits(config, records, now);
     status.endpoint_not_after = records.endpoint().map(|(_, not_after)| *not_after);
+    look_directory(status, config, records, now);
     let Survey { requests, problems } = survey(config, home, records, now);
+    let renames = requests.iter().filter(|row| row.outlook == Outlook::AwaitsRename).count();
+    if renames > 0 {
+        let count = counted(u64::try_from(renames).unwrap_or(u64::MAX), "node");
+        status.acts.push(format!("{count} for `rename`; look: lucia-enrollment-worker pending"));
+    }
+    let owner = requests.iter().filter(|row| row.outlook == Outlook::AwaitsOwner).count();
     let waits = |row: &&Row| matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
-    status.awaiting = requests.iter().filter(waits).count();
-    if status.awaiting > 0 {
-        let count = counted(u64::try_from(status.awaiting).unwrap_or(u64::MAX), "request");
-        status.acts.push(format!("{count} for `admit`; look: lucia-enrollment-worker pending"));
+    let operator = requests.iter().filter(waits).count();
+    status.awaiting = owner + operator;
+    for (count, what) in [
+        (operator, "for `admit`"),
+        (owner, "for an owner's signed admit: on an owner's machine `luciactl sign CODE`, or `admit` here"),
+    ] {
+        if count > 0 {
+            let count = counted(u64::try_from(count).unwrap_or(u64::MAX), "request");
+            status.acts.push(format!("{count} {what}; look: lucia-enrollment-worker pending"));
+        }
     }
     status.problems.extend(problems);
+}
+
+fn look_owners(status: &mut Status, config: &Config, home: &Home, identity: &Identity, now: UnixTime) {
+    match roster::look(&home.dir, identity) {
+        Ok(Some(roster)) => {
+            status.roster_version = Some(roster.version());
+            let owners = roster.roster().owners.iter().filter(|owner| owner.role == Role::Owner);
+            status.owners = owners.map(|owner| owner.name.clone()).collect();
+        }
+        Ok(None) => {}
+        Err(error) => status.problems.push(chain(&error)),
+    }
+    // What is wrong with the queue is said by `owner pending`: an installation older than owners has none.
+    status.applications = applications(config, now).open.len();
+    if status.applications > 0 {
+        let count = counted(u64::try_from(status.applications).unwrap_or(u64::MAX), "person");
+        status.acts.push(format!("{count} to be made an owner or not; look: lucia-enrollment-worker owner pending"));
+    }
+}
+
+/// A certificate of the directory's server is nobody's work but an operator's: told in its last third.
+fn look_directory(status: &mut Status, config: &Config, records: &Records, now: UnixTime) {
+    status.directory_certificate_not_after = records.directory_not_after();
+    if let (Some(server), Some(end)) = (&config.directory_server, records.directory_not_after())
+        && end.since(now) < server.lifetime / 3
+    {
+        status.acts.push(format!(
+            "the directory server's certificate ends at {end}; sign it anew: lucia-enrollment-worker sign-directory"
+        ));
+    }
 }
 
 fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: UnixTime) {
     status.ledger_torn = records.torn().map_or(0, |(count, _)| count);
     status.orphaned = records.orphans(now);
-    let mut held = 0;
+    let (mut held, owned) = (0, records.has_owner());
     for node in records.nodes() {
         let lapsed = node.leaf.as_ref().is_some_and(|(_, end)| now.since(*end) > config.max_lapse);
         match (node.barred_at, node.suspended) {
@@ -169,7 +233,7 @@ fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: Unix
             }
             (None, Some((_, waits))) => {
                 status.suspended += 1;
-                held += usize::from(waits);
+                held += usize::from(waits || owned);
             }
             (None, None) => {
                 status.nodes += 1;
@@ -179,8 +243,8 @@ fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: Unix
     }
     if held > 0 {
         status.acts.push(format!(
-            "the controller removed {held} more in one hour than go by themselves; they are suspended. Look at them: \
-             lucia-enrollment-worker confirm-removals"
+            "the controller removed {held} {}; they are suspended. Look at them: lucia-enrollment-worker confirm-removals",
+            if owned { "without an owner's order" } else { "more in one hour than go by themselves" }
         ));
     }
 }
@@ -244,9 +308,18 @@ impl Status {
             ("ready", if self.ready { "yes" } else { "no" }.to_owned()),
             ("last turn", or_none(self.checked_at.map(|at| at.to_string()))),
             ("fleet", or_none(self.fleet.map(|fleet| fleet.to_string()))),
+            ("certificates by", or_none(self.ca.clone())),
             ("issuing CA until", or_none(self.issuing_ca_not_after.map(|at| at.to_string()))),
             ("endpoint until", or_none(self.endpoint_not_after.map(|at| at.to_string()))),
             ("bundle version", or_none(self.bundle_version.map(|version| version.to_string()))),
+            ("roster version", or_none(self.roster_version.map(|version| version.to_string()))),
+            (
+                "owners",
+                or_none(
+                    (!self.owners.is_empty())
+                        .then(|| self.owners.iter().map(OwnerName::as_str).collect::<Vec<_>>().join(" ")),
+                ),
+            ),
             (
                 "ledger",
                 format!(
@@ -268,6 +341,7 @@ impl Status {
             ("journal", self.journal.sentence()),
             ("admission", self.admission.to_owned()),
             ("directory", or_none(self.directory.clone())),
+            ("directory cert until", or_none(self.directory_certificate_not_after.map(|at| at.to_string()))),
             ("awaiting admission", self.awaiting.to_string()),
         ] {
             // Writing into a String cannot fail.
@@ -308,24 +382,37 @@ pub fn pending_table(survey: &Survey) -> String {
     } else {
         let _ = writeln!(out, "{:<15} {:<20} {:<20} STATE", "CODE", "HOSTNAME", "UNTIL");
     }
-    for Row { code, hostname, expires_at, outlook, fingerprint, name_of, .. } in &survey.requests {
+    for Row { code, hostname, expires_at, outlook, fingerprint, name_of, renamed_from, .. } in &survey.requests {
         let state = match outlook {
             Outlook::AwaitsAdmission => "waits for admission".to_owned(),
+            Outlook::AwaitsOwner => "waits for an owner".to_owned(),
             Outlook::AwaitsReplacement => "waits to replace the node of this name".to_owned(),
+            Outlook::AwaitsRename => "waits for its new name".to_owned(),
             Outlook::AwaitsRoom(why) => format!("waits: {}", shown(why)),
             Outlook::Answered => "admitted".to_owned(),
             Outlook::Refused(why) => format!("refused: {}", shown(why)),
         };
         let _ = writeln!(out, "{:<15} {:<20} {:<20} {state}", code.as_str(), hostname.as_str(), expires_at.to_string());
-        if *outlook == Outlook::AwaitsAdmission {
+        if *outlook == Outlook::AwaitsOwner {
+            let _ = writeln!(out, "  an owner drafts its admit, and signs it on their own machine: luciactl sign CODE");
+            let _ = writeln!(out, "  or, as the operator of this host:");
+        }
+        if matches!(outlook, Outlook::AwaitsAdmission | Outlook::AwaitsOwner) {
             let _ = writeln!(out, "  compare with the machine's own screen, then:");
             let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint {fingerprint}");
         }
+        if let (Outlook::AwaitsRename, Some(from)) = (outlook, renamed_from) {
+            let _ = writeln!(out, "  the node is {from} here and calls itself {hostname}; if that was meant:");
+            let _ = writeln!(out, "  lucia-enrollment-worker rename {from} {hostname}");
+        }
         if let (Outlook::AwaitsReplacement, Some(owner)) = (outlook, name_of) {
-            let _ =
-                writeln!(out, "  bars the key of node {owner} for ever; compare with the machine's own screen, then:");
-            let act = format!("admit {code} --fingerprint {fingerprint} --replaces {hostname}");
-            let _ = writeln!(out, "  lucia-enrollment-worker {act}");
+            // Its fingerprint is not shown: pasted from here it would compare the controller's word with itself.
+            let _ = writeln!(
+                out,
+                "  bars the key of node {owner} for ever. Compare the code with the machine's own screen, and take"
+            );
+            let _ = writeln!(out, "  HEX from there: the fingerprint that `lucia-node-agent discover` showed. Then:");
+            let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint HEX --replaces {hostname}");
         }
     }
     for problem in &survey.problems {
@@ -358,6 +445,7 @@ mod tests {
                 expires_at: request.expires_at,
                 outlook: Outlook::Answered,
                 name_of: None,
+                renamed_from: None,
             }
         };
         let table = pending_table(&Survey { requests: vec![row(1), row(200)], problems: Vec::new() });

@@ -20,8 +20,12 @@ use crate::{authority, chain};
 pub enum Outlook {
     /// `admit` is needed.
     AwaitsAdmission,
+    /// An owner's signed order is needed; `admit` does it as well.
+    AwaitsOwner,
     /// `admit --replaces` is needed.
     AwaitsReplacement,
+    /// `rename` is needed.
+    AwaitsRename,
     /// As much was signed this hour as the settings allow; it goes on by itself.
     AwaitsRoom(String),
     /// It is or will be answered.
@@ -51,6 +55,9 @@ pub struct Row {
     /// The node that has its name, when that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_of: Option<NodeId>,
+    /// Its name in the ledger, when that is to be another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<Hostname>,
     /// As the ledger would name it.
     #[serde(skip)]
     pub names: NodeNames,
@@ -128,12 +135,17 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             None
         });
         let facts = Facts { file_of: &id, journal: &journal, records, receipt: receipt.as_ref(), config };
-        let mut name_of = None;
+        let (mut name_of, mut renamed_from) = (None, None);
         let outlook = match decide(&request, &facts, now) {
             Decision::AwaitAdmission => Outlook::AwaitsAdmission,
+            Decision::AwaitOwner => Outlook::AwaitsOwner,
             Decision::AwaitReplacement { owner } => {
                 name_of = Some(owner);
                 Outlook::AwaitsReplacement
+            }
+            Decision::AwaitRename { from } => {
+                renamed_from = Some(from);
+                Outlook::AwaitsRename
             }
             Decision::AwaitRoom(limit) => Outlook::AwaitsRoom(limit.to_string()),
             Decision::Issue { .. } => Outlook::Answered,
@@ -159,6 +171,7 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             expires_at: request.expires_at,
             outlook,
             name_of,
+            renamed_from,
         });
     }
     for (count, what) in [(refused, "requests are refused"), (ignored, "files are no requests and are ignored")] {

@@ -7,11 +7,15 @@
 //! 5. What is left of barred nodes is deleted.
 //! 6. Only then answers leave, and the status file with them.
 //!
+//! Owners' orders are stored as remembered before their lines are written, in step 2; see [`crate::orders::kept`].
+//!
 //! A crash after 3 finds the receipt and hands out the same leaf, adding its ledger line; a crash after 4 only writes
 //! the answer; one in 5 is made good by the next turn, since a node counts as removed only once nothing is left. So a
 //! node has one live leaf for its CSR, wherever the power went.
 
 mod directory;
+mod endpoint;
+mod owners;
 mod pass;
 #[cfg(test)]
 mod tests;
@@ -20,6 +24,7 @@ use lucia_durable::crash_point::{Crashed, crash_point};
 use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
 use lucia_proto::answer::AnswerError;
 use lucia_proto::bounded::Version;
+use lucia_proto::freshness::FreshnessError;
 use lucia_proto::ids::NodeId;
 use lucia_proto::json::JsonError;
 use lucia_proto::time::UnixTime;
@@ -28,23 +33,30 @@ use serde::Serialize;
 use thiserror::Error;
 use tracing::{info, warn};
 
+pub(crate) use endpoint::ENDPOINT_AN_HOUR;
+use owners::{Places, current};
+pub(crate) use pass::REMOVALS_AN_HOUR;
 use pass::{Drafts, Pass};
-pub(crate) use pass::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR};
 
-use crate::ca::{self, Ca as _};
+use crate::ca::{self, Pauses};
 use crate::config::Config;
 use crate::directory::readers::Readers;
 use crate::directory::{self as accounts, DirectoryError};
-use crate::home::{Home, HomeError, Identity, file, id_file};
+use crate::files::{file, id_file};
+use crate::home::{Home, HomeError, Identity};
 use crate::ledger::{Ledger, LedgerError, Mark, Transaction};
+use crate::orders::kept::KeptError;
+use crate::owner_queue::OwnerQueue;
 use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, next_after};
 use crate::remarks::Remarks;
+use crate::roster::RosterFileError;
 use crate::{authority, chain};
 
 /// The lease file's first line, once a fleet was begun.
 pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
 /// Where a turn may die between two of its durable steps; the steps themselves have names of their own.
-pub const CRASH_POINTS: [&str; 4] = ["worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
+pub const CRASH_POINTS: [&str; 5] =
+    ["worker/reader", "worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
 
@@ -63,6 +75,15 @@ pub enum TurnError {
     /// The ledger cannot be used.
     #[error("the worker stops")]
     Ledger(#[source] LedgerError),
+    /// The roster is not the one that the ledger has.
+    #[error("the worker stops")]
+    Roster(#[source] RosterFileError),
+    /// What was ordered before cannot be read or stored.
+    #[error("the worker stops")]
+    Orders(#[source] KeptError),
+    /// An answer to a node's question could not be put together.
+    #[error("an answer could not be put together; this is a mistake in the program, report it")]
+    Freshness(#[source] FreshnessError),
     /// The ledger began with another root.
     #[error("the ledger is of another fleet than ca/root.pem; restore both from one and the same backup")]
     OtherFleet,
@@ -100,6 +121,10 @@ pub struct Summary {
     pub suspended: usize,
     /// Nodes whose key was barred since the journal removed them.
     pub removed: usize,
+    /// Owners' orders carried out.
+    pub ordered: usize,
+    /// Owners' orders refused, and told so for the first time.
+    pub orders_refused: usize,
     /// Whether the endpoint's certificate was signed.
     pub endpoint: bool,
     /// Whether another turn should follow at once.
@@ -124,8 +149,11 @@ pub struct Worker {
     /// Where the journal stood when it was last read, and how often it had been accepted then. The ledger has it too,
     /// but not at each turn.
     seen: Option<(u64, Mark)>,
+    /// When a CA of somebody else's is asked again.
+    pauses: Pauses,
     readers: Readers,
     last: Option<NodeId>,
+    places: Places,
     /// Requests looked at since the last time all had been.
     swept: usize,
     _lease: Lease,
@@ -141,6 +169,8 @@ impl Summary {
         self.limited += later.limited;
         self.suspended += later.suspended;
         self.removed += later.removed;
+        self.ordered += later.ordered;
+        self.orders_refused += later.orders_refused;
         self.endpoint |= later.endpoint;
         (self.ready, self.more, self.problems) = (later.ready, later.more, later.problems);
     }
@@ -148,10 +178,11 @@ impl Summary {
     /// For people.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let Self { issued, reused, refused, awaiting, limited, suspended, removed, .. } = self;
+        let Self { issued, reused, refused, awaiting, limited, suspended, removed, ordered, orders_refused, .. } = self;
         let mut out = format!(
             "issued {issued}, answered again {reused}, refused {refused}, awaiting admission {awaiting}, over the limits \
-             {limited}, suspended {suspended}, removed {removed}\n"
+             {limited}, suspended {suspended}, removed {removed}, orders carried out {ordered}, orders refused \
+             {orders_refused}\n"
         );
         for problem in &self.problems {
             out.push_str("! ");
@@ -170,17 +201,41 @@ impl Worker {
     pub fn open(config: Config) -> Result<Self, TurnError> {
         let home = Home::open(&config).map_err(TurnError::Home)?;
         let mut lease = take_lease(&home).map_err(TurnError::Lease)?;
-        let identity = home.identity().map_err(TurnError::Home)?;
-        let ledger = Ledger::load(&home.dir).map_err(TurnError::Ledger)?;
+        let identity = home.identity(&config).map_err(TurnError::Home)?;
+        let mut ledger = Ledger::load(&home.dir).map_err(TurnError::Ledger)?;
         if ledger.records().root() != Some(identity.root.sha256()) {
             return Err(TurnError::OtherFleet);
         }
         // An `init` that was cut off at its last step left all of a fleet but this: before anything is signed.
         lease.confirm(&home.dir).map_err(TurnError::Lease)?;
+        // A roster that is another one stops the start; where a command has the ledger just now, the first turn.
+        match Ledger::hold(&home.dir) {
+            Ok(held) => {
+                let transaction = ledger.begin(&home.dir, held).map_err(TurnError::Ledger)?;
+                current(&home, &identity, &transaction)?;
+            }
+            Err(LedgerError::Busy) => {}
+            Err(error) => return Err(TurnError::Ledger(error)),
+        }
         let (remarks, troubles) = (Remarks::default(), Remarks::default());
         let readers = accounts::open(&config, &identity.root).map_err(TurnError::Directory)?;
-        let (seen, last) = (None, None);
-        Ok(Self { config, home, identity, ledger, remarks, troubles, seen, readers, last, swept: 0, _lease: lease })
+        let (seen, last, pauses) = (None, None, Pauses::default());
+        let (swept, places, _lease) = (0, Places::default(), lease);
+        Ok(Self {
+            config,
+            home,
+            identity,
+            ledger,
+            remarks,
+            troubles,
+            seen,
+            pauses,
+            readers,
+            last,
+            places,
+            swept,
+            _lease,
+        })
     }
 
     /// The settings it runs with.
@@ -195,6 +250,8 @@ impl Worker {
     /// [`TurnError`]: the worker has to stop. Anything the controller did, and a full disk, are problems and not errors.
     pub fn turn(&mut self, now: UnixTime) -> Result<Summary, TurnError> {
         let mut summary = Summary::default();
+        self.pauses.turn(now);
+        self.readers.turn();
         if let Some(count) = self.remarks.pass(now) {
             warn!("{count} more remarks about files in the queue were left out of the log; `pending` shows them");
         }
@@ -213,6 +270,7 @@ impl Worker {
         self.troubles.settle("queue");
         let requests = self.read_requests(&queue, &mut summary);
         let removals = queue.removals().unwrap_or_default();
+        let owners = self.owners(&mut summary);
         let journal = match authority::read(&self.config) {
             Ok(journal) => {
                 if self.troubles.settle("journal") {
@@ -236,8 +294,9 @@ impl Worker {
             Err(LedgerError::Busy) => return Ok(Summary { more: true, busy: true, ..summary }),
             Err(error) => return Err(TurnError::Ledger(error)),
         };
-        let Self { config, home, identity, ledger, remarks, troubles, seen, readers, .. } = self;
+        let Self { config, home, identity, ledger, remarks, troubles, seen, pauses, readers, last, swept, .. } = self;
         let transaction = ledger.begin(&home.dir, held).map_err(TurnError::Ledger)?;
+        let in_force = current(home, identity, &transaction)?;
         let records = transaction.records();
         let known = (records.acceptances(), records.mark().copied());
         // What this process saw counts until somebody accepts another journal.
@@ -262,24 +321,26 @@ impl Worker {
             home,
             identity,
             remarks,
+            pauses,
             readers,
             queue: &queue,
+            roster: in_force.as_ref(),
             transaction,
             drafts: Drafts::default(),
             now,
         };
-        if let Some(journal) = &journal {
-            pass.removals(&removals, journal, &mut summary)?;
-        }
-        pass.endpoint(&mut summary)?;
-        if let Some(journal) = &journal {
-            for (id, bytes) in &requests {
-                pass.request(id, bytes, journal, &mut summary)?;
-            }
-            pass.mark(journal)?;
-        }
+        let drafted = pass.all(journal.as_ref(), &removals, owners.as_ref(), &requests, &mut summary);
         let Pass { transaction, drafts, .. } = pass;
-        match write(home, &queue, transaction, drafts, &summary, now) {
+        let written = drafted.and_then(|next| {
+            if let Some(waits) = next {
+                // Whoever did not get his turn is the first of the next one, which follows at once.
+                *last = waits.checked_sub(1).and_then(|before| requests.get(before)).map(|(id, _)| id.clone());
+                (summary.more, *swept) = (true, swept.saturating_sub(requests.len() - waits));
+            }
+            let owners = owners.as_ref().map(|(owners, _)| owners);
+            write(home, (&queue, owners), transaction, drafts, &summary, now)
+        });
+        match written {
             Err(error) if is_full(&error) => {
                 summary.ready = false;
                 self.problem(&mut summary, "disk", &chain(&error));
@@ -348,13 +409,13 @@ fn problem(troubles: &mut Remarks, summary: &mut Summary, about: &str, text: &st
 /// The durable steps, in the order the head of this module gives.
 fn write(
     home: &Home,
-    queue: &Queue,
+    (queue, owners): (&Queue, Option<&OwnerQueue>),
     transaction: Transaction<'_>,
     drafts: Drafts,
     summary: &Summary,
     now: UnixTime,
 ) -> Result<(), TurnError> {
-    let [_, receipts, recorded, cleaned] = CRASH_POINTS;
+    let [_, _, receipts, recorded, cleaned] = CRASH_POINTS;
     let die = |at| crash_point(at, home.dir.path()).map_err(TurnError::Crashed);
     if !drafts.receipts.is_empty() {
         home.receipts.replace_all(&drafts.receipts, 0o600).map_err(TurnError::Write)?;
@@ -373,7 +434,8 @@ fn write(
     let status = WorkerStatus { schema_version: Version, ready: summary.ready, checked_at: now };
     let mut answers = drafts.answers;
     answers.push((file(STATUS_FILE), status.to_bytes().map_err(TurnError::Json)?));
-    queue.responses.replace_all(&answers, ANSWER_MODE).map_err(TurnError::Write)
+    queue.responses.replace_all(&answers, ANSWER_MODE).map_err(TurnError::Write)?;
+    owners.map_or(Ok(()), |owners| owners::write(owners, &drafts.owner_answers, &drafts.owner_gone))
 }
 
 /// A full disk is waited out; every other failed write ends the worker, since what the disk has is then open.
@@ -381,6 +443,8 @@ fn is_full(error: &TurnError) -> bool {
     matches!(
         error,
         TurnError::Write(WriteError::Full { .. })
+            | TurnError::Orders(KeptError::Write(WriteError::Full { .. }))
+            | TurnError::Roster(RosterFileError::Write(WriteError::Full { .. }))
             | TurnError::Ledger(
                 LedgerError::File(AppendError::Full { .. }) | LedgerError::Anchor(WriteError::Full { .. })
             )

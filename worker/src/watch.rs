@@ -11,6 +11,7 @@ use inotify::{Inotify, WatchMask};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tracing::warn;
 
 /// Room for a few hundred events; what does not fit is read next time.
 const BUFFER: usize = 16 * 1024;
@@ -27,7 +28,8 @@ pub enum Wake {
 /// Waits for files, time and signals.
 #[derive(Debug)]
 pub struct Watch {
-    inotify: Inotify,
+    /// None where the system gives none: then the poll does its work.
+    inotify: Option<Inotify>,
     signals: SignalFd,
 }
 
@@ -42,13 +44,16 @@ impl Watch {
         stop.add(Signal::SIGINT);
         stop.thread_block()?;
         let signals = SignalFd::with_flags(&stop, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        Ok(Self { inotify: Inotify::init()?, signals })
+        let inotify = Inotify::init()
+            .inspect_err(|error| warn!("no inotify: {error}; new requests are found by looking, every 5 s"));
+        Ok(Self { inotify: inotify.ok(), signals })
     }
 
     /// Watches a directory for files that are moved into it, as every complete file is. Repeating it does no harm.
     pub fn add(&self, dir: &Path) {
+        let Some(inotify) = &self.inotify else { return };
         // Without it the poll does the work; whether the directory is right is said by the queue.
-        let _ = self.inotify.watches().add(dir, WatchMask::MOVED_TO | WatchMask::ONLYDIR | WatchMask::DONT_FOLLOW);
+        let _ = inotify.watches().add(dir, WatchMask::MOVED_TO | WatchMask::ONLYDIR | WatchMask::DONT_FOLLOW);
     }
 
     /// Waits, at most this long.
@@ -56,16 +61,15 @@ impl Watch {
     /// # Errors
     /// The system cannot wait.
     pub fn wait(&mut self, millis: u16) -> io::Result<Wake> {
-        let mut ready = [
-            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut ready = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        ready.extend(self.inotify.iter().map(|inotify| PollFd::new(inotify.as_fd(), PollFlags::POLLIN)));
         match poll(&mut ready, PollTimeout::from(millis)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
         let mut buffer = [0; BUFFER];
-        if let Err(error) = self.inotify.read_events(&mut buffer)
+        if let Some(inotify) = &mut self.inotify
+            && let Err(error) = inotify.read_events(&mut buffer)
             && error.kind() != io::ErrorKind::WouldBlock
         {
             return Err(error);

@@ -18,6 +18,7 @@ use std::process::Stdio;
 
 use fixture::{request, secs};
 use lucia_durable::{DirRules, PrivateDir};
+use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 use lucia_worker::ledger::{By, Entry, Ledger, NodeNames};
 use site::{Site, command, now};
@@ -151,7 +152,7 @@ fn accept_journal_shows_both_and_asks_for_the_generation() {
     assert_eq!(site.json()["journal"]["acceptances"], 1);
 }
 
-// spec: WK-61
+// spec: WK-61 WK-85
 #[test]
 fn a_machine_with_a_new_key_gets_its_name_back_by_replaces() {
     for more in ["", "admission = \"journal\""] {
@@ -169,7 +170,9 @@ fn a_machine_with_a_new_key_gets_its_name_back_by_replaces() {
         site.controller.happen();
         site.controller.ask(&new);
         site.run(&["once"]).expect(0, "awaiting admission 1");
-        site.run(&["pending"]).expect(0, &format!("admit {code} --fingerprint {whole} --replaces n1"));
+        let shown = site.run(&["pending"]);
+        shown.expect(0, &format!("admit {code} --fingerprint HEX --replaces n1")).expect(0, "the machine's own screen");
+        assert!(!shown.out.contains(&whole), "nothing to paste: {}", shown.out);
         site.run(&admit(&[])).expect(1, "--replaces n1");
         site.run(&admit(&["--replaces", "n9"])).expect(1, "and not for n9");
         site.run(&admit(&["--replaces", "n1"])).expect(0, "is barred for ever").expect(0, "admitted n1");
@@ -280,4 +283,62 @@ fn once_looks_at_the_longest_queue() {
         std::fs::File::create(path).unwrap();
     }
     site.run(&["once"]).expect(0, "issued 0");
+}
+
+impl Site {
+    /// The controller's journal gives node 1, which is managed, this name, and the node asks under it.
+    fn renamed(&mut self, name: &str) -> TestNode {
+        let node = named(1, name);
+        let journal = &mut self.controller.journal;
+        let device = journal.devices.iter_mut().find(|row| row.device_id == node.node_id).expect("a device");
+        let task = journal.tasks.iter_mut().find(|row| row.task_id == node.task_id).expect("a task");
+        (device.phase, task.phase) = (DevicePhase::Managed, TaskPhase::Managed);
+        device.former_hostname = device.hostname.replace(node.hostname.clone());
+        task.hostname = node.hostname.clone();
+        self.controller.happen();
+        self.ask_again(&node);
+        node
+    }
+}
+
+// spec: NN-9
+#[test]
+fn a_journal_that_renames_waits_for_a_person_here_who_types_both_names() {
+    let mut site = Site::with_nodes("", 1..=2);
+    site.run(&["rename", "n1", "web"]).expect(1, "luciactl rename n1 web");
+    let node = site.renamed("web");
+    site.run(&["once"]).expect(0, "awaiting admission 1").expect(0, "rename n1 web").expect(0, "issued 0");
+    site.run(&["pending"]).expect(0, "waits for its new name").expect(0, "lucia-enrollment-worker rename n1 web");
+    site.run(&["status"]).expect(0, "1 node for `rename`");
+    for (args, code, want) in [
+        (["rename", "n1", "Web!"], 64, "NEW is not a hostname"),
+        (["rename", "n9", "web"], 1, "\"n9\" is no node of the ledger"),
+        (["rename", "n2", "web"], 1, "the controller's journal has n2 for this node"),
+        (["rename", "n1", "mail"], 1, "the controller's journal has web for this node"),
+    ] {
+        site.run(&args).expect(code, want);
+    }
+    site.run(&["once"]).expect(0, "issued 0");
+    site.run(&["rename", "n1", "web"]).expect(0, "is web from now on");
+    site.run(&["rename", "web", "web"]).expect(0, "is web already");
+    site.run(&["once"]).expect(0, "issued 1");
+    site.accept(&node);
+    // Another machine does not get the name before, although the controller's journal has it free by now.
+    let forged = named(3, "n1");
+    site.controller.journal.devices.iter_mut().for_each(|row| row.former_hostname = None);
+    site.controller.approve(&forged);
+    site.controller.happen();
+    site.controller.ask(&forged);
+    site.run(&["once"]).expect(0, "refused 1");
+    assert!(site.message(&forged).contains("has a certificate under that name until"), "{}", site.message(&forged));
+    // Nor does a known node get a name that is the fleet's own, or another node's.
+    for (name, want) in [("controller", "is reserved"), ("ldap-2", "is reserved"), ("n2", "nothing was renamed")] {
+        site.controller
+            .journal
+            .devices
+            .retain(|row| name != "n2" || row.hostname.as_ref().is_none_or(|n| n.as_str() != "n2"));
+        site.controller.journal.tasks.retain(|row| name != "n2" || row.hostname.as_str() != "n2");
+        site.renamed(name);
+        site.run(&["rename", "web", name]).expect(1, want);
+    }
 }

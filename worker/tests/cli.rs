@@ -17,7 +17,8 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use fixture::{request, secs};
-use lucia_proto::test_support::TestNode;
+use lucia_proto::owner;
+use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_proto::worker_status::WorkerStatus;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -207,6 +208,17 @@ impl Daemon {
     fn pid(&self) -> Pid {
         Pid::from_raw(self.0.id().try_into().unwrap())
     }
+
+    /// Its exit code, within 20 s.
+    fn ended(&mut self) -> Option<i32> {
+        for _ in 0..2000 {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            let _ = nix::poll::poll(&mut [], 10_u16);
+        }
+        unreachable!("the worker did not end within 20 s of SIGTERM");
+    }
 }
 
 impl Drop for Daemon {
@@ -250,7 +262,7 @@ fn run_tells_systemd_answers_within_the_poll_and_ends_at_sigterm() {
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
     kill(daemon.pid(), Signal::SIGTERM).unwrap();
     heard("STOPPING=1");
-    assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
+    assert_eq!(daemon.ended(), Some(0));
 }
 
 // spec: WK-57
@@ -274,6 +286,34 @@ fn admit_works_beside_a_running_worker() {
         }
     }
     site.accept(&node);
+}
+
+// spec: OA-17
+#[test]
+fn owners_come_and_go_beside_a_running_worker() {
+    let site = Site::new("");
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut daemon = Daemon::start(&site);
+    next_message(&socket);
+    for (number, name) in [(41, "alice"), (43, "bob"), (45, "victor")] {
+        let who = TestOwner::new(name, number);
+        site.controller.apply(&who);
+        let (code, whole) = (owner::code(who.key.public()).to_string(), who.key.public().fingerprint().to_string());
+        site.run(&["owner", "approve", &code, "--fingerprint", &whole]).expect(0, "is owner from roster version");
+        site.run(&["owner", "list"]).expect(0, name);
+        site.run(&["status"]);
+    }
+    site.run(&["owner", "remove", "victor", "--yes"]).expect(0, "roster version 4");
+    let [own, published] = ["worker", "controller/nodes/owner-responses"].map(|dir| site.path(dir).join("roster.json"));
+    for _ in 0..12 {
+        if std::fs::read(&published).ok() == std::fs::read(&own).ok() {
+            break;
+        }
+        next_message(&socket);
+    }
+    assert_eq!(std::fs::read(published).unwrap(), std::fs::read(own).unwrap());
+    assert!(daemon.0.try_wait().unwrap().is_none(), "it runs on");
 }
 
 #[test]

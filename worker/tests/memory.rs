@@ -44,7 +44,7 @@ fn inventory() -> HardwareInventory {
     json::from_str(&text, 65_536, 24).unwrap()
 }
 
-/// A part of a journal of nearly 32 MiB.
+/// A part of a journal of nearly 48 MiB.
 fn journal(now: UnixTime, part: usize) -> Vec<u8> {
     let (mut row, _) = rows(&TestNode::new(1), now);
     row.inventory = inventory();

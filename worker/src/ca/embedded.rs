@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::csr::{CheckedCsr, CheckedEndpointCsr};
+use lucia_proto::csr::CheckedCsr;
 use lucia_proto::endpoint_names::EndpointName;
 use lucia_proto::ids::NodeId;
 use lucia_proto::key::{NodeKey, NodePublicKey};
@@ -14,11 +14,10 @@ use rcgen::{
     KeyUsagePurpose, PublicKeyData, SanType, SerialNumber, SignatureAlgorithm,
 };
 use time::OffsetDateTime;
-use x509_cert::Certificate;
-use x509_cert::der::{Decode as _, DecodePem as _, Encode as _};
 use zeroize::Zeroizing;
 
-use super::{Ca, CaError, EndpointLeaf, PemChain, Trust};
+use super::issuing::check_server;
+use super::{Ca, CaError, Issuing, PemChain, ServerCsr, ServerLeaf, Trust};
 
 /// 20 years of 365.25 days.
 const ROOT_LIFETIME: Duration = Duration::from_secs(7305 * 24 * 3600);
@@ -26,15 +25,11 @@ const ROOT_LIFETIME: Duration = Duration::from_secs(7305 * 24 * 3600);
 const ISSUING_LIFETIME: Duration = Duration::from_secs(731 * 24 * 3600);
 /// Where the point begins in the DER of a P-256 public key.
 const POINT_AT: usize = 26;
-/// Object identifier of subjectAltName.
-const SUBJECT_ALT_NAME: &str = "2.5.29.17";
 
 /// The issuing CA and its key.
 pub struct Embedded {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
-    der: Vec<u8>,
-    not_after: UnixTime,
+    issuing: Issuing,
 }
 
 /// A new authority: its key, and its certificate in PEM.
@@ -146,23 +141,13 @@ impl Embedded {
     /// # Errors
     /// [`CaError::Issuing`], [`CaError::Key`]. That the root signed it is for the bundle to say.
     pub fn open(pem: &str, key_pem: &str) -> Result<Self, CaError> {
-        let certificate = Certificate::from_pem(pem).map_err(|_| CaError::Issuing)?;
-        let der = certificate.to_der().map_err(|_| CaError::Issuing)?;
-        let tbs = certificate.tbs_certificate();
-        let public = tbs.subject_public_key_info().to_der().map_err(|_| CaError::Issuing)?;
+        let issuing = Issuing::read(pem)?;
         let key = KeyPair::from_pem(key_pem).map_err(|_| CaError::Key)?;
-        if key.subject_public_key_info() != public {
+        if key.subject_public_key_info() != issuing.spki() {
             return Err(CaError::Key);
         }
-        let not_after = UnixTime::from_secs(tbs.validity().not_after.to_unix_duration().as_secs());
         let issuer = Issuer::from_ca_cert_pem(pem, key).map_err(CaError::Sign)?;
-        Ok(Self { issuer, pem: pem.to_owned(), der, not_after })
-    }
-
-    /// The issuing CA's certificate, DER.
-    #[must_use]
-    pub fn issuing_der(&self) -> &[u8] {
-        &self.der
+        Ok(Self { issuer, issuing })
     }
 
     fn leaf(
@@ -171,10 +156,9 @@ impl Embedded {
         common_name: &str,
         names: Vec<SanType>,
         usage: ExtendedKeyUsagePurpose,
-        now: UnixTime,
+        (from, to): (UnixTime, UnixTime),
     ) -> Result<rcgen::Certificate, CaError> {
-        let from = now.minus(LEAF_BACKDATE);
-        let mut params = parameters(common_name, from, from.plus(LEAF_LIFETIME))?;
+        let mut params = parameters(common_name, from, to)?;
         params.subject_alt_names = names;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];
@@ -191,13 +175,14 @@ impl Ca for Embedded {
         now: UnixTime,
     ) -> Result<PemChain, CaError> {
         let names = vec![dns(hostname.as_str())?];
-        let leaf = self.leaf(csr.public_key(), node_id.as_str(), names, ExtendedKeyUsagePurpose::ClientAuth, now)?;
-        Ok(PemChain { leaf: leaf.pem(), issuers: self.pem.clone() })
+        let (from, usage) = (now.minus(LEAF_BACKDATE), ExtendedKeyUsagePurpose::ClientAuth);
+        let leaf = self.leaf(csr.public_key(), node_id.as_str(), names, usage, (from, from.plus(LEAF_LIFETIME)))?;
+        Ok(PemChain { leaf: leaf.pem(), issuers: self.issuing.pem.clone() })
     }
 
-    fn sign_endpoint(&self, csr: &CheckedEndpointCsr, now: UnixTime) -> Result<EndpointLeaf, CaError> {
-        if now > self.not_after {
-            return Err(CaError::Ended { not_after: self.not_after });
+    fn sign_server(&self, csr: &ServerCsr, lifetime: Duration, now: UnixTime) -> Result<ServerLeaf, CaError> {
+        if now > self.issuing.not_after {
+            return Err(CaError::Ended { not_after: self.issuing.not_after });
         }
         let names = csr.names().iter().map(|name| match name {
             EndpointName::Dns(name) => dns(name.as_str()),
@@ -205,35 +190,26 @@ impl Ca for Embedded {
         });
         let names = names.collect::<Result<Vec<_>, _>>()?;
         let common_name = csr.names().first().to_string();
-        let key = csr.csr().public_key();
-        let leaf = self.leaf(key, &common_name, names, ExtendedKeyUsagePurpose::ServerAuth, now)?;
-        let (serial, not_after) = check_endpoint(leaf.der(), csr)?;
-        Ok(EndpointLeaf { pem: format!("{}{}", leaf.pem(), self.pem), serial, not_after })
+        let from = now.minus(LEAF_BACKDATE);
+        let to = from.plus(lifetime).min(self.issuing.not_after);
+        let leaf = self.leaf(csr.key(), &common_name, names, ExtendedKeyUsagePurpose::ServerAuth, (from, to))?;
+        let (serial, not_after) = check_server(leaf.der(), csr)?;
+        Ok(ServerLeaf { pem: format!("{}{}", leaf.pem(), self.issuing.pem), serial, not_after })
     }
 
     fn not_after(&self) -> UnixTime {
-        self.not_after
+        self.issuing.not_after
+    }
+
+    fn issuing(&self) -> &Issuing {
+        &self.issuing
+    }
+
+    fn health(&self) -> Result<String, CaError> {
+        Ok("embedded".to_owned())
     }
 
     fn trust(&self) -> Trust {
         Trust::Own
     }
-}
-
-/// Reads an endpoint's leaf back: its key and names are those of the request, and no other.
-fn check_endpoint(der: &[u8], csr: &CheckedEndpointCsr) -> Result<(String, UnixTime), CaError> {
-    let wrong = |field| CaError::Endpoint { field };
-    let leaf = Certificate::from_der(der).map_err(|_| wrong("encoding"))?;
-    let tbs = leaf.tbs_certificate();
-    let key = tbs.subject_public_key_info().to_der().map_err(|_| wrong("subjectPublicKey"))?;
-    if key != csr.csr().public_key().der() {
-        return Err(wrong("subjectPublicKey"));
-    }
-    let extensions = tbs.extensions().map(Vec::as_slice).unwrap_or_default();
-    let names = extensions.iter().find(|extension| extension.extn_id.to_string() == SUBJECT_ALT_NAME);
-    if names.map(|extension| extension.extn_value.as_bytes()) != Some(&csr.names().general_names()) {
-        return Err(wrong("subjectAltName"));
-    }
-    let serial = tbs.serial_number().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((serial, UnixTime::from_secs(tbs.validity().not_after.to_unix_duration().as_secs())))
 }

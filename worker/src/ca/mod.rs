@@ -1,17 +1,34 @@
 //! Who signs leaves, behind one trait, and the check every leaf passes before it is used or stored.
 
 mod embedded;
+mod issuing;
+mod pauses;
+mod server;
+mod step;
 
+use std::time::Duration;
+
+use lucia_durable::PrivateDir;
 use lucia_proto::certificate::{CertificateError, CheckedLeaf, Leaf, LeafRules};
 use lucia_proto::chain::{self, ChainError, Root, Usage};
-use lucia_proto::csr::{CheckedCsr, CheckedEndpointCsr};
+use lucia_proto::csr::CheckedCsr;
 use lucia_proto::ids::NodeId;
+use lucia_proto::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX, LEAF_BACKDATE, LEAF_LIFETIME};
 use lucia_proto::names::Hostname;
+use lucia_proto::pem;
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
+use crate::config::Config;
+use crate::files::{self, FileError};
+
 pub(crate) use embedded::new_key;
 pub use embedded::{Authority, Embedded, make_issuing, make_root};
+pub use issuing::Issuing;
+use issuing::server_leaf;
+pub use pauses::Pauses;
+pub use server::{ServerCsr, ServerCsrError};
+pub use step::{KEY_FILE, StepCa, StepError};
 
 /// A certificate authority that issues leaves for this fleet.
 pub trait Ca {
@@ -27,14 +44,23 @@ pub trait Ca {
         now: UnixTime,
     ) -> Result<PemChain, CaError>;
 
-    /// The endpoint's leaf and its intermediates.
+    /// A server's leaf and its intermediates: of the endpoint, or of the directory. It never outlives the issuing CA.
     ///
     /// # Errors
     /// As [`Ca::sign_node`].
-    fn sign_endpoint(&self, csr: &CheckedEndpointCsr, now: UnixTime) -> Result<EndpointLeaf, CaError>;
+    fn sign_server(&self, csr: &ServerCsr, lifetime: Duration, now: UnixTime) -> Result<ServerLeaf, CaError>;
 
     /// Last second this CA can issue for.
     fn not_after(&self) -> UnixTime;
+
+    /// The issuing CA, which the bundle must name.
+    fn issuing(&self) -> &Issuing;
+
+    /// Who signs, for people, and that it answers where it is somebody else.
+    ///
+    /// # Errors
+    /// It does not.
+    fn health(&self) -> Result<String, CaError>;
 
     /// Whether what it returns was signed by somebody else.
     fn trust(&self) -> Trust;
@@ -79,9 +105,9 @@ impl Issued {
     }
 }
 
-/// The endpoint's certificate.
+/// A server's certificate: the endpoint's, or the directory's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointLeaf {
+pub struct ServerLeaf {
     /// Leaf and intermediates.
     pub pem: String,
     /// Serial number in lower-case hex.
@@ -105,21 +131,64 @@ pub enum CaError {
         /// Its last second.
         not_after: UnixTime,
     },
+    /// A file of it cannot be read.
+    #[error("a file of the issuing CA cannot be had")]
+    File(#[source] FileError),
     /// No random bytes.
     #[error("the system gave no random bytes")]
     Random,
     /// The certificate could not be put together.
     #[error("the certificate could not be signed")]
     Sign(#[source] rcgen::Error),
+    /// step-ca signed nothing.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// It failed, or refused, a short while ago.
+    #[error("the CA is asked again at {at}; {before}")]
+    Waits {
+        /// When.
+        at: UnixTime,
+        /// What it failed with.
+        before: String,
+    },
+    /// It had its questions of this turn.
+    #[error("the CA is asked in the next turn")]
+    NextTurn,
     /// The CA returned a leaf that breaks a rule; it was thrown away.
     #[error("the CA returned a certificate that is not this node's leaf; it was thrown away")]
     Rules(#[source] CertificateError),
+    /// The CA returned a leaf with another key; it was thrown away.
+    #[error("the CA returned a certificate with another key than the one that asked; it was thrown away")]
+    WrongKey,
+    /// The CA returned a leaf with other names; it was thrown away.
+    #[error(
+        "the CA returned a certificate with another {field} than was asked for; it was thrown away. See its template"
+    )]
+    WrongName {
+        /// `subject` or `subjectAltName`.
+        field: &'static str,
+    },
+    /// The CA returned a leaf of another lifetime; it was thrown away.
+    #[error(
+        "the CA returned a certificate of {hours} h; it was thrown away. Let its provisioner give what is asked for: \
+         maxTLSCertDuration 168h"
+    )]
+    Lifetime {
+        /// Its whole hours.
+        hours: u64,
+    },
     /// The CA returned a leaf that does not chain to our root; it was thrown away.
     #[error("the CA returned a certificate that does not chain to the root; it was thrown away")]
     Chain(#[source] ChainError),
-    /// The CA returned an endpoint certificate that breaks a rule; it was thrown away.
-    #[error("the {field} of the endpoint certificate is not what it must be; it was thrown away")]
-    Endpoint {
+    /// The CA returned a leaf of another issuing CA than the bundle names; it was thrown away.
+    #[error(
+        "the CA returned a certificate of another issuing CA than ca/issuing.pem; it was thrown away. If step-ca has a \
+         new intermediate, the bundle must name it first"
+    )]
+    WrongIssuer,
+    /// The CA returned a server's certificate that breaks a rule; it was thrown away.
+    #[error("the {field} of the server's certificate is not what it must be; it was thrown away")]
+    Server {
         /// The part, in the words of RFC 5280.
         field: &'static str,
     },
@@ -141,17 +210,55 @@ pub fn issue(
     }
     let PemChain { leaf, issuers } = ca.sign_node(csr, rules.hostname, rules.node_id, now)?;
     let pem = format!("{leaf}{issuers}");
-    let read = |text: &str| Leaf::parse(text).and_then(|leaf| leaf.check(rules)).map_err(CaError::Rules);
+    let read = |text: &str| Leaf::parse(text).and_then(|leaf| leaf.check(rules));
     let leaf = match ca.trust() {
-        Trust::Own => read(&leaf)?,
+        Trust::Own => read(&leaf).map_err(CaError::Rules)?,
         Trust::Foreign => {
-            let leaf = read(&pem)?;
+            let leaf = read(&pem).map_err(|error| told_apart(error, &pem))?;
+            let lifetime = leaf.not_after().since(leaf.not_before());
+            // A node renews while six days remain: a shorter leaf would be renewed all the time. The last ones of an
+            // issuing CA are as short as its own rest.
+            let wanted = LEAF_LIFETIME.min(ca.not_after().since(now)).saturating_sub(LEAF_BACKDATE);
+            if lifetime < wanted {
+                return Err(CaError::Lifetime { hours: lifetime.as_secs() / 3600 });
+            }
             chain::verify(&leaf, std::slice::from_ref(root), now, Usage::Client).map_err(CaError::Chain)?;
+            if blocks(&pem).get(1).map(Vec::as_slice) != Some(ca.issuing().der()) {
+                return Err(CaError::WrongIssuer);
+            }
             leaf
         }
     };
     Ok(Issued::new(&leaf, pem))
 }
 
+fn blocks(chain: &str) -> Vec<Vec<u8>> {
+    pem::many(chain, "CERTIFICATE", CHAIN_PEM_MAX, CHAIN_CERTIFICATES_MAX).unwrap_or_default()
+}
+
+/// The rules that a misconfigured CA breaks have words of their own.
+fn told_apart(error: CertificateError, chain: &str) -> CaError {
+    match error {
+        CertificateError::Field { field: "subjectPublicKey", .. } => CaError::WrongKey,
+        CertificateError::Field { field: field @ ("subject" | "subjectAltName"), .. } => CaError::WrongName { field },
+        CertificateError::Field { field: "validity", .. } => CaError::Lifetime { hours: issuing::hours(chain) },
+        error => CaError::Rules(error),
+    }
+}
+
+/// The CA of these settings, and the issuing CA it signs with. Asks nobody yet.
+///
+/// # Errors
+/// A file of it is missing or wrong.
+pub fn open(config: &Config, dir: &PrivateDir, root: &Root) -> Result<Box<dyn Ca + Send>, CaError> {
+    let issuing = files::text(dir, "issuing.pem").map_err(CaError::File)?;
+    Ok(match &config.step_ca {
+        None => Box::new(Embedded::open(&issuing, &files::text(dir, "issuing.key").map_err(CaError::File)?)?),
+        Some(site) => Box::new(StepCa::open(site.clone(), dir, root, Issuing::read(&issuing)?)?),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;

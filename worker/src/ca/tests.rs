@@ -71,7 +71,7 @@ fn the_endpoint_gets_exactly_its_names() {
     let texts = ["controller.example", "192.0.2.7", "2001:db8::7", "other.example"];
     let names = EndpointNames::new(texts.iter().map(|text| EndpointName::parse(text).unwrap()).collect()).unwrap();
     let request = csr::endpoint_check(&csr::endpoint_build(&names, &key(9)), &names).unwrap();
-    let leaf = ca.sign_endpoint(&request, NOW).unwrap();
+    let leaf = ca.sign_server(&request.into(), LEAF_LIFETIME, NOW).unwrap();
     assert_eq!(leaf.not_after, NOW.minus(LEAF_BACKDATE).plus(LEAF_LIFETIME));
     let first = leaf.pem.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
     let certificate = Certificate::from_pem(first).unwrap();
@@ -88,17 +88,23 @@ fn the_endpoint_gets_exactly_its_names() {
 }
 
 /// A CA that returns what it was given.
-struct Foreign<'a>(&'a str);
+struct Foreign<'a>(&'a str, Issuing);
 
 impl Ca for Foreign<'_> {
     fn sign_node(&self, _: &CheckedCsr, _: &Hostname, _: &NodeId, _: UnixTime) -> Result<PemChain, CaError> {
         Ok(PemChain { leaf: self.0.to_owned(), issuers: String::new() })
     }
-    fn sign_endpoint(&self, _: &CheckedEndpointCsr, _: UnixTime) -> Result<EndpointLeaf, CaError> {
+    fn sign_server(&self, _: &ServerCsr, _: Duration, _: UnixTime) -> Result<ServerLeaf, CaError> {
         Err(CaError::Random)
     }
     fn not_after(&self) -> UnixTime {
         NOW.plus(LEAF_LIFETIME)
+    }
+    fn issuing(&self) -> &Issuing {
+        &self.1
+    }
+    fn health(&self) -> Result<String, CaError> {
+        Err(CaError::Random)
     }
     fn trust(&self) -> Trust {
         Trust::Foreign
@@ -110,7 +116,8 @@ impl Ca for Foreign<'_> {
 fn no_hostile_leaf_of_a_foreign_ca_is_taken() {
     let (ca, node) = (TestCa::new(NOW), TestNode::new(1));
     let csr = checked(&node);
-    let take = |pem: &str| issue(&Foreign(pem), &ca.root(), &csr, &node.rules(), NOW);
+    let issuing = Issuing::read(&ca.issuing_pem()).unwrap();
+    let take = |pem: &str| issue(&Foreign(pem, issuing.clone()), &ca.root(), &csr, &node.rules(), NOW);
     take(&ca.issue(&node, NOW)).unwrap();
     let hostile = hostile_leaves(&ca, &node, NOW);
     assert!(hostile.len() > 30, "{}", hostile.len());

@@ -13,7 +13,8 @@ use super::hold::hold;
 use super::{Failure, say};
 use crate::authority::{self, mark_of};
 use crate::config::Config;
-use crate::home::{Home, id_file};
+use crate::files::id_file;
+use crate::home::Home;
 use crate::ledger::{By, Entry, Ledger, Mark, NodeRecord, Records};
 use crate::now;
 
@@ -104,7 +105,7 @@ pub(super) fn resume(config: &Config, names: &[String], all: bool) -> Result<Str
     Ok(format!("{} may go on\n", counted(u64::try_from(chosen.len()).unwrap_or(u64::MAX), "node")))
 }
 
-fn trusted(config: &Config, records: &Records) -> Result<Journal, Failure> {
+pub(super) fn trusted(config: &Config, records: &Records) -> Result<Journal, Failure> {
     let journal = authority::read(config).map_err(|error| Failure::of(&error))?;
     authority::continues(&journal, records.mark()).map_err(|error| Failure::of(&error))?;
     Ok(journal)
@@ -150,7 +151,7 @@ fn told(mark: Option<&Mark>) -> String {
 }
 
 /// A line from standard input.
-fn typed(prompt: &str) -> Result<String, Failure> {
+pub(super) fn typed(prompt: &str) -> Result<String, Failure> {
     say(prompt);
     // A prompt that nobody sees is no reason to stop.
     let _ = std::io::stdout().flush();

@@ -6,8 +6,8 @@ use lucia_proto::time::UnixTime;
 use super::Failure;
 use super::hold::hold;
 use crate::config::Config;
+use crate::files::id_file;
 use crate::home::Home;
-use crate::home::id_file;
 use crate::ledger::{By, Entry, Ledger, NodeRecord};
 use crate::now;
 use crate::survey::{Outlook, Row, survey_of};
@@ -78,6 +78,9 @@ fn choose<'a>(rows: &'a [Row], code: &VerificationCode, fingerprint: &Fingerprin
 fn may(row: &Row, replaces: Option<&str>) -> Result<(), String> {
     let name = &row.hostname;
     match (&row.outlook, &row.name_of, replaces) {
+        (Outlook::AwaitsRename, _, _) => {
+            Err(format!("{name} is a node of the ledger under another name; see `pending`, then `rename`"))
+        }
         (Outlook::AwaitsReplacement | Outlook::Refused(_), Some(_), Some(given)) if given == name.as_str() => Ok(()),
         (_, Some(owner), Some(given)) => {
             Err(format!("the request is for {name}, which node {owner} has, and not for {given}; nothing was admitted"))
@@ -86,8 +89,8 @@ fn may(row: &Row, replaces: Option<&str>) -> Result<(), String> {
             "{name} is the name of node {owner}. If this is that machine with a new key, and the old key is to be barred \
              for ever, add: --replaces {name}"
         )),
-        (Outlook::AwaitsAdmission, _, None) => Ok(()),
-        (Outlook::AwaitsAdmission, _, Some(_)) => {
+        (Outlook::AwaitsAdmission | Outlook::AwaitsOwner, _, None) => Ok(()),
+        (Outlook::AwaitsAdmission | Outlook::AwaitsOwner, _, Some(_)) => {
             Err(format!("no other key has {name}, so there is nothing to replace; leave --replaces out"))
         }
         (Outlook::Answered | Outlook::AwaitsRoom(_) | Outlook::AwaitsReplacement, _, _) => Err(format!(

@@ -10,6 +10,7 @@ use super::{Failure, say, to_json};
 use crate::config::Config;
 use crate::notify::Notify;
 use crate::now;
+use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;
 use crate::turn::{Summary, Worker};
 use crate::watch::{Wake, Watch};
@@ -32,6 +33,9 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
     loop {
         if let Ok(queue) = Queue::open(worker.config()) {
             queue.watched().for_each(|dir| watch.add(dir));
+        }
+        if let Ok(Some(owners)) = OwnerQueue::open(worker.config()) {
+            owners.watched().into_iter().for_each(|dir| watch.add(dir));
         }
         let summary = worker.turn(now()).map_err(|error| Failure::of(&error))?;
         debug!(?summary, "turn");

@@ -1,12 +1,18 @@
 //! The `[directory]` section of `worker.toml` (design.md W3).
 
+use std::time::Duration;
+
 use lucia_proto::directory::{Dn, GroupDn, LdapUri, reader_dn};
+use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::ids::NodeId;
 use serde::Deserialize;
 use thiserror::Error;
 
 /// The base of the reference, which a site replaces by its own.
 const DEFAULT_BASE: &str = "dc=lucia,dc=home,dc=arpa";
+
+/// Longest life of a directory server's certificate: what browsers and other clients of today still take.
+const CERTIFICATE_DAYS_MAX: u16 = 397;
 
 /// What kind of directory there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -33,6 +39,10 @@ pub struct DirectorySettings {
     pub bind_dn: String,
     /// Who may log in to nodes.
     pub owner_group: String,
+    /// Names that `sign-directory` signs for the directory's server, and no others.
+    pub names: Vec<String>,
+    /// For how many days.
+    pub certificate_days: u16,
 }
 
 impl Default for DirectorySettings {
@@ -43,6 +53,8 @@ impl Default for DirectorySettings {
             base_dn: DEFAULT_BASE.to_owned(),
             bind_dn: format!("cn=admin,{DEFAULT_BASE}"),
             owner_group: format!("cn=lucia-owners,ou=Groups,{DEFAULT_BASE}"),
+            names: Vec::new(),
+            certificate_days: 90,
         }
     }
 }
@@ -60,6 +72,15 @@ pub struct DirectoryConfig {
     pub owner_group: GroupDn,
 }
 
+/// What may be signed for the directory's server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// What it may be called by.
+    pub names: EndpointNames,
+    /// How long one certificate lasts.
+    pub lifetime: Duration,
+}
+
 /// A value of the section cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("[directory] {key} = {value:?} is not {expected}")]
@@ -73,6 +94,29 @@ pub struct BadDirectory {
 }
 
 impl DirectorySettings {
+    /// What may be signed for the directory's server; nothing while no name is given. Whatever the kind: a server needs
+    /// its certificate before there is a directory.
+    ///
+    /// # Errors
+    /// [`BadDirectory`].
+    pub fn server(&self) -> Result<Option<ServerConfig>, BadDirectory> {
+        let days = self.certificate_days;
+        if !(1..=CERTIFICATE_DAYS_MAX).contains(&days) {
+            let expected = format!("a number from 1 to {CERTIFICATE_DAYS_MAX}");
+            return Err(BadDirectory { key: "certificate-days", value: days.to_string(), expected });
+        }
+        if self.names.is_empty() {
+            return Ok(None);
+        }
+        let names = self.names.iter().map(|text| EndpointName::parse(text)).collect::<Result<Vec<_>, _>>();
+        let names = names.and_then(EndpointNames::new).map_err(|error| BadDirectory {
+            key: "names",
+            value: self.names.join(" ").chars().take(256).collect(),
+            expected: format!("a list of different names of servers: {error}"),
+        })?;
+        Ok(Some(ServerConfig { names, lifetime: Duration::from_secs(u64::from(days) * 24 * 3600) }))
+    }
+
     /// Checks the section; nothing with `kind = "none"`, whose other values are not looked at.
     ///
     /// # Errors

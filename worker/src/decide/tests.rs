@@ -71,12 +71,32 @@ impl World {
         world
     }
 
+    /// The ledger has node 1 as n9, with a leaf; it is managed, and the journal gives it the name n1.
+    fn renamed() -> Self {
+        let mut world = Self::with_leaf(secs(3600));
+        let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&world.request) };
+        world.entries.truncate(1);
+        world.entries.push(Entry::Admitted { node: node.clone(), by: By::Operator });
+        let not_after = NOW.minus(secs(3600)).plus(LEAF_LIFETIME);
+        world.entries.push(Entry::Issued { node, serial: "7f".to_owned(), not_after, address: None });
+        let (mut n9, issued_at) = (TestNode::new(1), NOW.minus(secs(3600)));
+        n9.hostname = "n9".parse().unwrap();
+        let (ca, receipt) = (TestCa::new(issued_at), world.receipt.as_mut().unwrap());
+        let answer = ca.answer(&n9, issued_at);
+        (receipt.csr_sha256, receipt.certificate_pem) = (n9.csr_sha256(), answer.certificate_pem.clone());
+        receipt.answer = ca.sign_answer(&answer);
+        let (device, task) = (&mut world.journal.devices[0], &mut world.journal.tasks[0]);
+        (device.phase, task.phase) = (DevicePhase::Managed, TaskPhase::Managed);
+        device.former_hostname = Some("n9".parse().unwrap());
+        world
+    }
+
     fn decide(&self) -> Decision {
         let mut records = Records::default();
         self.entries.iter().for_each(|entry| records.apply_in_test(self.times.0, entry));
         let own = Settings { controller_user: NameOrId::Id(0), group: NameOrId::Id(0), ..Settings::default() };
         let reserved = Reserved::new(&self.reserved, None, &["db-*".to_owned()], false).unwrap();
-        let (admission, limits) = (self.admission, self.limits);
+        let (admission, limits) = (Some(self.admission), self.limits);
         let config = Config { admission, limits, reserved, ..own.resolve().unwrap() };
         let facts = Facts {
             file_of: &self.file_of,
@@ -90,15 +110,18 @@ impl World {
 
     fn outcome(&self) -> String {
         match self.decide() {
-            Decision::Issue { admit, live, .. } => {
+            Decision::Issue { admit, live, rename, .. } => {
                 format!(
-                    "issue{}{}",
+                    "issue{}{}{}",
+                    rename.map(|renaming| format!(" rename from {}", renaming.node.hostname)).unwrap_or_default(),
                     if admit.is_some() { " admit" } else { "" },
                     if live.is_some() { " live" } else { "" }
                 )
             }
             Decision::AwaitAdmission => "await".to_owned(),
+            Decision::AwaitOwner => "await owner".to_owned(),
             Decision::AwaitReplacement { owner } => format!("await replacement of {owner}"),
+            Decision::AwaitRename { from } => format!("await rename from {from}"),
             Decision::AwaitRoom(limit) => format!("await room: {limit}"),
             Decision::Refuse(refusal) => crate::chain(&refusal),
         }
@@ -129,6 +152,7 @@ fn a_new_node_needs_what_the_settings_say() {
         World::new,
         &[
             ("await", |_| {}),
+            ("await owner", |w| w.admission = Admission::Owner),
             ("issue admit", |w| w.admission = Admission::Journal),
             ("issue", |w| w.entries = World::admitted().entries),
             ("issue", |w| {
@@ -180,9 +204,11 @@ fn the_ledger_has_the_last_word() {
         World::admitted,
         &[
             ("hostname: the worker's ledger has this node as n9", |w| {
-                let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
-                w.entries.truncate(1);
-                w.entries.push(Entry::Admitted { node, by: By::Operator });
+                *w = World::renamed();
+                // The journal is past n9 and asks under the name before its own, which the ledger never had.
+                (w.journal.devices[0].former_hostname, w.journal.devices[0].hostname) =
+                    (Some("n1".parse().unwrap()), Some("n5".parse().unwrap()));
+                w.journal.tasks[0].hostname = "n5".parse().unwrap();
             }),
             ("hostname: the worker's ledger has it for node", |w| {
                 let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
@@ -267,4 +293,77 @@ fn every_hostile_csr_is_refused_naming_the_field() {
             other => panic!("{}: {other:?}", case.name),
         }
     }
+}
+
+// spec: NN-4
+#[test]
+fn a_known_key_under_another_name_waits_for_a_person_or_the_journal_is_enough() {
+    let suspended = |w: &mut World| {
+        let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
+        w.entries.push(Entry::Suspended { node, held: false });
+    };
+    let mut world = World::renamed();
+    suspended(&mut world);
+    assert!(world.outcome().starts_with("nodeId: the controller removed this node"), "{}", world.outcome());
+    table(
+        World::renamed,
+        &[
+            ("await rename from n9", |_| {}),
+            ("await rename from n9", |w| w.admission = Admission::Owner),
+            ("issue rename from n9", |w| w.admission = Admission::Journal),
+            ("await room: new-nodes-per-hour", |w| {
+                (w.admission, w.limits.new_nodes) = (Admission::Journal, 1);
+                w.entries.push(Entry::Admitted { node: other_names(5), by: By::Journal });
+            }),
+            ("nodeId: this key was removed", |w| {
+                let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
+                w.entries.push(Entry::Removed { node });
+            }),
+            ("nodeId: reapproval_needed", |w| {
+                (w.admission, w.times.1) = (Admission::Journal, NOW.plus(secs(60 * 24 * 3600)));
+                w.request.expires_at = w.times.1.plus(secs(600));
+            }),
+            ("hostname: n1 is reserved", |w| w.reserved = vec!["n1".to_owned()]),
+            ("hostname: the worker's ledger has it for node", |w| {
+                (w.admission, w.journal.devices[0].former_hostname) = (Admission::Journal, None);
+                let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
+                w.entries.push(Entry::Admitted { node, by: By::Operator });
+            }),
+            // Another node was called n1 until it was renamed, and its leaf under that name has not ended.
+            ("hostname: node", |w| {
+                w.admission = Admission::Journal;
+                let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
+                w.entries.push(Entry::Admitted { node: node.clone(), by: By::Operator });
+                let (serial, not_after) = ("8f".to_owned(), NOW.plus(secs(1)));
+                w.entries.push(Entry::Issued { node: node.clone(), serial, not_after, address: None });
+                w.entries.push(Entry::Renamed { node, new: "n2".parse().unwrap(), by: By::Operator });
+            }),
+            ("issue rename from n9", |w| {
+                w.admission = Admission::Journal;
+                let node = NodeNames { hostname: w.request.hostname.clone(), ..other_names(2) };
+                w.entries.push(Entry::Admitted { node: node.clone(), by: By::Operator });
+                let (serial, not_after) = ("8f".to_owned(), NOW.minus(secs(1)));
+                w.entries.push(Entry::Issued { node: node.clone(), serial, not_after, address: None });
+                w.entries.push(Entry::Renamed { node, new: "n2".parse().unwrap(), by: By::Operator });
+            }),
+            // A person has said yes: the live leaf under the name before is no reason to wait for its sixth day.
+            ("issue", |w| {
+                let node = NodeNames { hostname: "n9".parse().unwrap(), ..names(&w.request) };
+                w.entries.push(Entry::Renamed { node, new: "n1".parse().unwrap(), by: By::Operator });
+            }),
+        ],
+    );
+}
+
+// spec: NN-5
+#[test]
+fn until_it_is_renamed_here_a_node_keeps_its_certificate_under_the_name_it_has() {
+    let mut world = World::renamed();
+    let mut n9 = TestNode::new(1);
+    n9.hostname = "n9".parse().unwrap();
+    world.request = request(&n9, NOW.plus(secs(600)));
+    assert_eq!(world.outcome(), "issue live");
+    // Once it is, the former name is refused: the node asks under the new one.
+    world.entries.push(Entry::Renamed { node: names(&world.request), new: "n1".parse().unwrap(), by: By::Operator });
+    assert!(world.outcome().starts_with("hostname: the worker's ledger has this node as n1"), "{}", world.outcome());
 }

@@ -14,8 +14,8 @@ const MARK: &str = "uid=node-";
 pub enum Plan {
     /// Both rules lead already.
     Nothing,
-    /// Neither is there: these values are to be added, which moves all others behind them.
-    Add([String; 2]),
+    /// Neither is there: these are to be added at this place, which moves all from there on behind them.
+    Add(usize, [String; 2]),
 }
 
 /// The rules are not as this program leaves or finds them.
@@ -43,10 +43,13 @@ pub enum Drift {
 /// The rules for readers below this base, in their order, without their places.
 #[must_use]
 pub fn rules(base: &Dn) -> [String; 2] {
+    [denial("userPassword", base), format!("to * by {} read by * break", readers(base))]
+}
+
+fn readers(base: &Dn) -> String {
     // The base's grammar leaves the dot as the only sign that means something in a regular expression.
     let base = base.as_str().to_ascii_lowercase().replace('.', "[.]");
-    let readers = format!("dn.regex=\"^uid=node-[0-9a-f]{{32}},ou=services,{base}$\"");
-    [format!("to attrs=userPassword by {readers} none by * break"), format!("to * by {readers} read by * break")]
+    format!("dn.regex=\"^uid=node-[0-9a-f]{{32}},ou=services,{base}$\"")
 }
 
 /// The values of `olcAccess`, put in their order.
@@ -64,23 +67,37 @@ pub fn in_order(values: &[String]) -> Result<Vec<String>, Drift> {
     Ok(rules.into_iter().map(|(_, rule)| rule).collect())
 }
 
+/// A rule that keeps more attributes from readers, and changes nothing for anybody else. A site may lead with such ones.
+#[must_use]
+pub fn denial(attributes: &str, base: &Dn) -> String {
+    format!("to attrs={attributes} by {} none by * break", readers(base))
+}
+
+/// The attributes that leading rules of the site keep from readers, one list a rule.
+#[must_use]
+pub fn denied<'a>(found: &'a [String], base: &Dn) -> Vec<&'a str> {
+    let [ours, _] = rules(base);
+    let attributes = |rule: &'a String| {
+        let list = rule.split_whitespace().nth(1)?.strip_prefix("attrs=")?;
+        (same(rule, &denial(list, base)) && !same(rule, &ours)).then_some(list)
+    };
+    found.iter().map_while(attributes).collect()
+}
+
 /// What is to be done, when these are the rules, in their order.
 ///
 /// # Errors
 /// [`Drift::Other`].
 pub fn plan(found: &[String], base: &Dn) -> Result<Plan, Drift> {
-    let ours = rules(base);
-    let leads = found.len() >= ours.len() && found.iter().zip(&ours).all(|(found, ours)| same(found, ours));
-    let skipped = if leads { ours.len() } else { 0 };
+    let (ours, before) = (rules(base), denied(found, base).len());
+    let rest = found.get(before..).unwrap_or_default();
+    let leads = rest.len() >= ours.len() && rest.iter().zip(&ours).all(|(found, ours)| same(found, ours));
+    let skipped = before + if leads { ours.len() } else { 0 };
     let strange = found.iter().enumerate().skip(skipped).find(|(_, rule)| rule.to_ascii_lowercase().contains(MARK));
     if let Some((place, rule)) = strange {
         return Err(Drift::Other { place, rule: rule.clone() });
     }
-    if leads {
-        return Ok(Plan::Nothing);
-    }
-    let [first, second] = ours;
-    Ok(Plan::Add([format!("{{0}}{first}"), format!("{{1}}{second}")]))
+    Ok(if leads { Plan::Nothing } else { Plan::Add(before, ours) })
 }
 
 /// Whether two rules say the same: slapd may give one back with other spaces than it got.
@@ -110,12 +127,32 @@ mod tests {
             "to attrs=userPassword by dn.regex=\"^uid=node-[0-9a-f]{32},ou=services,dc=lucia,dc=home,dc=arpa$\" none by * break"
         );
         let site = texts(&["to attrs=userPassword by anonymous auth by * none", "to * by users read"]);
-        let Plan::Add(added) = plan(&site, &base()).unwrap() else { panic!("nothing to add?") };
-        assert_eq!(added, [format!("{{0}}{deny}"), format!("{{1}}{read}")]);
+        assert_eq!(plan(&site, &base()), Ok(Plan::Add(0, [deny.clone(), read.clone()])));
         let after = [vec![deny, read.replace(" by ", "  by ")], site].concat();
         assert_eq!(plan(&after, &base()), Ok(Plan::Nothing));
-        assert!(matches!(plan(&[], &base()), Ok(Plan::Add(_))));
+        assert!(matches!(plan(&[], &base()), Ok(Plan::Add(0, _))));
         assert!(rules(&"dc=a.b".parse().unwrap())[0].contains("dc=a[.]b"));
+    }
+
+    // spec: LD-27
+    #[test]
+    fn a_site_may_lead_with_more_that_readers_do_not_read() {
+        let [deny, read] = rules(&base());
+        let more = [denial("sambaNTPassword,krbPrincipalKey", &base()), denial("pwdHistory", &base())];
+        let site = texts(&["to * by users read"]);
+        let before = [more.to_vec(), site.clone()].concat();
+        assert_eq!(denied(&before, &base()), ["sambaNTPassword,krbPrincipalKey", "pwdHistory"]);
+        assert_eq!(plan(&before, &base()), Ok(Plan::Add(2, [deny.clone(), read.clone()])));
+        let after = [more.to_vec(), vec![deny.clone(), read.clone()], site].concat();
+        assert_eq!(plan(&after, &base()), Ok(Plan::Nothing));
+        assert!(denied(&[deny.clone(), read.clone()], &base()).is_empty());
+        // Behind the rule that lets readers read it keeps nothing from them.
+        let [first, _] = more;
+        let behind = [deny, read, first.clone()];
+        assert!(matches!(plan(&behind, &base()), Err(Drift::Other { place: 2, .. })));
+        for weak in [first.replace(" none ", " read "), first.replace(" break", " stop"), first.replace("{32}", "*")] {
+            assert!(matches!(plan(&[weak], &base()), Err(Drift::Other { place: 0, .. })));
+        }
     }
 
     // spec: LD-11

@@ -1,26 +1,33 @@
 //! OpenLDAP, over ldaps and nothing else: the certificate must chain to the fleet's root, which the nodes hold it
-//! against as well, and be of exactly the name in the URI. Referrals are not followed, StartTLS is not spoken.
+//! against as well, and be of exactly the name in the URI. Referrals are not followed, StartTLS is not spoken. The one
+//! exception is slapd's own socket on this host, by which root changes its rules ([`Link::socket`]).
 //!
 //! Every question is a connection of its own with a time limit: a directory that was restarted, moved or replaced
 //! leaves nothing stale behind.
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ldap3::{LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, Scope, SearchEntry};
+use ldap3::{
+    LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, Scope, SearchEntry, SearchOptions, StdStream,
+};
 use lucia_durable::{DirRules, FileRules, Loaded, PrivateDir};
 use lucia_proto::chain::Root;
 use lucia_proto::directory::{Dn, LdapUri, SERVICES, reader_dn};
 use lucia_proto::ids::NodeId;
 use lucia_proto::text::shown;
-use rustls::{ClientConfig, RootCertStore};
+use nix::unistd::{Gid, Uid, getegid, geteuid, setegid, seteuid};
+use rustls::ClientConfig;
 use zeroize::Zeroizing;
 
 use super::password::Stored;
 use super::{Directory, DirectoryError, Found};
 use crate::config::{Config, DirectoryConfig};
-use crate::home::file;
+use crate::files::file;
+use crate::tls;
 
 /// The bind password, in the worker's own directory.
 pub const PASSWORD_FILE: &str = "directory.password";
@@ -28,9 +35,12 @@ pub const PASSWORD_FILE: &str = "directory.password";
 const PASSWORD_MAX: u64 = 1024;
 /// Until TCP and TLS are there.
 const CONNECT: Duration = Duration::from_secs(4);
-/// A question from its first packet to its last: with it a turn stays far under the 45 s of the worker's status.
-const WHOLE: Duration = Duration::from_secs(8);
+/// A question from its first packet to its last: see [`budget`](super::budget) for what that makes of a turn.
+pub(super) const WHOLE: Duration = Duration::from_secs(6);
 
+const TIME_LIMIT: u32 = 3;
+const SIZE_LIMIT: u32 = 4;
+const ADMIN_LIMIT: u32 = 11;
 const NO_SUCH_OBJECT: u32 = 32;
 const INVALID_CREDENTIALS: u32 = 49;
 const ALREADY_EXISTS: u32 = 68;
@@ -46,8 +56,18 @@ pub struct Ldap {
 /// How the server is reached.
 #[derive(Clone)]
 pub struct Link {
-    uri: LdapUri,
-    tls: Arc<ClientConfig>,
+    /// For people, and for the library.
+    uri: String,
+    way: Way,
+}
+
+/// By what.
+#[derive(Clone)]
+enum Way {
+    /// TLS that trusts the fleet's root alone.
+    Tls(Arc<ClientConfig>),
+    /// A socket of this host: who connects is who asks.
+    Socket(PathBuf),
 }
 
 /// One entry as it was found.
@@ -145,15 +165,21 @@ impl Link {
     /// # Errors
     /// [`DirectoryError::Tls`].
     pub fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
-        let mut roots = RootCertStore::empty();
-        roots.add(root.der().to_vec().into()).map_err(DirectoryError::Tls)?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(DirectoryError::Tls)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { uri: uri.clone(), tls: Arc::new(tls) })
+        let tls = tls::trusting(root).map_err(DirectoryError::Tls)?;
+        Ok(Self { uri: uri.to_string(), way: Way::Tls(tls) })
+    }
+
+    /// slapd's socket on this host, by SASL EXTERNAL: as whoever connects, which is root where this process may be it.
+    /// Debian's slapd lets root, and nobody else, change cn=config so.
+    #[must_use]
+    pub fn socket(path: &Path) -> Self {
+        Self { uri: format!("ldapi://{}", path.display()), way: Way::Socket(path.to_owned()) }
+    }
+
+    /// Where it leads, for people.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.uri
     }
 
     /// Connects, binds (as nobody where no one is given) and asks.
@@ -170,15 +196,21 @@ impl Link {
             .enable_time()
             .build()
             .map_err(DirectoryError::Runtime)?;
-        let uri = self.uri.as_str();
+        let settings = LdapConnSettings::new().set_conn_timeout(CONNECT);
+        let (settings, uri) = match &self.way {
+            Way::Tls(tls) => (settings.set_config(Arc::clone(tls)), self.uri.as_str()),
+            // The path is not used again: the library takes the stream.
+            Way::Socket(path) => (settings.set_std_stream(StdStream::Unix(self.connect(path)?)), "ldapi:///"),
+        };
         let whole = async {
-            let settings = LdapConnSettings::new().set_conn_timeout(CONNECT).set_config(Arc::clone(&self.tls));
             let (connection, ldap) = LdapConnAsync::with_settings(settings, uri).await.map_err(|e| self.lost(e))?;
             // Ends with the runtime; what it ends with shows in the answers.
             let _driver = tokio::spawn(connection.drive());
             let mut asking = Asking { ldap, link: self.clone() };
-            if let Some((dn, password)) = who {
-                asking.bind(dn, password).await?;
+            match (who, &self.way) {
+                (Some((dn, password)), _) => asking.bind(dn, password).await?,
+                (None, Way::Socket(_)) => asking.bind_as_process().await?,
+                (None, Way::Tls(_)) => {}
             }
             question(&mut asking).await
         };
@@ -186,13 +218,29 @@ impl Link {
         let answer = runtime.block_on(async { tokio::time::timeout(WHOLE, whole).await });
         // A name that is still being looked up is not waited for.
         runtime.shutdown_background();
-        answer.unwrap_or_else(|_| Err(DirectoryError::Slow { uri: uri.to_owned() }))
+        answer.unwrap_or_else(|_| Err(DirectoryError::Slow { uri: self.uri.clone() }))
+    }
+
+    /// Connects to the socket, as root where this process began as root; it is the worker's user for all else.
+    fn connect(&self, path: &Path) -> Result<UnixStream, DirectoryError> {
+        let (user, group) = (geteuid(), getegid());
+        // slapd knows root by both numbers.
+        let (root, roots) = (Uid::from_raw(0), Gid::from_raw(0));
+        let is_other = (user, group) != (root, roots);
+        let is_root = is_other && seteuid(root).is_ok() && setegid(roots).is_ok();
+        let connected = UnixStream::connect(path);
+        if is_root {
+            let back = setegid(group).and_then(|()| seteuid(user));
+            back.map_err(|errno| DirectoryError::Socket { uri: self.uri.clone(), source: errno.into() })?;
+        }
+        connected.map_err(|source| DirectoryError::Socket { uri: self.uri.clone(), source })
     }
 
     fn lost(&self, error: LdapError) -> DirectoryError {
-        let uri = self.uri.to_string();
+        let uri = self.uri.clone();
         match error {
             LdapError::Timeout { .. } => DirectoryError::Slow { uri },
+            LdapError::Io { source } if matches!(self.way, Way::Socket(_)) => DirectoryError::Socket { uri, source },
             error => DirectoryError::Unreachable { uri, source: Box::new(error) },
         }
     }
@@ -211,6 +259,11 @@ impl Asking {
             return Err(DirectoryError::Bind { dn: dn.to_string() });
         }
         done("bind", &result)
+    }
+
+    async fn bind_as_process(&mut self) -> Result<(), DirectoryError> {
+        let result = self.ldap.sasl_external_bind().await.map_err(|e| self.link.lost(e))?;
+        done("bind as the user of this process", &result)
     }
 
     /// Entries below or at a place; none where the place itself is not there.
@@ -238,6 +291,21 @@ impl Asking {
             Entry { dn, attributes: attrs.into_iter().collect() }
         };
         Ok(entries.into_iter().map(read).collect())
+    }
+
+    /// Whether there is such an entry below or at a place. Wants no more than one, so that no limit of slapd's matters.
+    ///
+    /// # Errors
+    /// As [`Asking::find`].
+    pub async fn any(&mut self, base: &str, scope: Scope, filter: &str) -> Result<bool, DirectoryError> {
+        let one = SearchOptions::new().sizelimit(1);
+        let search = self.ldap.with_search_options(one).search(base, scope, filter, vec!["1.1"]);
+        let ldap3::SearchResult(entries, result) = search.await.map_err(|e| self.link.lost(e))?;
+        match result.rc {
+            NO_SUCH_OBJECT => Ok(false),
+            SIZE_LIMIT => Ok(true),
+            _ => done("search", &result).map(|()| entries.iter().any(|entry| !entry.is_ref())),
+        }
     }
 
     /// Adds an entry; says whether it was not there before.
@@ -282,7 +350,11 @@ impl Asking {
         done("change an entry", &result).map(|()| true)
     }
 
-    async fn delete(&mut self, dn: &Dn) -> Result<(), DirectoryError> {
+    /// Deletes an entry; none there is as good.
+    ///
+    /// # Errors
+    /// As [`Asking::find`].
+    pub async fn delete(&mut self, dn: &Dn) -> Result<(), DirectoryError> {
         let result = self.ldap.delete(dn.as_str()).await.map_err(|e| self.link.lost(e))?;
         if result.rc == NO_SUCH_OBJECT { Ok(()) } else { done("delete an entry", &result) }
     }
@@ -297,6 +369,9 @@ fn done(what: &'static str, result: &LdapResult) -> Result<(), DirectoryError> {
         LdapResult { rc: REFERRAL, .. } => Err(DirectoryError::Referral { what }),
         LdapResult { refs, .. } if !refs.is_empty() => Err(DirectoryError::Referral { what }),
         LdapResult { rc: 0, .. } => Ok(()),
+        LdapResult { rc: code @ (TIME_LIMIT | SIZE_LIMIT | ADMIN_LIMIT), .. } => {
+            Err(DirectoryError::Limit { code: *code })
+        }
         LdapResult { rc, text, .. } => {
             Err(DirectoryError::Refused { what, code: *rc, text: shown(text).chars().take(256).collect() })
         }
@@ -334,15 +409,18 @@ impl Directory for Ldap {
         self.with(async |ldap| ldap.delete(&dn).await)
     }
 
-    fn readers(&self) -> Result<Found, DirectoryError> {
-        let services = self.services()?;
-        let entries = self.with(async |ldap| {
-            ldap.find(services.as_str(), Scope::OneLevel, "(uid=node-*)", &["uid", "userPassword"]).await
-        })?;
-        let read = |entry: &Entry| {
-            let id = entry.values("uid").iter().find_map(|uid| uid.strip_prefix("node-")?.parse::<NodeId>().ok())?;
-            Some((id, entry.values("userPassword").to_vec()))
-        };
-        Ok(entries.iter().filter_map(read).collect())
+    fn readers(&self, nodes: &[NodeId]) -> Result<Found, DirectoryError> {
+        let names = nodes.iter().map(|node_id| Ok((node_id, self.reader(node_id)?)));
+        let names = names.collect::<Result<Vec<_>, DirectoryError>>()?;
+        self.with(async |ldap| {
+            let mut found = Found::new();
+            for (node_id, dn) in names {
+                // By its own name: slapd gives 500 entries at most to whoever is not its rootdn, and this is one.
+                let entries = ldap.find(dn.as_str(), Scope::Base, "(objectClass=*)", &["userPassword"]).await?;
+                let values = entries.first().map(|entry| entry.values("userPassword").to_vec());
+                found.extend(values.map(|values| (node_id.clone(), values)));
+            }
+            Ok(found)
+        })
     }
 }

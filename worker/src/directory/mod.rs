@@ -4,15 +4,19 @@
 //! |---|---|
 //! | [`password`] | what does a node get, and what does the directory get? |
 //! | [`readers`] | which entry must be there, and when is it tried again? |
+//! | [`budget`] | how much of a turn does the directory get? |
 //! | [`ldap`] | how is OpenLDAP asked? |
 //! | [`acl`] | which rules protect passwords, and are they in their place? A pure function |
 //! | [`prepare`] | how do those rules get there, once? |
+//! | `secrets` | what else is as good as a password there? |
 
 pub mod acl;
+pub mod budget;
 pub mod ldap;
 pub mod password;
 pub mod prepare;
 pub mod readers;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +29,7 @@ use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
 use crate::config::{Config, DirectoryConfig};
+use budget::{SLOW, Stopwatch};
 use ldap::Ldap;
 use password::Stored;
 use readers::Readers;
@@ -49,11 +54,11 @@ pub trait Directory: Send {
     /// As [`Directory::set_reader`].
     fn delete_reader(&self, node_id: &NodeId) -> Result<(), DirectoryError>;
 
-    /// All readers there are.
+    /// Those of these readers that there are.
     ///
     /// # Errors
-    /// As [`Directory::set_reader`].
-    fn readers(&self) -> Result<Found, DirectoryError>;
+    /// As [`Directory::set_reader`]. A reader that is left out is not there: a list that a limit cut short is an error.
+    fn readers(&self, nodes: &[NodeId]) -> Result<Found, DirectoryError>;
 }
 
 /// The readers in the directory of these settings. Connects to nothing yet.
@@ -65,17 +70,37 @@ pub fn open(config: &Config, root: &Root) -> Result<Readers, DirectoryError> {
         None => Box::new(NoDirectory),
         Some(site) => Box::new(Ldap::open(config, site.clone(), root)?),
     };
-    Ok(Readers::new(directory))
+    Ok(Readers::new(directory, crate::stopwatch()))
 }
 
-/// Where the directory is, for people, and that it answers: asks it.
+/// How the directory is, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Where it is, and that it answers.
+    pub said: String,
+    /// That it answers slowly, where it does.
+    pub slow: Option<String>,
+}
+
+/// Asks the directory how it is.
 ///
 /// # Errors
 /// What is wrong.
-pub fn health(config: &Config, root: &Root) -> Result<String, DirectoryError> {
-    let Some(site) = &config.directory else { return Ok("none".to_owned()) };
-    Ldap::open(config, site.clone(), root)?.check()?;
-    Ok(format!("{}, answers", site.uri))
+pub fn health(config: &Config, root: &Root, stopwatch: &Stopwatch) -> Result<Health, DirectoryError> {
+    let Some(site) = &config.directory else { return Ok(Health { said: "none".to_owned(), slow: None }) };
+    let ldap = Ldap::open(config, site.clone(), root)?;
+    let from = stopwatch();
+    ldap.check()?;
+    let took = stopwatch().saturating_sub(from);
+    let slow = (took >= SLOW).then(|| {
+        let seconds = took.as_secs();
+        format!(
+            "the directory took {seconds} s to answer one question; the worker spreads its work there over several turns, \
+             and nodes wait for it: see that slapd at {} is well",
+            site.uri
+        )
+    });
+    Ok(Health { said: format!("{}, answers", site.uri), slow })
 }
 
 /// No directory: nodes know local accounts alone.
@@ -95,7 +120,7 @@ impl Directory for NoDirectory {
         Ok(())
     }
 
-    fn readers(&self) -> Result<Found, DirectoryError> {
+    fn readers(&self, _: &[NodeId]) -> Result<Found, DirectoryError> {
         Ok(Found::new())
     }
 }
@@ -130,6 +155,15 @@ pub enum DirectoryError {
         #[source]
         source: Box<ldap3::LdapError>,
     },
+    /// slapd's socket on this host cannot be used.
+    #[error("{uri} cannot be used; see that slapd runs on this host with ldapi:/// in its -h, and run this as root")]
+    Socket {
+        /// The socket.
+        uri: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// It answers too slowly.
     #[error("{uri} does not answer in time; see that slapd is well")]
     Slow {
@@ -151,6 +185,15 @@ pub enum DirectoryError {
         code: u32,
         /// The server's words, safe to show.
         text: String,
+    },
+    /// A search met a limit, so its answer is not whole.
+    #[error(
+        "the directory ended a search at a limit of its own (LDAP result {code}), so what it gave is not all there is; give \
+         the account that asked an olcLimits of its own"
+    )]
+    Limit {
+        /// LDAP's result code: time, size, or what its administrator set.
+        code: u32,
     },
     /// It sent us elsewhere, where we do not go.
     #[error(
@@ -180,6 +223,9 @@ pub enum DirectoryError {
         /// What it failed with.
         before: String,
     },
+    /// It had its time of this turn.
+    #[error("the directory had its time of this turn; what is left is done in the next one")]
+    NextTurn,
     /// The runtime of a connection could not be made.
     #[error("a connection to the directory cannot be begun")]
     Runtime(#[source] std::io::Error),

@@ -3,24 +3,70 @@
 //! What was there is kept beside the ledger before anything is changed. Both rules go in by one change, which slapd does
 //! whole or not at all; a second run finds them and changes nothing. Nothing is ever taken away.
 
+use std::path::PathBuf;
+
 use ldap3::Scope;
-use lucia_durable::WriteError;
+use lucia_durable::{PrivateDir, WriteError};
 use lucia_proto::directory::Dn;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 use serde::Serialize;
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::DirectoryError;
 use super::acl::{self, Drift, Plan};
-use super::ldap::{Asking, Ldap, password};
+use super::ldap::{Asking, Ldap, Link, password};
+use super::secrets;
 use crate::config::DirectoryConfig;
-use crate::home::{Home, file};
+use crate::files::file;
 
 /// The password for cn=config, in the worker's own directory; it may be deleted once this ran.
 pub const CONFIG_PASSWORD_FILE: &str = "directory-config.password";
+/// Where Debian's slapd has its socket.
+pub const SOCKET: &str = "/run/slapd/ldapi";
 /// As whom cn=config is changed unless `--config-dn` says otherwise.
 pub const CONFIG_DN: &str = "cn=config";
+
+/// Who changes cn=config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admin {
+    /// This one, with the password of [`CONFIG_PASSWORD_FILE`], over TLS.
+    Password(Dn),
+    /// Root, by slapd's socket on this host.
+    Socket(PathBuf),
+}
+
+/// cn=config, as it is asked.
+struct Config {
+    link: Link,
+    who: Option<(Dn, Zeroizing<String>)>,
+}
+
+impl Config {
+    fn open(ldap: &Ldap, home: &PrivateDir, admin: &Admin) -> Result<Self, DirectoryError> {
+        Ok(match admin {
+            Admin::Password(dn) => {
+                Self { link: ldap.link().clone(), who: Some((dn.clone(), password(home, CONFIG_PASSWORD_FILE)?)) }
+            }
+            Admin::Socket(path) => Self { link: Link::socket(path), who: None },
+        })
+    }
+
+    fn ask<T>(&self, question: impl AsyncFnOnce(&mut Asking) -> Result<T, DirectoryError>) -> Result<T, PrepareError> {
+        let who = self.who.as_ref().map(|(dn, secret)| (dn, secret));
+        self.link.ask(who, question).map_err(PrepareError::Directory)
+    }
+
+    /// The database of this base.
+    fn database(&self, base: &Dn) -> Result<Database, PrepareError> {
+        let found = self.ask(async |asking| databases(asking, base).await)?;
+        let who = || self.who.as_ref().map_or_else(|| "the user that asks".to_owned(), |(dn, _)| dn.to_string());
+        // Whoever may not read it is told the same as where there is none: result code 32.
+        let found = found.ok_or_else(|| PrepareError::NoConfig { uri: self.link.uri().to_owned(), who: who() })?;
+        one(found, base)
+    }
+}
 
 /// What was found and done, one sentence each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -37,6 +83,18 @@ pub enum PrepareError {
     /// It cannot be asked, or refused.
     #[error("the directory is not prepared")]
     Directory(#[source] DirectoryError),
+    /// There is no cn=config for whoever asks.
+    #[error(
+        "{uri} shows no cn=config to {who}: slapd runs from a slapd.conf (`slaptest -f slapd.conf -F slapd.d` turns it into \
+         one), or gives that account no right to it. Ask as whom olcDatabase={{0}}config has as olcRootDN (--config-dn), or as \
+         root on slapd's own host (--ldapi)"
+    )]
+    NoConfig {
+        /// Where it was asked.
+        uri: String,
+        /// As whom.
+        who: String,
+    },
     /// There is no one database for the base.
     #[error("cn=config has {count} databases with olcSuffix {base}; there must be one: correct base-dn in worker.toml")]
     Databases {
@@ -51,6 +109,14 @@ pub enum PrepareError {
     /// What was there could not be kept.
     #[error("the rules that are there could not be kept beside the ledger; nothing was changed")]
     Backup(#[source] WriteError),
+    /// The database's entry went away in between.
+    #[error(
+        "{database} was there and is not any more; somebody else changes cn=config: see that it is whole, then run this again"
+    )]
+    Gone {
+        /// The database's entry.
+        database: String,
+    },
     /// After the change something else is there than what was written.
     #[error(
         "the rules are not what was written; somebody else changes them: compare `olcAccess` of {database} with the copy \
@@ -84,35 +150,33 @@ struct Database {
 pub fn prepare(
     ldap: &Ldap,
     site: &DirectoryConfig,
-    home: &Home,
-    config_dn: &Dn,
+    home: &PrivateDir,
+    admin: &Admin,
     check: bool,
     now: UnixTime,
 ) -> Result<Report, PrepareError> {
-    let secret = password(&home.dir, CONFIG_PASSWORD_FILE).map_err(PrepareError::Directory)?;
+    let config = Config::open(ldap, home, admin).map_err(PrepareError::Directory)?;
     let base = &site.base_dn;
-    let look = || {
-        let found = ldap.link().ask(Some((config_dn, &secret)), async |asking| databases(asking, base).await);
-        found.map_err(PrepareError::Directory).and_then(|found| one(found, base))
-    };
-    let before = look()?;
+    let before = config.database(base)?;
     let mut report = Report { prepared: true, ..Report::default() };
     match acl::plan(&before.rules, base).map_err(PrepareError::Drift)? {
         Plan::Nothing => report.say(format!("the two rules lead those of {}", before.dn)),
-        Plan::Add(rules) if check => {
+        Plan::Add(at, rules) if check => {
             report.prepared = false;
             report.say(format!("{} lacks the two leading rules; to be added:", before.dn));
-            rules.into_iter().for_each(|rule| report.say(format!("  olcAccess: {rule}")));
+            placed(at, &rules).iter().for_each(|rule| report.say(format!("  olcAccess: {rule}")));
         }
-        Plan::Add(rules) => {
+        Plan::Add(at, rules) => {
             let name = keep(home, &before, now)?;
             report.say(format!("the rules of {} are kept in {name}", before.dn));
-            let add = async |asking: &mut Asking| asking.add_values(&before.dn, "olcAccess", &rules).await;
-            if !ldap.link().ask(Some((config_dn, &secret)), add).map_err(PrepareError::Directory)? {
-                return Err(PrepareError::Changed { database: before.dn });
+            let values = placed(at, &rules);
+            let add = async |asking: &mut Asking| asking.add_values(&before.dn, "olcAccess", &values).await;
+            if !config.ask(add)? {
+                return Err(PrepareError::Gone { database: before.dn });
             }
-            let after = look()?;
-            let rest = after.rules.get(rules.len()..).unwrap_or_default();
+            let after = config.database(base)?;
+            let mut rest = after.rules.clone();
+            rest.drain(at.min(rest.len())..(at + rules.len()).min(rest.len()));
             let is_kept =
                 rest.len() == before.rules.len() && rest.iter().zip(&before.rules).all(|(a, b)| acl::same(a, b));
             if !is_kept || acl::plan(&after.rules, base) != Ok(Plan::Nothing) {
@@ -122,15 +186,26 @@ pub fn prepare(
         }
     }
     place(ldap, site, check, &mut report).map_err(PrepareError::Directory)?;
+    let told = secrets::told(ldap, base, &acl::denied(&before.rules, base)).map_err(PrepareError::Directory)?;
+    told.into_iter().for_each(|note| report.say(note));
     Ok(report)
 }
 
-async fn databases(asking: &mut Asking, base: &Dn) -> Result<Vec<(String, Vec<String>)>, DirectoryError> {
+/// Values as cn=config takes them: each with its place.
+fn placed(at: usize, rules: &[String]) -> Vec<String> {
+    rules.iter().zip(at..).map(|(rule, place)| format!("{{{place}}}{rule}")).collect()
+}
+
+/// The databases of a base; nothing where there is no cn=config for whoever asks.
+async fn databases(asking: &mut Asking, base: &Dn) -> Result<Option<Vec<(String, Vec<String>)>>, DirectoryError> {
+    if !asking.any("cn=config", Scope::Base, "(objectClass=*)").await? {
+        return Ok(None);
+    }
     let wanted = ["olcSuffix", "olcAccess"];
     let found = asking.find("cn=config", Scope::Subtree, "(olcSuffix=*)", &wanted).await?;
     let of_base =
         found.iter().filter(|entry| entry.values("olcSuffix").iter().any(|s| s.eq_ignore_ascii_case(base.as_str())));
-    Ok(of_base.map(|entry| (entry.dn.clone(), entry.values("olcAccess").to_vec())).collect())
+    Ok(Some(of_base.map(|entry| (entry.dn.clone(), entry.values("olcAccess").to_vec())).collect()))
 }
 
 fn one(found: Vec<(String, Vec<String>)>, base: &Dn) -> Result<Database, PrepareError> {
@@ -145,12 +220,12 @@ fn one(found: Vec<(String, Vec<String>)>, base: &Dn) -> Result<Database, Prepare
 }
 
 /// Keeps the rules under a name of this moment; an earlier copy stays.
-fn keep(home: &Home, before: &Database, now: UnixTime) -> Result<String, PrepareError> {
+fn keep(home: &PrivateDir, before: &Database, now: UnixTime) -> Result<String, PrepareError> {
     let name = format!("directory-acl-{}.json", now.secs());
     let kept = Kept { database: &before.dn, kept_at: now, olc_access: &before.rules };
     let text = serde_json::to_string_pretty(&kept).unwrap_or_default();
-    home.dir.replace(&file(&name), text.as_bytes(), 0o600).map_err(PrepareError::Backup)?;
-    Ok(home.dir.path_of(&file(&name)).display().to_string())
+    home.replace(&file(&name), text.as_bytes(), 0o600).map_err(PrepareError::Backup)?;
+    Ok(home.path_of(&file(&name)).display().to_string())
 }
 
 /// The place of readers, and two looks at what is the site's own.
@@ -179,9 +254,10 @@ fn place(ldap: &Ldap, site: &DirectoryConfig, check: bool, report: &mut Report) 
         report.say(format!("note: {} is missing; nodes wait for it before their first heartbeat", site.owner_group));
     }
     let seen = ldap.link().ask(None, async |asking| {
-        asking.find(site.base_dn.as_str(), Scope::Subtree, "(objectClass=posixAccount)", &["uid"]).await
+        asking.any(site.base_dn.as_str(), Scope::Subtree, "(objectClass=posixAccount)").await
     });
-    if seen.is_ok_and(|seen| !seen.is_empty()) {
+    // Whom slapd does not even let ask sees nothing.
+    if seen.unwrap_or(false) {
         report.say(
             "note: anybody may read accounts without binding; that is the site's own rule, and left as it is"
                 .to_owned(),

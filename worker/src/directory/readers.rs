@@ -15,6 +15,7 @@ use lucia_proto::sealed::Sealed;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 
+use super::budget::{ANSWERS, Budget, LOOK, Stopwatch};
 use super::password::{self, Stored};
 use super::{Directory, DirectoryError, Found};
 use crate::chain;
@@ -25,8 +26,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Between two looks at all readers when nothing happened.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
-/// Entries changed in one sweep: the rest is for the next turn, which comes in seconds.
-const SWEEP_MAX: usize = 128;
+/// Readers looked at by one question.
+const AT_ONCE: usize = 16;
 
 /// The passwords of a node's reader, in its receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +74,41 @@ pub struct Readers {
     directory: Box<dyn Directory>,
     /// Since it failed: when it is tried again, the pause before that, and why.
     failed: Option<(UnixTime, Duration, String)>,
-    /// When all readers were last looked at.
-    swept_at: Option<UnixTime>,
+    budget: Budget,
+    /// Whether something of this turn was left to the next one since the directory is slow.
+    is_late: bool,
+    /// The look at all readers that is under way.
+    look: Option<Look>,
+    /// The last one that came to its end.
+    looked: Option<Looked>,
+    at_once: usize,
+}
+
+/// A look at all readers, which may take several turns.
+struct Look {
+    /// What is behind it.
+    after: Option<Place>,
+    /// Nodes that were barred when it began.
+    barred: usize,
+    /// Whether it left out what the directory refused.
+    has_failed: bool,
+}
+
+/// A look that came to its end.
+struct Looked {
+    at: UnixTime,
+    barred: usize,
+    /// When, from then on, the next one is due.
+    next: Duration,
+}
+
+/// Where a reader stands in the order of a look: those that must be gone come first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Whether it is to be there.
+    pub is_there: bool,
+    /// Its node.
+    pub node_id: NodeId,
 }
 
 impl ReaderRecord {
@@ -86,14 +120,44 @@ impl ReaderRecord {
 impl Readers {
     /// The readers in a directory.
     #[must_use]
-    pub fn new(directory: Box<dyn Directory>) -> Self {
-        Self { directory, failed: None, swept_at: None }
+    pub fn new(directory: Box<dyn Directory>, stopwatch: Stopwatch) -> Self {
+        let budget = Budget::new(stopwatch);
+        Self { directory, failed: None, budget, is_late: false, look: None, looked: None, at_once: AT_ONCE }
+    }
+
+    /// Another turn: there is time again for questions.
+    pub fn turn(&mut self) {
+        self.budget.begin(ANSWERS);
+        self.is_late = false;
     }
 
     /// What is wrong with the directory, while it is.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.failed.as_ref().map(|(_, _, why)| why.as_str())
+    }
+
+    /// That this turn left something to the next one since the directory is slow.
+    #[must_use]
+    pub fn late(&self) -> Option<String> {
+        let site = self.directory.site().filter(|_| self.is_late)?;
+        Some(format!(
+            "{} answers so slowly that a turn has no time for all there is to do; the rest is done in the next ones: see \
+             that slapd is well",
+            site.uri
+        ))
+    }
+
+    /// Whether the directory may be asked for a node now. Where there is none it always may.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Waits`]: it failed a short while ago. [`DirectoryError::NextTurn`]: it had its time of this turn.
+    pub fn may(&mut self, now: UnixTime) -> Result<(), DirectoryError> {
+        if self.directory.site().is_none() {
+            return Ok(());
+        }
+        self.waits(now)?;
+        if self.has_room() { Ok(()) } else { Err(DirectoryError::NextTurn) }
     }
 
     /// The reader of a node that is about to be answered, in the directory already; nothing without a directory.
@@ -142,49 +206,137 @@ impl Readers {
         Ok(Some(reader))
     }
 
-    /// Whether all readers are to be looked at now.
+    /// Whether readers are to be looked at now, of so many barred nodes: a look is under way, the last one is long ago, or
+    /// somebody was barred since, be it by another process.
     #[must_use]
-    pub fn is_due(&self, removed: bool, now: UnixTime) -> bool {
-        let is_old = self.swept_at.is_none_or(|at| now < at || now.since(at) >= SWEEP_EVERY);
-        self.directory.site().is_some() && (removed || is_old)
+    pub fn is_due(&self, barred: usize, now: UnixTime) -> bool {
+        let is_due = |last: &Looked| last.barred != barred || now < last.at || now.since(last.at) >= last.next;
+        self.directory.site().is_some() && (self.look.is_some() || self.looked.as_ref().is_none_or(is_due))
+    }
+
+    /// What the look under way has behind it. It begins anew when somebody was barred since it began: those come first.
+    pub fn goes_on_after(&mut self, barred: usize) -> Option<&Place> {
+        if self.look.as_ref().is_some_and(|look| look.barred != barred) {
+            self.look = None;
+        }
+        self.look.as_ref().and_then(|look| look.after.as_ref())
     }
 
     /// Deletes the readers of barred nodes and makes those again that the directory lost (threats.md F-16); gives how
-    /// many entries it changed. Entries of nodes it does not know are left alone: another fleet may use the directory.
+    /// many entries it changed. Takes what is behind [`Readers::goes_on_after`], in the order of [`Wanted::place`], and
+    /// leaves to the next turn what this one has no time for. Entries of nodes it does not know are left alone: another
+    /// fleet may use the directory.
     ///
     /// # Errors
-    /// The directory failed; all of it is looked at again once it is well.
-    pub fn sweep(&mut self, wanted: impl Iterator<Item = Wanted>, now: UnixTime) -> Result<usize, DirectoryError> {
-        self.swept_at = None;
-        let found = self.ask(now, |directory| directory.readers())?;
-        let wrong: Vec<Wanted> = wanted.filter(|wanted| !is_so(wanted, &found)).take(SWEEP_MAX + 1).collect();
-        for wanted in wrong.iter().take(SWEEP_MAX) {
-            self.ask(now, |directory| match wanted {
-                Wanted::There(node_id, record) => directory.set_reader(node_id, &record.values()),
-                Wanted::Gone(node_id) => directory.delete_reader(node_id),
-            })?;
+    /// The directory failed. The look goes on where it stands once it is well; an entry that the directory refuses is left
+    /// for the next look.
+    pub fn sweep(
+        &mut self,
+        wanted: impl IntoIterator<Item = Wanted>,
+        barred: usize,
+        now: UnixTime,
+    ) -> Result<usize, DirectoryError> {
+        self.budget.begin(LOOK);
+        let mut look = self.look.take().unwrap_or(Look { after: None, barred, has_failed: false });
+        let (mut wanted, mut changed) = (wanted.into_iter(), 0);
+        let outcome = loop {
+            let some: Vec<Wanted> = wanted.by_ref().take(self.at_once).collect();
+            if some.is_empty() {
+                break Ok(true);
+            }
+            match self.put_right(&some, &mut look, &mut changed, now) {
+                Ok(true) => {}
+                other => break other,
+            }
+        };
+        match &outcome {
+            Ok(true) => {
+                let next = if look.has_failed { PAUSE_MAX } else { SWEEP_EVERY };
+                self.looked = Some(Looked { at: now, barred: look.barred, next });
+            }
+            _ => self.look = Some(look),
         }
-        if wrong.len() <= SWEEP_MAX {
-            self.swept_at = Some(now);
-        }
-        Ok(wrong.len().min(SWEEP_MAX))
+        outcome.map(|_| changed)
     }
 
-    /// Asks the directory, unless it failed a short while ago: one that is down costs a turn one time-out.
+    /// Puts some readers right, and the look behind them; says whether there is time for more.
+    fn put_right(
+        &mut self,
+        some: &[Wanted],
+        look: &mut Look,
+        changed: &mut usize,
+        now: UnixTime,
+    ) -> Result<bool, DirectoryError> {
+        let nodes: Vec<NodeId> = some.iter().map(|wanted| wanted.node_id().clone()).collect();
+        if !self.has_room() {
+            return Ok(false);
+        }
+        let found = match self.ask(now, |directory| directory.readers(&nodes)) {
+            Ok(found) => found,
+            Err(error) => {
+                match &error {
+                    // Fewer at a time may be quicker.
+                    DirectoryError::Slow { .. } => self.at_once = (self.at_once / 2).max(1),
+                    // Else they would be the last ones that were ever looked at.
+                    error if is_of_entry(error) => look.leave(some.last()),
+                    _ => {}
+                }
+                return Err(error);
+            }
+        };
+        if self.budget.has_room() {
+            self.at_once = (self.at_once * 2).min(AT_ONCE);
+        }
+        let mut is_first = true;
+        for wanted in some {
+            if !is_so(wanted, &found) {
+                // The first one in any case: else a look alone could use up each turn's time.
+                if !is_first && !self.has_room() {
+                    return Ok(false);
+                }
+                is_first = false;
+                let done = self.ask_anyway(now, |directory| match wanted {
+                    Wanted::There(node_id, record) => directory.set_reader(node_id, &record.values()),
+                    Wanted::Gone(node_id) => directory.delete_reader(node_id),
+                });
+                if done.as_ref().is_err_and(is_of_entry) {
+                    look.leave(Some(wanted));
+                }
+                done?;
+                *changed += 1;
+            }
+            look.after = Some(wanted.place());
+        }
+        Ok(true)
+    }
+
+    /// Whether the turn has time for another question; what has none is remembered where the directory is slow.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.budget.has_room();
+        self.is_late |= !has_room && self.budget.is_slow();
+        has_room
+    }
+
+    /// Asks the directory, unless it failed a short while ago, or had its time of this turn.
     fn ask<T>(
         &mut self,
         now: UnixTime,
         question: impl FnOnce(&dyn Directory) -> Result<T, DirectoryError>,
     ) -> Result<T, DirectoryError> {
-        let pause = match &self.failed {
-            // A clock that was set back does not make the wait longer.
-            Some((at, pause, before)) if now < *at && at.since(now) <= *pause => {
-                return Err(DirectoryError::Waits { at: *at, before: before.clone() });
-            }
-            Some((_, pause, _)) => (*pause * 2).min(PAUSE_MAX),
-            None => PAUSE,
-        };
-        match question(self.directory.as_ref()) {
+        self.may(now)?;
+        self.ask_anyway(now, question)
+    }
+
+    /// Asks the directory, unless it failed a short while ago: one that is down costs a turn one time-out.
+    fn ask_anyway<T>(
+        &mut self,
+        now: UnixTime,
+        question: impl FnOnce(&dyn Directory) -> Result<T, DirectoryError>,
+    ) -> Result<T, DirectoryError> {
+        self.waits(now)?;
+        let pause = self.failed.as_ref().map_or(PAUSE, |(_, pause, _)| (*pause * 2).min(PAUSE_MAX));
+        let Self { directory, budget, .. } = self;
+        match budget.spend(|| question(directory.as_ref())) {
             Ok(answer) => {
                 self.failed = None;
                 Ok(answer)
@@ -195,6 +347,42 @@ impl Readers {
             }
         }
     }
+
+    fn waits(&self, now: UnixTime) -> Result<(), DirectoryError> {
+        match &self.failed {
+            // A clock that was set back does not make the wait longer.
+            Some((at, pause, before)) if now < *at && at.since(now) <= *pause => {
+                Err(DirectoryError::Waits { at: *at, before: before.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Wanted {
+    /// Whose reader it is about.
+    #[must_use]
+    pub fn node_id(&self) -> &NodeId {
+        let (Self::There(node_id, _) | Self::Gone(node_id)) = self;
+        node_id
+    }
+
+    fn place(&self) -> Place {
+        Place { is_there: matches!(self, Self::There(..)), node_id: self.node_id().clone() }
+    }
+}
+
+impl Look {
+    /// Goes on behind one that the directory refuses.
+    fn leave(&mut self, last: Option<&Wanted>) {
+        self.after = last.map(Wanted::place);
+        self.has_failed = true;
+    }
+}
+
+/// Whether the directory answered, and would not have it so: that is about these entries, and others may be fine.
+fn is_of_entry(error: &DirectoryError) -> bool {
+    matches!(error, DirectoryError::Refused { .. } | DirectoryError::Limit { .. })
 }
 
 fn is_so(wanted: &Wanted, found: &Found) -> bool {
@@ -208,4 +396,4 @@ fn is_so(wanted: &Wanted, found: &Found) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

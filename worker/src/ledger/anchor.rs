@@ -11,7 +11,7 @@ use lucia_proto::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::LedgerError;
-use crate::home::file;
+use crate::files::file;
 
 /// The file's name.
 pub(crate) const ANCHOR: &str = "ledger.head";

@@ -3,136 +3,19 @@
 use std::net::IpAddr;
 
 use lucia_proto::digest::Digest;
+use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::ids::NodeId;
+use lucia_proto::intent::IntentId;
 use lucia_proto::json::{self, JsonError};
 use lucia_proto::key::Fingerprint;
 use lucia_proto::limits::JSON_DEPTH_MAX;
 use lucia_proto::names::Hostname;
+use lucia_proto::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::roster::RosterMark;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 
-/// On whose word a node was let in or barred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum By {
-    /// Somebody with a shell on this host.
-    Operator,
-    /// The controller's journal, since the settings say that it is enough.
-    Journal,
-}
-
-/// Which node an entry is about: the three values that belong together for ever.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeNames {
-    /// Its id.
-    pub node_id: NodeId,
-    /// Its key.
-    pub fingerprint: Fingerprint,
-    /// Its name.
-    pub hostname: Hostname,
-}
-
-/// Where the controller's journal stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Its generation.
-    pub generation: u64,
-    /// Number of its last event.
-    pub last_event_id: u64,
-    /// The hash chain after that event.
-    pub chain_head: Digest,
-}
-
-/// Something the worker did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The fleet began.
-    Initialised {
-        /// SHA-256 of its root.
-        root: Digest,
-    },
-    /// A node was let in.
-    Admitted {
-        /// Which one.
-        node: NodeNames,
-        /// By whom.
-        by: By,
-    },
-    /// A leaf was signed for a node.
-    Issued {
-        /// Which one.
-        node: NodeNames,
-        /// The leaf's serial number, hex.
-        serial: String,
-        /// The leaf's last second.
-        not_after: UnixTime,
-        /// Where the node was then, as the journal said.
-        address: Option<IpAddr>,
-    },
-    /// A leaf was signed and not handed out, since its request had run out.
-    Orphaned {
-        /// Whose.
-        node: NodeNames,
-        /// The leaf's serial number, hex.
-        serial: String,
-        /// The leaf's last second.
-        not_after: UnixTime,
-    },
-    /// A certificate was signed for the controller's endpoint.
-    EndpointIssued {
-        /// Its serial number, hex.
-        serial: String,
-        /// Its last second.
-        not_after: UnixTime,
-    },
-    /// The journal removed a node: it gets nothing more.
-    Suspended {
-        /// Which one.
-        node: NodeNames,
-        /// Whether its key is barred only after `confirm-removals`: more were removed this hour than go by themselves.
-        held: bool,
-    },
-    /// A suspended node goes on, by an act at the worker.
-    Resumed {
-        /// Which one.
-        node: NodeNames,
-    },
-    /// A node's key is barred for ever. Its name stays its own until it is replaced.
-    Barred {
-        /// Which one.
-        node: NodeNames,
-        /// By whom.
-        by: By,
-    },
-    /// Nothing is left of a barred node but this ledger: receipt and answer are gone.
-    Removed {
-        /// Which one.
-        node: NodeNames,
-    },
-    /// A node's name goes to another key, by an act at the worker; its own key is barred.
-    Replaced {
-        /// Which one.
-        node: NodeNames,
-        /// Who gets the name, and nothing else of it.
-        successor: NodeId,
-    },
-    /// A node that was gone for longer than `max-lapse` may renew, by an act at the worker.
-    LapseReleased {
-        /// Which one.
-        node: NodeNames,
-        /// Serial number of the leaf that lapsed.
-        serial: String,
-    },
-    /// The journal was read.
-    JournalSeen(Mark),
-    /// The journal was accepted as it is, by an act at the worker.
-    JournalAccepted(Mark),
-    /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
-    TornLineDropped {
-        /// Bytes it had.
-        bytes: u64,
-    },
-}
+use super::entry::{Act, By, Entry, Mark, NodeNames, OrderedBy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -142,15 +25,30 @@ enum Kind {
     Issued,
     Orphaned,
     EndpointIssued,
+    DirectoryIssued,
     Suspended,
     Resumed,
     Barred,
     Removed,
+    Renamed,
     Replaced,
     LapseReleased,
+    OwnerApproved,
+    OwnerRemoved,
+    Ordered,
     JournalSeen,
     JournalAccepted,
     TornLineDropped,
+}
+
+/// [`Act`] without what goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ActWord {
+    Admit,
+    Release,
+    Bar,
+    Note,
 }
 
 /// The line as JSON: which fields are there is decided by `kind`.
@@ -173,11 +71,15 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     successor: Option<NodeId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    new_hostname: Option<Hostname>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     serial: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     not_after: Option<UnixTime>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     address: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    names: Option<EndpointNames>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     root: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,6 +90,24 @@ pub(super) struct Line {
     chain_head: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<OwnerId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner_name: Option<OwnerName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roster_version: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roster_sha256: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    intent: Option<IntentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signers: Option<Vec<OwnerId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    act: Option<ActWord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaces: Option<NodeId>,
     prev: Digest,
 }
 
@@ -199,36 +119,20 @@ impl Entry {
             Self::Issued { .. } => Kind::Issued,
             Self::Orphaned { .. } => Kind::Orphaned,
             Self::EndpointIssued { .. } => Kind::EndpointIssued,
+            Self::DirectoryIssued { .. } => Kind::DirectoryIssued,
             Self::Suspended { .. } => Kind::Suspended,
             Self::Resumed { .. } => Kind::Resumed,
             Self::Barred { .. } => Kind::Barred,
             Self::Removed { .. } => Kind::Removed,
+            Self::Renamed { .. } => Kind::Renamed,
             Self::Replaced { .. } => Kind::Replaced,
             Self::LapseReleased { .. } => Kind::LapseReleased,
+            Self::OwnerApproved { .. } => Kind::OwnerApproved,
+            Self::OwnerRemoved { .. } => Kind::OwnerRemoved,
+            Self::Ordered { .. } => Kind::Ordered,
             Self::JournalSeen(_) => Kind::JournalSeen,
             Self::JournalAccepted(_) => Kind::JournalAccepted,
             Self::TornLineDropped { .. } => Kind::TornLineDropped,
-        }
-    }
-
-    /// The node it is about, if it is about one.
-    #[must_use]
-    pub fn node(&self) -> Option<&NodeNames> {
-        match self {
-            Self::Admitted { node, .. }
-            | Self::Issued { node, .. }
-            | Self::Orphaned { node, .. }
-            | Self::Suspended { node, .. }
-            | Self::Resumed { node }
-            | Self::Barred { node, .. }
-            | Self::Removed { node }
-            | Self::Replaced { node, .. }
-            | Self::LapseReleased { node, .. } => Some(node),
-            Self::Initialised { .. }
-            | Self::EndpointIssued { .. }
-            | Self::JournalSeen(_)
-            | Self::JournalAccepted(_)
-            | Self::TornLineDropped { .. } => None,
         }
     }
 }
@@ -255,14 +159,25 @@ impl Line {
             by: None,
             held: None,
             successor: None,
+            new_hostname: None,
             serial: None,
             not_after: None,
             address: None,
+            names: None,
             root: None,
             generation: None,
             last_event_id: None,
             chain_head: None,
             bytes: None,
+            owner: None,
+            owner_name: None,
+            role: None,
+            roster_version: None,
+            roster_sha256: None,
+            intent: None,
+            signers: None,
+            act: None,
+            replaces: None,
             prev,
         };
         match entry {
@@ -274,10 +189,37 @@ impl Line {
             Entry::Orphaned { serial, not_after, .. } | Entry::EndpointIssued { serial, not_after } => {
                 (line.serial, line.not_after) = (Some(serial.clone()), Some(*not_after));
             }
+            Entry::DirectoryIssued { serial, not_after, names } => {
+                (line.serial, line.not_after) = (Some(serial.clone()), Some(*not_after));
+                line.names = Some(names.clone());
+            }
             Entry::Suspended { held, .. } => line.held = Some(*held),
             Entry::Resumed { .. } | Entry::Removed { .. } => {}
+            Entry::Renamed { new, by, .. } => {
+                (line.new_hostname, line.by) = (Some(new.clone()), Some(*by));
+            }
             Entry::Replaced { successor, .. } => line.successor = Some(successor.clone()),
             Entry::LapseReleased { serial, .. } => line.serial = Some(serial.clone()),
+            Entry::OwnerApproved { owner, name, role, key, roster } => {
+                (line.role, line.fingerprint) = (Some(*role), Some(*key));
+                line.roster(owner, name, roster);
+            }
+            Entry::OwnerRemoved { owner, name, roster } => line.roster(owner, name, roster),
+            Entry::Ordered { by: OrderedBy { intent, signers }, act, .. } => {
+                (line.intent, line.signers) = (Some(*intent), Some(signers.clone()));
+                line.act = Some(match act {
+                    Act::Admit { replaces } => {
+                        line.replaces.clone_from(replaces);
+                        ActWord::Admit
+                    }
+                    Act::Release { serial } => {
+                        line.serial = Some(serial.clone());
+                        ActWord::Release
+                    }
+                    Act::Bar => ActWord::Bar,
+                    Act::Note => ActWord::Note,
+                });
+            }
             Entry::JournalSeen(mark) | Entry::JournalAccepted(mark) => {
                 line.generation = Some(mark.generation);
                 line.last_event_id = Some(mark.last_event_id);
@@ -286,6 +228,11 @@ impl Line {
             Entry::TornLineDropped { bytes } => line.bytes = Some(*bytes),
         }
         line
+    }
+
+    fn roster(&mut self, owner: &OwnerId, name: &OwnerName, roster: &RosterMark) {
+        (self.owner, self.owner_name) = (Some(owner.clone()), Some(name.clone()));
+        (self.roster_version, self.roster_sha256) = (Some(roster.version), Some(roster.sha256));
     }
 
     /// The entry, if the line is the next one after `head` and has exactly the fields of its kind.
@@ -317,6 +264,7 @@ impl Line {
                 chain_head: self.chain_head?,
             })
         };
+        let roster = || Some(RosterMark { version: self.roster_version?, sha256: self.roster_sha256? });
         Some(match self.kind {
             Kind::Initialised => Entry::Initialised { root: self.root? },
             Kind::Admitted => Entry::Admitted { node: node()?, by: self.by? },
@@ -325,12 +273,36 @@ impl Line {
             }
             Kind::Orphaned => Entry::Orphaned { node: node()?, serial: serial()?, not_after: self.not_after? },
             Kind::EndpointIssued => Entry::EndpointIssued { serial: serial()?, not_after: self.not_after? },
+            Kind::DirectoryIssued => {
+                Entry::DirectoryIssued { serial: serial()?, not_after: self.not_after?, names: self.names.clone()? }
+            }
             Kind::Suspended => Entry::Suspended { node: node()?, held: self.held? },
             Kind::Resumed => Entry::Resumed { node: node()? },
             Kind::Barred => Entry::Barred { node: node()?, by: self.by? },
             Kind::Removed => Entry::Removed { node: node()? },
+            Kind::Renamed => Entry::Renamed { node: node()?, new: self.new_hostname.clone()?, by: self.by? },
             Kind::Replaced => Entry::Replaced { node: node()?, successor: self.successor.clone()? },
             Kind::LapseReleased => Entry::LapseReleased { node: node()?, serial: serial()? },
+            Kind::OwnerApproved => Entry::OwnerApproved {
+                owner: self.owner.clone()?,
+                name: self.owner_name.clone()?,
+                role: self.role?,
+                key: self.fingerprint?,
+                roster: roster()?,
+            },
+            Kind::OwnerRemoved => {
+                Entry::OwnerRemoved { owner: self.owner.clone()?, name: self.owner_name.clone()?, roster: roster()? }
+            }
+            Kind::Ordered => Entry::Ordered {
+                node: node()?,
+                by: OrderedBy { intent: self.intent?, signers: self.signers.clone()? },
+                act: match self.act? {
+                    ActWord::Admit => Act::Admit { replaces: self.replaces.clone() },
+                    ActWord::Release => Act::Release { serial: serial()? },
+                    ActWord::Bar => Act::Bar,
+                    ActWord::Note => Act::Note,
+                },
+            },
             Kind::JournalSeen => Entry::JournalSeen(mark()?),
             Kind::JournalAccepted => Entry::JournalAccepted(mark()?),
             Kind::TornLineDropped => Entry::TornLineDropped { bytes: self.bytes? },

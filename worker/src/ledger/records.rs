@@ -1,16 +1,19 @@
 //! What the lines of the ledger add up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
+use lucia_proto::intent::IntentId;
 use lucia_proto::key::Fingerprint;
 use lucia_proto::names::Hostname;
+use lucia_proto::owner::{OwnerId, Role};
+use lucia_proto::roster::RosterMark;
 use lucia_proto::time::UnixTime;
 
-use super::{By, Entry, Mark, NodeNames, Recent};
+use super::{Act, By, Entry, Mark, NodeNames, OrderedBy, Recent};
 
 /// A node that was released from its lapse renews within this time, or it needs another act.
 const RELEASE_LASTS: Duration = Duration::from_secs(24 * 3600);
@@ -47,7 +50,7 @@ pub struct NodeRecord {
 /// How often what is limited happened of late.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Nodes let in by the journal alone.
+    /// Nodes let in or renamed by the journal alone.
     pub admissions: Recent,
     /// Leaves signed.
     pub leaves: Recent,
@@ -67,11 +70,20 @@ pub struct Records {
     root: Option<Digest>,
     nodes: BTreeMap<NodeId, NodeRecord>,
     names: BTreeMap<Hostname, NodeId>,
+    /// Names that a rename left behind: whose, and the last second of the leaves they had under them.
+    former: BTreeMap<Hostname, (NodeId, UnixTime)>,
     orphans: BTreeMap<NodeId, (String, UnixTime)>,
     endpoint: Option<(String, UnixTime)>,
+    directory: Option<UnixTime>,
     mark: Option<Mark>,
     acceptances: u64,
     torn: Option<(u64, UnixTime)>,
+    roster: Option<RosterMark>,
+    people: BTreeMap<OwnerId, (Role, Fingerprint)>,
+    /// Keys of those who left.
+    left: BTreeSet<Fingerprint>,
+    /// Orders that were carried out, and when.
+    orders: BTreeMap<IntentId, UnixTime>,
     rates: Rates,
 }
 
@@ -127,10 +139,22 @@ impl Records {
         self.names.get(name).and_then(|id| self.nodes.get(id))
     }
 
+    /// The node that had this name until it was renamed and has a leaf under it to this second, if that is still to come.
+    #[must_use]
+    pub fn former_owner_of(&self, name: &Hostname, now: UnixTime) -> Option<(&NodeId, UnixTime)> {
+        self.former.get(name).filter(|(_, until)| now <= *until).map(|(id, until)| (id, *until))
+    }
+
     /// Serial number and last second of the endpoint's newest certificate.
     #[must_use]
     pub fn endpoint(&self) -> Option<&(String, UnixTime)> {
         self.endpoint.as_ref()
+    }
+
+    /// Last second of the newest certificate signed for a directory server.
+    #[must_use]
+    pub fn directory_not_after(&self) -> Option<UnixTime> {
+        self.directory
     }
 
     /// Serial number and last second of a node's leaf that was signed and not handed out.
@@ -169,6 +193,30 @@ impl Records {
         self.torn
     }
 
+    /// Which roster is in force; none before the first owner was approved.
+    #[must_use]
+    pub fn roster(&self) -> Option<&RosterMark> {
+        self.roster.as_ref()
+    }
+
+    /// Whether the roster has anybody who may order.
+    #[must_use]
+    pub fn has_owner(&self) -> bool {
+        self.people.values().any(|(role, _)| *role == Role::Owner)
+    }
+
+    /// Whether somebody with this key was in the roster and was removed from it.
+    #[must_use]
+    pub fn has_left(&self, key: &Fingerprint) -> bool {
+        self.left.contains(key)
+    }
+
+    /// When an owner's order was carried out here, if it was.
+    #[must_use]
+    pub fn ordered_at(&self, intent: &IntentId) -> Option<UnixTime> {
+        self.orders.get(intent).copied()
+    }
+
     /// How often what is limited happened of late.
     #[must_use]
     pub fn rates(&self) -> &Rates {
@@ -194,6 +242,7 @@ impl Records {
                 self.endpoint = Some((serial.clone(), *not_after));
                 self.rates.endpoint.push(at);
             }
+            Entry::DirectoryIssued { not_after, .. } => self.directory = Some(*not_after),
             Entry::Suspended { node, held } => {
                 let record = self.not_barred(node)?;
                 if record.suspended.is_some() {
@@ -220,14 +269,21 @@ impl Records {
                 // Before there was a line of its own for it, this one said both.
                 record.barred_at.get_or_insert(at);
             }
+            Entry::Renamed { node, new, by } => self.rename(at, node, new, *by)?,
             Entry::Replaced { node, successor } => self.replace(at, node, successor)?,
-            Entry::LapseReleased { node, serial } => {
-                let record = self.not_barred(node)?;
-                if record.leaf.as_ref().is_none_or(|(newest, _)| newest != serial) {
-                    return Err("a lapse of another leaf than the newest");
-                }
-                (record.released, record.acted_at) = (Some((at, serial.clone())), Some(at));
+            Entry::LapseReleased { node, serial } => self.release(at, node, serial)?,
+            Entry::OwnerApproved { owner, role, key, roster, .. } => {
+                self.next_roster(roster)?;
+                self.people.insert(owner.clone(), (*role, *key));
             }
+            Entry::OwnerRemoved { owner, roster, .. } => {
+                if !self.people.contains_key(owner) {
+                    return Err("somebody is removed who is not in the roster");
+                }
+                self.next_roster(roster)?;
+                self.left.extend(self.people.remove(owner).map(|(_, key)| key));
+            }
+            Entry::Ordered { node, by, act } => self.order(at, node, by, act)?,
             Entry::JournalSeen(mark) => {
                 if self.mark.is_some_and(|known| mark.generation < known.generation) {
                     return Err("a journal that went back");
@@ -246,21 +302,76 @@ impl Records {
         Ok(())
     }
 
-    fn admit(&mut self, at: UnixTime, names: &NodeNames, by: By) -> Result<(), &'static str> {
+    fn next_roster(&mut self, mark: &RosterMark) -> Result<(), &'static str> {
+        if self.roster.as_ref().is_some_and(|known| mark.version <= known.version) {
+            return Err("a roster whose version does not rise");
+        }
+        self.roster = Some(*mark);
+        Ok(())
+    }
+
+    fn order(&mut self, at: UnixTime, node: &NodeNames, by: &OrderedBy, act: &Act) -> Result<(), &'static str> {
+        if self.orders.contains_key(&by.intent) {
+            return Err("an order is carried out twice");
+        }
+        match act {
+            Act::Admit { replaces: None } => self.admit(at, node, By::Owner)?,
+            Act::Admit { replaces: Some(id) } => {
+                // All that could be wrong with the new node comes first: a line is applied whole or not at all.
+                self.is_new(at, node)?;
+                let before = self.nodes.get(id).map(|record| record.names.clone());
+                let before = before.filter(|before| before.hostname == node.hostname);
+                self.replace(at, &before.ok_or("a name is taken from a node that does not have it")?, &node.node_id)?;
+                self.admit(at, node, By::Owner)?;
+            }
+            Act::Release { serial } => self.release(at, node, serial)?,
+            Act::Bar => {
+                let record = self.not_barred(node)?;
+                (record.barred_at, record.acted_at) = (Some(at), Some(at));
+            }
+            Act::Note => drop(self.known(node)?),
+        }
+        self.orders.insert(by.intent, at);
+        Ok(())
+    }
+
+    fn release(&mut self, at: UnixTime, node: &NodeNames, serial: &str) -> Result<(), &'static str> {
+        let record = self.not_barred(node)?;
+        if record.leaf.as_ref().is_none_or(|(newest, _)| newest != serial) {
+            return Err("a lapse of another leaf than the newest");
+        }
+        (record.released, record.acted_at) = (Some((at, serial.to_owned())), Some(at));
+        Ok(())
+    }
+
+    /// Whether a node can be let in but for who has its name.
+    fn is_new(&self, at: UnixTime, names: &NodeNames) -> Result<(), &'static str> {
         if names.fingerprint.node_id() != names.node_id {
             return Err("a node id that is not its key's");
         }
         if self.nodes.contains_key(&names.node_id) {
             return Err("a node is let in twice");
         }
+        if self.former_owner_of(&names.hostname, at).is_some() {
+            return Err("a name that another node has a leaf under");
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, at: UnixTime, names: &NodeNames, by: By) -> Result<(), &'static str> {
+        self.is_new(at, names)?;
         if self.owner_of(&names.hostname).is_some_and(|owner| owner.successor.as_ref() != Some(&names.node_id)) {
             return Err("a name is given twice");
         }
+        self.former.remove(&names.hostname);
         self.names.insert(names.hostname.clone(), names.node_id.clone());
-        let acted_at = (by == By::Operator).then_some(at);
-        if by == By::Journal {
-            self.rates.admissions.push(at);
-        }
+        let acted_at = match by {
+            By::Operator | By::Owner => Some(at),
+            By::Journal => {
+                self.rates.admissions.push(at);
+                None
+            }
+        };
         let record = NodeRecord {
             names: names.clone(),
             admitted_at: at,
@@ -296,6 +407,34 @@ impl Records {
         record.issued += 1;
         self.orphans.remove(&node.node_id);
         self.rates.leaves.push(at);
+        Ok(())
+    }
+
+    fn rename(&mut self, at: UnixTime, node: &NodeNames, new: &Hostname, by: By) -> Result<(), &'static str> {
+        if self.owner_of(new).is_some() {
+            return Err("a name is given twice");
+        }
+        if self.former_owner_of(new, at).is_some_and(|(owner, _)| *owner != node.node_id) {
+            return Err("a name that another node has a leaf under");
+        }
+        let record = self.not_barred(node)?;
+        if record.suspended.is_some() {
+            return Err("a suspended node gets another name");
+        }
+        let until = record.leaf.as_ref().map(|(_, not_after)| *not_after);
+        record.names.hostname = new.clone();
+        record.acted_at = if by == By::Operator { Some(at) } else { record.acted_at };
+        self.names.remove(&node.hostname);
+        self.names.insert(new.clone(), node.node_id.clone());
+        self.former.retain(|_, (_, until)| at <= *until);
+        if let Some(until) = until {
+            // It may have had this name before, with a leaf that ends later.
+            let held = self.former.entry(node.hostname.clone()).or_insert_with(|| (node.node_id.clone(), until));
+            held.1 = held.1.max(until);
+        }
+        if by == By::Journal {
+            self.rates.admissions.push(at);
+        }
         Ok(())
     }
 

@@ -1,10 +1,14 @@
 //! The ledger: chained, shared by two processes, never silently repaired.
 
 use lucia_durable::DirRules;
-use lucia_proto::test_support::TestNode;
+use lucia_proto::endpoint_names::EndpointNames;
+use lucia_proto::intent::IntentId;
+use lucia_proto::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::roster::RosterMark;
+use lucia_proto::test_support::{TestNode, key};
 
 use super::*;
-use crate::fixture::Scratch;
+use crate::fixture::{Scratch, secs};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -134,7 +138,7 @@ fn a_damaged_ledger_stops_the_worker_and_says_what_to_do() {
         let shown = crate::chain(&Ledger::load(&dir).unwrap_err());
         assert!(shown.contains(want), "{want}: {shown}");
         assert!(shown.contains("restore"), "{shown}");
-        assert_eq!(dir.exists(&crate::home::file(NAME)).unwrap(), want != "is missing", "{want}");
+        assert_eq!(dir.exists(&crate::files::file(NAME)).unwrap(), want != "is missing", "{want}");
     }
 }
 
@@ -194,6 +198,10 @@ fn a_head_that_is_none_stops_and_an_old_ledger_has_none() {
     assert!(matches!(Ledger::load(&dir), Err(LedgerError::Empty { .. })));
 }
 
+fn servers() -> EndpointNames {
+    EndpointNames::new(vec!["directory.example".parse().unwrap(), "192.0.2.7".parse().unwrap()]).unwrap()
+}
+
 // spec: WK-30
 #[test]
 fn every_kind_of_line_is_read_as_it_was_written() {
@@ -207,12 +215,26 @@ fn every_kind_of_line_is_read_as_it_was_written() {
         Entry::Issued { node: node.clone(), serial: serial(), not_after: NOW, address },
         Entry::Orphaned { node: node.clone(), serial: serial(), not_after: NOW },
         Entry::EndpointIssued { serial: serial(), not_after: NOW },
+        Entry::DirectoryIssued { serial: serial(), not_after: NOW, names: servers() },
         Entry::Suspended { node: node.clone(), held: true },
         Entry::Resumed { node: node.clone() },
         Entry::Barred { node: node.clone(), by: By::Operator },
         Entry::Removed { node: node.clone() },
         Entry::Replaced { node: node.clone(), successor: names(2).node_id },
         Entry::LapseReleased { node: node.clone(), serial: serial() },
+        Entry::OwnerApproved {
+            owner: owner(7),
+            name: name(),
+            role: Role::Viewer,
+            key: node.fingerprint,
+            roster: roster(1),
+        },
+        Entry::OwnerRemoved { owner: owner(7), name: name(), roster: roster(2) },
+        ordered(1, 1, Act::Admit { replaces: None }),
+        ordered(1, 1, Act::Admit { replaces: Some(names(2).node_id) }),
+        ordered(1, 1, Act::Release { serial: serial() }),
+        ordered(1, 1, Act::Bar),
+        ordered(1, 1, Act::Note),
         Entry::JournalSeen(mark),
         Entry::JournalAccepted(mark),
         Entry::TornLineDropped { bytes: 7 },
@@ -226,6 +248,98 @@ fn every_kind_of_line_is_read_as_it_was_written() {
         if entry.node().is_some() {
             assert!(read(&text.replace("\"hostname\":\"n1\",", "")).unwrap().is_err(), "{text}");
         }
+    }
+}
+
+fn owner(number: u8) -> OwnerId {
+    OwnerId::of(&key(number).public().fingerprint())
+}
+
+fn name() -> OwnerName {
+    "alice".parse().unwrap()
+}
+
+fn roster(version: u64) -> RosterMark {
+    RosterMark { version, sha256: Digest::of(&version.to_be_bytes()) }
+}
+
+fn ordered(number: u8, order: u8, act: Act) -> Entry {
+    let by = OrderedBy { intent: IntentId::of(&order.to_string()), signers: vec![owner(7), owner(8)] };
+    Entry::Ordered { node: names(number), by, act }
+}
+
+// spec: OA-1
+#[test]
+fn an_order_is_one_line_that_is_whole_and_stands_once() {
+    let heir = |number, name_of| NodeNames { hostname: names(name_of).hostname, ..names(number) };
+    let admit = |order| ordered(2, order, Act::Admit { replaces: None });
+    let replace = |number, of: u8, gone: u8| Entry::Ordered {
+        node: heir(number, of),
+        by: OrderedBy { intent: IntentId::of("replace"), signers: vec![owner(7)] },
+        act: Act::Admit { replaces: Some(names(gone).node_id) },
+    };
+    let release = |serial: &str| ordered(1, 9, Act::Release { serial: serial.to_owned() });
+    let bar = |order| ordered(1, order, Act::Bar);
+    for (good, entries) in [
+        (true, vec![admit(1)]),
+        (false, vec![admit(1), admit(1)]),
+        (false, vec![admit(1), admit(2)]),
+        (false, vec![admitted(2), admit(1)]),
+        (true, vec![replace(2, 1, 1)]),
+        // From a node that does not have it, from nobody, to a node that is known.
+        (false, vec![admitted(3), replace(2, 1, 3)]),
+        (false, vec![replace(2, 1, 3)]),
+        (false, vec![admitted(2), replace(2, 1, 1)]),
+        (false, vec![replace(2, 1, 1), issued(1)]),
+        (true, vec![issued(1), release("7f")]),
+        (false, vec![issued(1), release("7e")]),
+        (true, vec![bar(1)]),
+        (false, vec![bar(1), bar(2)]),
+        (false, vec![bar(1), issued(1)]),
+        (true, vec![bar(1), ordered(1, 2, Act::Note)]),
+        (false, vec![ordered(3, 2, Act::Note)]),
+        (false, vec![ordered(1, 2, Act::Note), ordered(1, 2, Act::Bar)]),
+    ] {
+        let all: Vec<Entry> = [admitted(1)].into_iter().chain(entries.clone()).collect();
+        assert_eq!(told(&all).is_ok(), good, "{entries:?}");
+    }
+    // A line that is none changes nothing: not even that a name was given away, or a key barred.
+    for (known, line) in [(2, replace(2, 1, 1)), (3, replace(2, 1, 3))] {
+        let mut records = told(&[admitted(1), admitted(known)]).unwrap();
+        let before = records.clone();
+        records.apply(NOW, &line).unwrap_err();
+        assert_eq!(records, before, "{line:?}");
+    }
+    let moved = told(&[admitted(1), issued(1), replace(2, 1, 1)]).unwrap();
+    assert_eq!(moved.owner_of(&names(1).hostname).unwrap().names, heir(2, 1));
+    assert!(moved.is_barred(&names(1).fingerprint) && !moved.is_barred(&names(2).fingerprint));
+    assert_eq!(moved.ordered_at(&IntentId::of("replace")), Some(NOW));
+    assert!(moved.node(&names(2).node_id).unwrap().acted_since(NOW));
+}
+
+// spec: OA-2
+#[test]
+fn the_rosters_version_only_rises_and_only_who_is_in_it_leaves() {
+    let come = |number: u8, version, role| Entry::OwnerApproved {
+        owner: owner(number),
+        name: name(),
+        role,
+        key: key(number).public().fingerprint(),
+        roster: roster(version),
+    };
+    let go = |number, version| Entry::OwnerRemoved { owner: owner(number), name: name(), roster: roster(version) };
+    for (has_owner, entries) in [
+        (Some(false), vec![]),
+        (Some(true), vec![come(7, 1, Role::Owner)]),
+        (Some(false), vec![come(7, 1, Role::Viewer)]),
+        (Some(true), vec![come(7, 1, Role::Owner), come(8, 2, Role::Owner), go(7, 3)]),
+        (Some(false), vec![come(7, 1, Role::Owner), come(8, 2, Role::Viewer), go(7, 3)]),
+        (None, vec![come(7, 1, Role::Owner), come(8, 1, Role::Owner)]),
+        (None, vec![come(7, 2, Role::Owner), go(7, 1)]),
+        (None, vec![come(7, 1, Role::Owner), go(8, 2)]),
+        (None, vec![come(7, 1, Role::Owner), go(7, 2), go(7, 3)]),
+    ] {
+        assert_eq!(told(&entries).ok().map(|records| records.has_owner()), has_owner, "{entries:?}");
     }
 }
 
@@ -298,4 +412,68 @@ fn suspension_barring_and_release_contradict_nothing() {
     }
     let mark = |generation| Entry::JournalSeen(Mark { generation, last_event_id: 0, chain_head: Digest::ZERO });
     assert!(told(&[mark(2), mark(2), mark(3)]).is_ok() && told(&[mark(2), mark(1)]).is_err());
+}
+
+// spec: NN-6
+#[test]
+fn a_renamed_nodes_former_name_is_its_own_until_its_leaf_has_ended() {
+    let called = |number: u8, name: &str| NodeNames { hostname: name.parse().unwrap(), ..names(number) };
+    let rename = |node: NodeNames, new: &str| Entry::Renamed { node, new: new.parse().unwrap(), by: By::Operator };
+    let leaf = |node: NodeNames, ends: u64| Entry::Issued {
+        node,
+        serial: "7f".to_owned(),
+        not_after: NOW.plus(secs(ends)),
+        address: None,
+    };
+    let admit = |node| Entry::Admitted { node, by: By::Operator };
+    for (good, entries) in [
+        (true, vec![rename(names(1), "web"), leaf(called(1, "web"), 60)]),
+        (false, vec![rename(names(1), "web"), leaf(names(1), 60)]),
+        (false, vec![rename(called(1, "web"), "mail")]),
+        (false, vec![rename(names(1), "n1")]),
+        (false, vec![admitted(2), rename(names(1), "n2")]),
+        // Back again, and on: its own former names are free for itself.
+        (
+            true,
+            vec![leaf(names(1), 60), rename(names(1), "web"), rename(called(1, "web"), "n1"), rename(names(1), "web")],
+        ),
+        (false, vec![leaf(names(1), 60), rename(names(1), "web"), admit(called(2, "n1"))]),
+        (false, vec![leaf(names(1), 60), rename(names(1), "web"), admitted(2), rename(names(2), "n1")]),
+        // Without a leaf under it nobody has to wait for anything.
+        (true, vec![rename(names(1), "web"), admit(called(2, "n1"))]),
+        // It is renamed as it is: not once it gets nothing more.
+        (false, vec![Entry::Suspended { node: names(1), held: false }, rename(names(1), "web")]),
+        (false, vec![Entry::Barred { node: names(1), by: By::Journal }, rename(names(1), "web")]),
+        // What it has now can be replaced, what it had cannot.
+        (
+            true,
+            vec![
+                rename(names(1), "web"),
+                Entry::Replaced { node: called(1, "web"), successor: names(2).node_id },
+                admit(called(2, "web")),
+            ],
+        ),
+        (
+            false,
+            vec![
+                leaf(names(1), 60),
+                rename(names(1), "web"),
+                Entry::Replaced { node: names(1), successor: names(2).node_id },
+            ],
+        ),
+    ] {
+        let all: Vec<Entry> = [admitted(1)].into_iter().chain(entries.clone()).collect();
+        assert_eq!(told(&all).is_ok(), good, "{entries:?}");
+    }
+    let mut records = told(&[admitted(1), leaf(names(1), 60), rename(names(1), "web")]).unwrap();
+    let (id, until) = (names(1).node_id, NOW.plus(secs(60)));
+    assert_eq!(records.owner_of(&"web".parse().unwrap()).unwrap().names, called(1, "web"));
+    assert!(records.owner_of(&names(1).hostname).is_none());
+    assert_eq!(records.former_owner_of(&names(1).hostname, until), Some((&id, until)));
+    let after = until.plus(secs(1));
+    assert_eq!(records.former_owner_of(&names(1).hostname, after), None);
+    assert!(records.apply(until, &admit(called(2, "n1"))).is_err());
+    records.apply(after, &admit(called(2, "n1"))).unwrap();
+    assert_eq!(records.owner_of(&names(1).hostname).unwrap().names, called(2, "n1"));
+    assert_eq!(records.node(&id).unwrap().names, called(1, "web"));
 }

@@ -2,36 +2,36 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use lucia_durable::FileName;
 use lucia_durable::crash_point::crash_point;
 use lucia_proto::certificate::Leaf;
-use lucia_proto::csr::{self, CheckedCsr};
+use lucia_proto::csr::CheckedCsr;
 use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, request_hash};
+use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest, request_hash};
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::{EventKind, Journal};
 use lucia_proto::json;
+use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 use tracing::{info, warn};
 
+use super::owners::Looked;
 use super::{CRASH_POINTS, Summary, TurnError};
 use crate::authority::mark_of;
-use crate::ca::{self, Ca as _, Issued};
+use crate::ca::{self, CaError, Issued, Pauses};
 use crate::config::Config;
-use crate::decide::{self, Decision, Facts, Refusal, decide};
+use crate::decide::{self, Decision, Facts, Refusal, Renaming, decide};
+use crate::directory::DirectoryError;
 use crate::directory::readers::{For, Readers};
-use crate::home::{Home, Identity, Receipt, file, id_file};
+use crate::files::id_file;
+use crate::home::{Home, Identity, Receipt};
 use crate::ledger::{By, Entry, NodeRecord, Transaction};
+use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;
 use crate::remarks::Remarks;
 use crate::{answers, chain};
 
-/// The endpoint's certificate is signed anew after this long.
-const ENDPOINT_RENEWED: Duration = Duration::from_secs(24 * 3600);
-/// Certificates signed for the endpoint in an hour: a controller that makes its key anew needs one.
-pub(crate) const ENDPOINT_AN_HOUR: usize = 4;
 /// Keys barred in an hour on the journal's word alone.
 pub(crate) const REMOVALS_AN_HOUR: usize = 5;
 /// Marks of the journal in an hour, when there is nothing else to write: protects the ledger from a journal that
@@ -44,6 +44,17 @@ pub(super) struct Drafts {
     pub(super) receipts: Vec<(FileName, Vec<u8>)>,
     pub(super) answers: Vec<(FileName, Vec<u8>)>,
     pub(super) gone: Vec<NodeId>,
+    pub(super) owner_answers: Vec<(FileName, Vec<u8>)>,
+    pub(super) owner_gone: Vec<FileName>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handled {
+    /// All that can be done about it now.
+    Now,
+    /// CA or directory had their part of this turn.
+    NextTurn,
 }
 
 /// One pass under the ledger's lock.
@@ -52,8 +63,10 @@ pub(super) struct Pass<'a> {
     pub(super) home: &'a Home,
     pub(super) identity: &'a Identity,
     pub(super) remarks: &'a mut Remarks,
+    pub(super) pauses: &'a mut Pauses,
     pub(super) readers: &'a mut Readers,
     pub(super) queue: &'a Queue,
+    pub(super) roster: Option<&'a VerifiedRoster>,
     pub(super) transaction: Transaction<'a>,
     pub(super) drafts: Drafts,
     pub(super) now: UnixTime,
@@ -67,17 +80,42 @@ struct Granted {
     csr: CheckedCsr,
     admit: Option<By>,
     live: Option<Issued>,
+    rename: Option<Renaming>,
 }
 
 impl Pass<'_> {
-    /// Suspends nodes that the controller removed, bars as many of them as go without a person, and finishes what is left
-    /// of barred ones.
-    pub(super) fn removals(
+    /// Everything of one turn; gives the place of the first request that had to wait for the next one.
+    pub(super) fn all(
         &mut self,
-        ids: &[NodeId],
-        journal: &Journal,
+        journal: Option<&Journal>,
+        removals: &[NodeId],
+        owners: Option<&(OwnerQueue, Looked)>,
+        requests: &[(NodeId, Vec<u8>)],
         summary: &mut Summary,
-    ) -> Result<(), TurnError> {
+    ) -> Result<Option<usize>, TurnError> {
+        if let Some((queue, looked)) = owners {
+            // First, so that nothing of this turn is in the ledger before the orders are stored.
+            self.orders(queue, looked, summary)?;
+            self.told_nodes(queue, looked)?;
+        }
+        if let Some(journal) = journal {
+            self.removals(removals, journal, summary)?;
+        }
+        self.endpoint(summary)?;
+        let Some(journal) = journal else { return Ok(None) };
+        for (at, (id, bytes)) in requests.iter().enumerate() {
+            if self.request(id, bytes, journal, summary)? == Handled::NextTurn {
+                self.mark(journal)?;
+                return Ok(Some(at));
+            }
+        }
+        self.mark(journal)?;
+        Ok(None)
+    }
+
+    /// Suspends nodes that the controller removed, bars as many of them as go without a person, and finishes what is left
+    /// of barred ones. Where somebody is an owner none goes without a person: an owner's order bars, or `confirm-removals`.
+    fn removals(&mut self, ids: &[NodeId], journal: &Journal, summary: &mut Summary) -> Result<(), TurnError> {
         let here: BTreeSet<&NodeId> = journal.devices.iter().map(|device| &device.device_id).collect();
         let told: BTreeSet<&NodeId> = ids.iter().collect();
         // A copy of the few that something is to be done about: the ledger is written to in between.
@@ -118,17 +156,17 @@ impl Pass<'_> {
     }
 
     fn remove(&mut self, record: NodeRecord, summary: &mut Summary) -> Result<(), TurnError> {
-        let node = record.names;
+        let (node, owned) = (record.names, self.transaction.records().has_owner());
         let held = match record.suspended {
-            Some((_, held)) => held,
+            Some((_, held)) => held || owned,
             None => {
-                let held = self.transaction.records().rates().barrings.count(self.now) >= REMOVALS_AN_HOUR;
+                let held = owned || self.transaction.records().rates().barrings.count(self.now) >= REMOVALS_AN_HOUR;
                 self.add(Entry::Suspended { node: node.clone(), held })?;
                 summary.suspended += 1;
                 if held {
-                    let why =
-                        "more were removed this hour than go by themselves: see `status`, then `confirm-removals`";
-                    warn!(node = %node.node_id, hostname = %node.hostname, "suspended: {why}");
+                    let why = if owned { "no owner ordered it" } else { "more than go by themselves in an hour" };
+                    let cure = "see `status`, then `confirm-removals`";
+                    warn!(node = %node.node_id, hostname = %node.hostname, "removed and suspended: {why}: {cure}");
                 }
                 held
             }
@@ -154,7 +192,7 @@ impl Pass<'_> {
     }
 
     /// Notes where the journal stands: with everything that rests on it, and else now and then.
-    pub(super) fn mark(&mut self, journal: &Journal) -> Result<(), TurnError> {
+    fn mark(&mut self, journal: &Journal) -> Result<(), TurnError> {
         let (mark, records) = (mark_of(journal), self.transaction.records());
         let is_new = records.mark() != Some(&mark);
         if is_new && (!self.transaction.is_empty() || records.rates().marks.count(self.now) < MARKS_AN_HOUR) {
@@ -163,76 +201,48 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Signs the controller's endpoint certificate: the names in our own settings and no others. Rests on no journal, so
-    /// that a damaged one does not take the endpoint down as well.
-    pub(super) fn endpoint(&mut self, summary: &mut Summary) -> Result<(), TurnError> {
-        let bytes = match self.queue.endpoint() {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                let text = chain(&error);
-                if self.remarks.is_new("endpoint", &text) {
-                    warn!("endpoint request ignored: {text}");
-                }
-                return Ok(());
-            }
-        };
-        let hash = request_hash(&bytes);
-        let before = self.queue.endpoint_answer().filter(|answer| answer.request_hash == hash);
-        let is_young = |at: UnixTime| at <= self.now && self.now.since(at) < ENDPOINT_RENEWED;
-        if before.as_ref().is_some_and(|answer| answer.success && is_young(answer.checked_at)) {
-            return Ok(());
+    /// Tells what is wrong with the CA: once in the log, and as a problem when it is the CA's and not one request's.
+    pub(super) fn ca_trouble(&mut self, about: &str, error: &CaError, summary: &mut Summary) -> Handled {
+        if matches!(error, CaError::NextTurn) {
+            return Handled::NextTurn;
         }
-        let signed = &self.transaction.records().rates().endpoint;
-        if signed.count(self.now) >= ENDPOINT_AN_HOUR {
-            let until = signed.frees_at(self.now).unwrap_or(self.now);
-            if self.remarks.is_new("endpoint", "limit") {
-                warn!(
-                    "the endpoint got {ENDPOINT_AN_HOUR} certificates this hour; the next one is signed after {until}"
-                );
-            }
-            return Ok(());
+        let text = chain(error);
+        if !matches!(error, CaError::Waits { .. }) && self.remarks.is_new(about, &text) {
+            warn!(about, "{text}");
         }
-        let outcome = self.endpoint_leaf(&bytes);
-        if let Err(text) = &outcome {
-            if self.remarks.is_new("endpoint", text) {
-                warn!("endpoint certificate refused: {text}");
-            }
-            if before.is_some_and(|answer| !answer.success && answer.message == answers::message(text)) {
-                return Ok(());
-            }
+        let text = self.pauses.trouble().map_or(text, str::to_owned);
+        if !summary.problems.contains(&text) {
+            summary.problems.push(text);
         }
-        if let Ok(leaf) = &outcome {
-            info!(serial = leaf.serial, until = %leaf.not_after, "endpoint certificate signed");
-            let entry = Entry::EndpointIssued { serial: leaf.serial.clone(), not_after: leaf.not_after };
-            self.add(entry)?;
-            summary.endpoint = true;
-        }
-        let answer = answers::endpoint_file(hash, outcome.as_ref().cloned().map_err(String::as_str), self.now);
-        self.drafts.answers.push((file("endpoint.json"), answer.to_bytes().map_err(TurnError::Json)?));
-        Ok(())
+        Handled::Now
     }
 
-    fn endpoint_leaf(&self, bytes: &[u8]) -> Result<ca::EndpointLeaf, String> {
-        let names =
-            self.config.endpoint_names.as_ref().ok_or(
-                "the worker signs no endpoint certificate; set endpoint-names in its worker.toml and restart it",
-            )?;
-        let request = EndpointRequest::from_bytes(bytes).map_err(|error| chain(&error))?;
-        let csr = csr::endpoint_check(request.csr_pem.as_str(), names).map_err(|error| {
-            format!("{}; they must be those of endpoint-names in worker.toml, with the same one first", chain(&error))
-        })?;
-        self.identity.ca.sign_endpoint(&csr, self.now).map_err(|error| chain(&error))
+    /// Tells why a request waits for the directory. What is wrong with the directory itself is told once, with its readers.
+    fn directory_trouble(
+        &mut self,
+        request: &EnrollmentRequest,
+        error: &DirectoryError,
+        summary: &mut Summary,
+    ) -> Handled {
+        if matches!(error, DirectoryError::NextTurn) {
+            return Handled::NextTurn;
+        }
+        let text = chain(error);
+        self.remark(&request.node_id, &format!("{} waits: {text}", request.hostname));
+        if self.readers.trouble().is_none() {
+            summary.problems.push(text);
+        }
+        Handled::Now
     }
 
     /// Decides about one request and drafts what follows.
-    pub(super) fn request(
+    fn request(
         &mut self,
         id: &NodeId,
         bytes: &[u8],
         journal: &Journal,
         summary: &mut Summary,
-    ) -> Result<(), TurnError> {
+    ) -> Result<Handled, TurnError> {
         let hash = request_hash(bytes);
         // A success is never repeated; after a failure the controller writes other bytes once the request expired. Only
         // an act at the worker makes a refusal worth another look.
@@ -242,14 +252,14 @@ impl Pass<'_> {
         if self.drafts.gone.contains(id)
             || before.as_ref().filter(|said| stands(said)).is_some_and(|answer| answer.request_hash == hash)
         {
-            return Ok(());
+            return Ok(Handled::Now);
         }
         let request = match EnrollmentRequest::from_bytes(bytes) {
             Ok(request) => request,
             Err(error) => {
                 summary.refused += 1;
                 self.remark(id, &format!("request ignored: {}", chain(&error)));
-                return Ok(());
+                return Ok(Handled::Now);
             }
         };
         let receipt = match self.home.receipt(id) {
@@ -258,7 +268,7 @@ impl Pass<'_> {
                 let text = chain(&error);
                 self.remark(id, &text);
                 summary.problems.push(text);
-                return Ok(());
+                return Ok(Handled::Now);
             }
         };
         let facts = Facts {
@@ -277,11 +287,29 @@ impl Pass<'_> {
                     &format!("{} waits for admission, code {code}: see `pending`, then `admit`", request.hostname),
                 );
             }
+            Decision::AwaitOwner => {
+                summary.awaiting += 1;
+                let code = request.public_key_fingerprint.verification_code();
+                let text = format!(
+                    "{} waits for an owner's signed admit, code {code}: on an owner's machine `luciactl sign CODE`",
+                    request.hostname
+                );
+                self.remark(id, &text);
+            }
             Decision::AwaitReplacement { owner } => {
                 summary.awaiting += 1;
                 let text = format!(
-                    "{} is to replace node {owner}, which needs somebody at the worker: see `pending`, then `admit`",
+                    "{} is to replace node {owner}, which needs an owner's order or somebody at the worker: see \
+                     `pending`, then `admit`",
                     request.hostname
+                );
+                self.remark(id, &text);
+            }
+            Decision::AwaitRename { from } => {
+                summary.awaiting += 1;
+                let text = format!(
+                    "{from} is to be called {to}, which needs somebody at the worker: see `pending`, then `rename {from} {to}`",
+                    to = request.hostname
                 );
                 self.remark(id, &text);
             }
@@ -298,13 +326,13 @@ impl Pass<'_> {
                 self.remark(id, &format!("refused: {text}"));
                 self.draft(&answers::file(&request, hash, Err(&text), self.now))?;
             }
-            Decision::Issue { csr, admit, live } => {
-                let granted = Granted { request, hash, csr, admit, live };
+            Decision::Issue { csr, admit, live, rename } => {
+                let granted = Granted { request, hash, csr, admit, live, rename };
                 let address = journal.device(id).map(|device| device.address);
-                self.issue(granted, receipt, address, summary)?;
+                return self.issue(granted, receipt, address, summary);
             }
         }
-        Ok(())
+        Ok(Handled::Now)
     }
 
     /// Notes a leaf that was signed for a request which ran out before the answer left (threats.md Q-8). It stays in its
@@ -338,43 +366,55 @@ impl Pass<'_> {
         receipt: Option<Receipt>,
         address: Option<IpAddr>,
         summary: &mut Summary,
-    ) -> Result<(), TurnError> {
-        let Granted { request, hash, csr, admit, live } = granted;
+    ) -> Result<Handled, TurnError> {
+        let Granted { request, hash, csr, admit, live, rename } = granted;
         let (id, identity, now) = (&request.node_id, self.identity, self.now);
         let is_new = live.is_none();
         let who = For { node_id: id, key: csr.public_key(), csr_sha256: &csr.sha256() };
         let before = receipt.as_ref().and_then(answers::reader_of);
+        // While the CA is not asked, no password is drawn for a leaf that does not come.
+        let may = if is_new { self.pauses.may(identity.ca.as_ref(), id.as_str(), now) } else { Ok(()) };
+        if let Err(error) = may {
+            return Ok(self.ca_trouble(id.as_str(), &error, summary));
+        }
+        if let Err(error) = self.readers.may(now) {
+            return Ok(self.directory_trouble(&request, &error, summary));
+        }
+        let node = decide::names(&request);
+        let mut admit = admit;
+        if self.config.directory.is_some()
+            && let Some(by) = admit.take()
+        {
+            // In the ledger, on disk, before it has a reader: no reader is ever one that nobody answers for.
+            self.add(Entry::Admitted { node: node.clone(), by })?;
+            self.transaction.flush().map_err(TurnError::Ledger)?;
+        }
         // The directory first: where it fails no leaf is signed that nobody gets. The request stays and is tried again.
         let reader = match self.readers.of(&who, before, !is_new, now) {
             Ok(reader) => reader,
-            Err(error) => {
-                let text = chain(&error);
-                self.remark(id, &format!("{} waits: {text}", request.hostname));
-                if self.readers.trouble().is_none() {
-                    summary.problems.push(text);
-                }
-                return Ok(());
-            }
+            Err(error) => return Ok(self.directory_trouble(&request, &error, summary)),
         };
+        let [reader_set, signed, ..] = CRASH_POINTS;
+        let die = |at| crash_point(at, self.home.dir.path()).map_err(TurnError::Crashed);
+        die(reader_set)?;
         let leaf = match live {
             Some(leaf) => Ok(leaf),
-            None => ca::issue(&identity.ca, &identity.root, &csr, &decide::rules(&request), now),
+            None => self.pauses.ask(identity.ca.as_ref(), id.as_str(), now, |ca| {
+                ca::issue(ca, &identity.root, &csr, &decide::rules(&request), now)
+            }),
         };
-        let [signed, ..] = CRASH_POINTS;
-        crash_point(signed, self.home.dir.path()).map_err(TurnError::Crashed)?;
+        die(signed)?;
         let leaf = match leaf {
             Ok(leaf) => leaf,
             // Not the request's fault: it stays in the queue and is tried again.
-            Err(error) => {
-                let text = chain(&error);
-                self.remark(id, &text);
-                summary.problems.push(text);
-                return Ok(());
-            }
+            Err(error) => return Ok(self.ca_trouble(id.as_str(), &error, summary)),
         };
-        let node = decide::names(&request);
         if let Some(by) = admit {
             self.add(Entry::Admitted { node: node.clone(), by })?;
+        }
+        if let Some(Renaming { node: before, by }) = rename {
+            info!(node = %id, from = %before.hostname, to = %request.hostname, "renamed, as the journal says");
+            self.add(Entry::Renamed { node: before, new: request.hostname.clone(), by })?;
         }
         let known = self.transaction.records().node(id).and_then(|record| record.leaf.clone());
         let serial = &leaf.serial;
@@ -389,22 +429,28 @@ impl Pass<'_> {
             summary.reused += 1;
         }
         self.remarks.settle(id.as_str());
-        let kept = answers::receipt(identity, receipt.clone(), &request, &leaf, csr.sha256(), reader, now)
+        let trust = (identity, self.roster.map(VerifiedRoster::signed));
+        let kept = answers::receipt(trust, receipt.clone(), &request, &leaf, csr.sha256(), reader, now)
             .map_err(TurnError::Answer)?;
         if receipt.as_ref() != Some(&kept) {
             let bytes = json::to_string(&kept).map_err(TurnError::Json)?.into_bytes();
             self.drafts.receipts.push((id_file(id), bytes));
         }
-        self.draft(&answers::file(&request, hash, Ok(kept.answer), now))
+        self.draft(&answers::file(&request, hash, Ok(kept.answer), now))?;
+        Ok(Handled::Now)
     }
 
-    fn add(&mut self, entry: Entry) -> Result<(), TurnError> {
+    pub(super) fn add(&mut self, entry: Entry) -> Result<(), TurnError> {
         self.transaction.add(self.now, entry).map_err(TurnError::Ledger)
     }
 
     fn draft(&mut self, answer: &EnrollmentAnswerFile) -> Result<(), TurnError> {
-        let bytes = answer.to_bytes().map_err(TurnError::Json)?;
-        self.drafts.answers.push((id_file(&answer.node_id), bytes));
+        let name = id_file(&answer.node_id);
+        if self.queue.is_blocked(&name) {
+            self.remark(&answer.node_id, "a directory lies in the place of its answer; remove it");
+            return Ok(());
+        }
+        self.drafts.answers.push((name, answer.to_bytes().map_err(TurnError::Json)?));
         Ok(())
     }
 

@@ -1,7 +1,13 @@
 //! Turns against a queue folder: what is answered, what is left alone, and what a crash at each step leaves.
 
 mod authority;
+mod ca;
+mod directory;
+mod faults;
+mod orders;
+mod owners;
 mod queue;
+mod rename;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;

@@ -8,6 +8,7 @@
     reason = "this is a test, whose helpers stand outside of test functions"
 )]
 
+mod faults;
 #[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
 #[path = "../../src/fixture.rs"]
 mod fixture;

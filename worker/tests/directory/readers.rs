@@ -1,5 +1,9 @@
 //! Readers in a real slapd, and the servers that are not spoken to.
 
+use std::time::Duration;
+
+use ldap3::Scope;
+use lucia_proto::ids::NodeId;
 use lucia_proto::test_support::TestNode;
 
 use crate::now;
@@ -8,9 +12,11 @@ use lucia_proto::chain::Root;
 use lucia_proto::directory::{Dn, reader_dn};
 use lucia_worker::ca::make_root;
 use lucia_worker::chain;
-use lucia_worker::directory::ldap::{Ldap, PASSWORD_FILE};
+use lucia_worker::directory::budget::Stopwatch;
+use lucia_worker::directory::ldap::{Asking, Ldap, PASSWORD_FILE};
 use lucia_worker::directory::password::New;
-use lucia_worker::directory::{Directory as _, DirectoryError};
+use lucia_worker::directory::readers::{Readers, Wanted};
+use lucia_worker::directory::{Directory as _, DirectoryError, health};
 
 fn dn(node: &TestNode) -> Dn {
     reader_dn(&node.node_id, &"dc=lucia,dc=home,dc=arpa".parse().unwrap()).unwrap()
@@ -41,8 +47,8 @@ fn both_passwords_work_while_one_follows_the_other() {
     ldap.set_reader(&node.node_id, &[&three.stored, &two.stored]).unwrap();
     assert!(matches!(binds(&slapd, &node, &one), Err(DirectoryError::Bind { .. })));
     binds(&slapd, &node, &two).unwrap();
-    let found = ldap.readers().unwrap();
-    assert_eq!(found.len(), 2);
+    let found = ldap.readers(&[node.node_id.clone(), TestNode::new(9).node_id]).unwrap();
+    assert_eq!(found.len(), 1, "of those that were asked about");
     assert_eq!(found[&node.node_id].len(), 2);
     assert!(found[&node.node_id].contains(&three.stored.as_str().to_owned()));
     for _ in 0..2 {
@@ -50,7 +56,7 @@ fn both_passwords_work_while_one_follows_the_other() {
     }
     assert!(matches!(binds(&slapd, &node, &two), Err(DirectoryError::Bind { .. })));
     binds(&slapd, &other, &three).unwrap();
-    assert_eq!(ldap.readers().unwrap().len(), 1);
+    assert_eq!(slapd.readers().len(), 1);
 }
 
 // spec: LD-4 D-2
@@ -93,4 +99,86 @@ fn only_the_right_server_is_spoken_to_and_only_with_a_password() {
     )
     .unwrap();
     assert!(matches!(at(&good, &slapd.root), Err(DirectoryError::Read(_))));
+}
+
+/// An account that may write below `ou=Services` and is nobody's rootdn, as `bind-dn` should be.
+const WRITER: &str = "uid=worker,ou=People,dc=lucia,dc=home,dc=arpa";
+/// One more than slapd gives to such an account.
+const MANY: usize = 501;
+
+/// The server, asked as that account.
+fn as_writer(slapd: &Slapd) -> Ldap {
+    let ldap = slapd.with_services();
+    let dn = WRITER.parse().unwrap();
+    let account = [
+        ("objectClass", vec!["account", "simpleSecurityObject"]),
+        ("uid", vec!["worker"]),
+        ("userPassword", vec!["of the writer"]),
+    ];
+    assert!(ldap.with(async |asking| asking.add(&dn, &account).await).unwrap());
+    let rule = format!("{{0}}to dn.subtree=\"{}\" by dn.exact=\"{WRITER}\" write by * break", ldap.services().unwrap());
+    let allow =
+        async |asking: &mut Asking| asking.add_values("olcDatabase={1}mdb,cn=config", "olcAccess", &[rule]).await;
+    assert!(slapd.as_config(allow).unwrap());
+    slapd.secret(PASSWORD_FILE, "of the writer");
+    let mut site = slapd.site(&slapd.uri());
+    site.bind_dn = dn;
+    Ldap::open(&slapd.config(), site, &slapd.root).unwrap()
+}
+
+// spec: LD-23
+#[test]
+fn a_fleet_of_more_readers_than_slapd_lists_is_seen_whole() {
+    let Some(slapd) = slapd::start("worker-directory-many", now(), None) else { return };
+    let (base, ldap) = ("dc=lucia,dc=home,dc=arpa".parse().unwrap(), as_writer(&slapd));
+    let nodes: Vec<NodeId> = (0..MANY).map(|number| format!("{number:032x}").parse().unwrap()).collect();
+    let password = New::draw().unwrap().stored;
+    let make = async |asking: &mut Asking| {
+        for node_id in &nodes {
+            let (dn, uid) = (reader_dn(node_id, &base).unwrap(), format!("node-{node_id}"));
+            let entry = [
+                ("objectClass", vec!["account", "simpleSecurityObject"]),
+                ("uid", vec![uid.as_str()]),
+                ("userPassword", vec![password.as_str()]),
+            ];
+            assert!(asking.add(&dn, &entry).await?);
+        }
+        Ok(())
+    };
+    ldap.with(make).unwrap();
+    // A list of them all is cut short, which is told and never taken for the whole.
+    let services = ldap.services().unwrap();
+    let list = async |asking: &mut Asking| {
+        asking.find(services.as_str(), Scope::OneLevel, "(uid=node-*)", &["uid"]).await.map(|found| found.len())
+    };
+    let cut = ldap.with(list);
+    assert!(matches!(cut, Err(DirectoryError::Limit { code: 4 })), "{cut:?}");
+    assert!(chain(&cut.unwrap_err()).contains("olcLimits"));
+    assert!(ldap.with(async |asking| asking.any(services.as_str(), Scope::OneLevel, "(uid=*)").await).unwrap());
+    // All are of nodes that were removed: not one stays.
+    let stopwatch: Stopwatch = Box::new(|| Duration::ZERO);
+    let mut readers = Readers::new(Box::new(ldap), stopwatch);
+    readers.turn();
+    let gone = nodes.into_iter().map(Wanted::Gone);
+    assert_eq!(readers.sweep(gone, MANY, now()).unwrap(), MANY);
+    slapd.secret(PASSWORD_FILE, slapd::ADMIN_PASSWORD);
+    assert!(slapd.readers().is_empty());
+}
+
+// spec: LD-24
+#[test]
+fn a_directory_that_takes_seconds_is_told_of() {
+    let Some(slapd) = slapd::start("worker-directory-slow", now(), None) else { return };
+    slapd.with_services();
+    let mut config = slapd.config();
+    config.directory = Some(slapd.site(&slapd.uri()));
+    for (millis, slow) in [(999, None), (3000, Some("took 3 s to answer one question"))] {
+        let reading = std::sync::atomic::AtomicU32::new(0);
+        let next = move || millis * reading.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let stopwatch: Stopwatch = Box::new(move || Duration::from_millis(next().into()));
+        let health = health(&config, &slapd.root, &stopwatch).unwrap();
+        assert_eq!(health.said, format!("{}, answers", slapd.uri()));
+        assert_eq!(health.slow.is_some(), slow.is_some());
+        assert!(health.slow.unwrap_or_default().contains(slow.unwrap_or_default()));
+    }
 }

@@ -5,25 +5,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ldap3::Scope;
 use lucia_proto::chain::Root;
 use lucia_proto::csr;
 use lucia_proto::directory::Dn;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::limits::LEAF_LIFETIME;
 use lucia_proto::time::UnixTime;
 use zeroize::Zeroizing;
 
 use crate::fixture::Scratch;
 use lucia_worker::ca::{Ca as _, Embedded, make_issuing, make_root};
 use lucia_worker::config::{Config, DirectoryConfig, Settings};
-use lucia_worker::directory::DirectoryError;
-use lucia_worker::directory::ldap::{Asking, Ldap, PASSWORD_FILE};
+use lucia_worker::directory::ldap::{Asking, Entry, Ldap, PASSWORD_FILE};
 use lucia_worker::directory::prepare::{CONFIG_DN, CONFIG_PASSWORD_FILE};
+use lucia_worker::directory::{DirectoryError, Found};
 
 const PROGRAMS: [&str; 2] = ["/usr/sbin/slapd", "/usr/sbin/slapadd"];
 /// Debian's `nobody`, and its group.
 const NOBODY: u32 = 65534;
+/// Room of the database, in bytes.
+const DATABASE_MAX: u32 = 1 << 20;
 pub(crate) const ADMIN_PASSWORD: &str = "a password of the administrator";
+/// Held while a server runs: several at once on a small machine make one another slower than the worker waits, and a port
+/// that one was told is free may be the next one's.
+static ALONE: Mutex<()> = Mutex::new(());
+/// Starts before it is given up; one fails when somebody else took its port in between.
+const STARTS: usize = 5;
 const CONFIG_PASSWORD: &str = "another for cn=config";
 
 const SEED: &str = "\
@@ -68,6 +78,7 @@ pub(crate) struct Slapd {
     pub(crate) port: u16,
     /// Where the same server speaks without TLS.
     pub(crate) plain_port: u16,
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// Starts one, or notes that `test` is skipped: `make test` counts the note, and it is a failure under CI.
@@ -102,6 +113,7 @@ fn run(program: &str, args: &[&str]) {
 
 impl Slapd {
     fn start(now: UnixTime, state: Option<&Path>) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (files, worker) = (Scratch::new(), Scratch::new());
         let (root_pem, ca) = match state {
             // Of the fleet whose directory this is.
@@ -119,7 +131,7 @@ impl Slapd {
         let names = EndpointNames::new(vec![EndpointName::parse("localhost").unwrap()]).unwrap();
         let csr = csr::endpoint_check(&csr::endpoint_build(&names, &key), &names).unwrap();
         let put = |name: &str, text: &str| std::fs::write(files.path().join(name), text).unwrap();
-        put("server.pem", &ca.sign_endpoint(&csr, now).unwrap().pem);
+        put("server.pem", &ca.sign_server(&csr.into(), LEAF_LIFETIME, now).unwrap().pem);
         put("server.key", &key.to_pem().unwrap());
         put("ca.pem", &root_pem);
         put("seed.ldif", SEED);
@@ -136,25 +148,32 @@ impl Slapd {
         }
         let at = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
         run("/usr/sbin/slapadd", &["-f", &at("slapd.conf"), "-n", "1", "-l", &at("seed.ldif")]);
-        let (port, plain_port) = (free_port(), free_port());
         // The first start turns the file into cn=config; what is changed there afterwards stays.
-        let child = serve(files.path(), &["-f", &at("slapd.conf")], port, plain_port);
+        let begin = || {
+            let (port, plain_port) = (free_port(), free_port());
+            let mut child = serve(files.path(), &["-f", &at("slapd.conf")], port, plain_port);
+            listens(&mut child, port).then_some((child, port, plain_port))
+        };
+        let (child, port, plain_port) = (0..STARTS).find_map(|_| begin()).unwrap();
         let root = Root::from_pem(&root_pem).unwrap();
-        let slapd = Self { child, files, worker, root, port, plain_port };
+        let slapd = Self { child, files, worker, root, port, plain_port, _alone: alone };
         slapd.secret(PASSWORD_FILE, &format!("{ADMIN_PASSWORD}\n"));
         slapd.secret(CONFIG_PASSWORD_FILE, CONFIG_PASSWORD);
-        slapd.await_port();
+        slapd.await_answer();
         slapd
     }
 
-    fn await_port(&self) {
-        for _ in 0..3000 {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
-                return;
+    /// slapd takes connections before it has read its configuration, and the first start takes its time for that.
+    fn await_answer(&self) {
+        let mut last = None;
+        // Each of them waits by itself for as long as the worker does.
+        for _ in 0..10 {
+            match self.ldap().link().ask(None, async |_| Ok(())) {
+                Ok(()) => return,
+                Err(error) => last = Some(error),
             }
-            nix::poll::poll(&mut [], 10_u16).unwrap();
         }
-        panic!("slapd does not listen on {}", self.port);
+        panic!("slapd answers nobody: {last:?}");
     }
 
     /// Ends it, and nothing else.
@@ -163,10 +182,21 @@ impl Slapd {
         self.child.wait().unwrap();
     }
 
+    /// Its socket on this host.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.files.path().join("ldapi")
+    }
+
+    /// Its database, which only a server that is stopped leaves alone.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.files.path().join("db")
+    }
+
     /// Starts it again on the same files and ports.
     pub(crate) fn start_again(&mut self) {
         self.child = serve(self.files.path(), &[], self.port, self.plain_port);
-        self.await_port();
+        assert!(listens(&mut self.child, self.port), "slapd ended at once");
+        self.await_answer();
     }
 
     /// Writes a secret file of the worker.
@@ -203,6 +233,20 @@ impl Slapd {
         ldap
     }
 
+    /// All readers there are, as the administrator lists them.
+    pub(crate) fn readers(&self) -> Found {
+        let ldap = self.ldap();
+        let services = ldap.services().unwrap();
+        let list = async |asking: &mut Asking| {
+            asking.find(services.as_str(), Scope::OneLevel, "(uid=node-*)", &["uid", "userPassword"]).await
+        };
+        let read = |entry: &Entry| {
+            let id = entry.values("uid")[0].strip_prefix("node-").unwrap().parse().unwrap();
+            (id, entry.values("userPassword").to_vec())
+        };
+        ldap.with(list).unwrap().iter().map(read).collect()
+    }
+
     /// Whether somebody can bind with this password.
     pub(crate) fn binds(&self, dn: &Dn, password: &Zeroizing<String>) -> Result<(), DirectoryError> {
         self.ldap().link().ask(Some((dn, password)), async |_| Ok(()))
@@ -230,13 +274,31 @@ impl Drop for Slapd {
 }
 
 fn serve(files: &Path, from: &[&str], port: u16, plain_port: u16) -> Child {
-    let urls = format!("ldaps://localhost:{port}/ ldap://localhost:{plain_port}/");
+    let socket = files.join("ldapi").display().to_string().replace('/', "%2F");
+    let urls = format!("ldaps://localhost:{port}/ ldap://localhost:{plain_port}/ ldapi://{socket}/");
     let config: PathBuf = files.join("slapd.d");
     command("/usr/sbin/slapd").args(from).arg("-F").arg(config).args(["-h", &urls, "-d", "none"]).spawn().unwrap()
 }
 
+/// Waits until it listens; false when it ended first.
+fn listens(child: &mut Child, port: u16) -> bool {
+    for _ in 0..3000 {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return true;
+        }
+        // A signal only ends the wait early.
+        let _ = nix::poll::poll(&mut [], 10_u16);
+    }
+    panic!("slapd does not listen on {port}");
+}
+
 fn configuration(dir: &Path) -> String {
     let dir = dir.display();
+    // As Debian has it for root.
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     format!(
         "include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -251,11 +313,13 @@ TLSCertificateKeyFile {dir}/server.key
 security simple_bind=128
 database config
 rootpw \"{CONFIG_PASSWORD}\"
+access to * by dn.exact=\"gidNumber={gid}+uidNumber={uid},cn=peercred,cn=external,cn=auth\" manage by * break
 database mdb
 suffix \"dc=lucia,dc=home,dc=arpa\"
 rootdn \"cn=admin,dc=lucia,dc=home,dc=arpa\"
 rootpw \"{ADMIN_PASSWORD}\"
 directory {dir}/db
+maxsize {DATABASE_MAX}
 access to attrs=userPassword by self write by anonymous auth by * none
 access to * by self write by * none
 "

@@ -1,0 +1,164 @@
+//! Who asks to become an owner: what the controller passed on, checked as far as it can be. Whether it is that person's
+//! key, a person on this host decides (design.md O3).
+
+use lucia_proto::ids::NodeId;
+use lucia_proto::json::JsonError;
+use lucia_proto::key::{Fingerprint, KeyError, VerificationCode};
+use lucia_proto::limits::APPLICATION_LIFETIME;
+use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::roster::Roster;
+use lucia_proto::time::UnixTime;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::chain;
+use crate::config::Config;
+use crate::owner_queue::OwnerQueue;
+
+/// Applications looked at: no controller of ours passes on more than 16.
+const LOOKED_AT: usize = 256;
+/// The controller's clock may be ahead by this much.
+const AHEAD: std::time::Duration = std::time::Duration::from_secs(5 * 60);
+
+/// Somebody who asks to become an owner, and has the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Applicant {
+    /// What a person compares; made from the key here.
+    pub code: VerificationCode,
+    /// What they want to be called.
+    pub name: OwnerName,
+    /// Who it would be.
+    pub owner: OwnerId,
+    /// Until when it counts.
+    pub expires_at: UnixTime,
+    /// Not shown: pasted from here it would compare the controller's word with itself.
+    #[serde(skip)]
+    pub fingerprint: Fingerprint,
+    #[serde(skip)]
+    public_key_pem: String,
+}
+
+/// What lies in the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Applications {
+    /// Those that could be approved.
+    pub open: Vec<Applicant>,
+    /// What is wrong, one sentence each, with the cure.
+    pub problems: Vec<String>,
+}
+
+/// Why an application is none.
+#[derive(Debug, Error)]
+pub enum ApplicationError {
+    /// Not such a file.
+    #[error("it is no application; ask anew: luciactl login")]
+    Json(#[source] JsonError),
+    /// Whoever asks does not have the key.
+    #[error("its key did not sign it; ask anew: luciactl login")]
+    Key(#[source] KeyError),
+    /// It is called after another key.
+    #[error("it is not that of the key it is called after")]
+    OtherKey,
+    /// Its time is over.
+    #[error("it ran out at {0}; ask anew: luciactl login")]
+    Expired(UnixTime),
+    /// It would count for longer than any of ours.
+    #[error("it counts until {0}, which is over an hour ahead; compare the clocks of controller and worker")]
+    TooFarAhead(UnixTime),
+}
+
+/// Checks one file.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn judge(file_of: &OwnerId, bytes: &[u8], now: UnixTime) -> Result<Applicant, ApplicationError> {
+    let ApplicationFile { application, expires_at, .. } =
+        ApplicationFile::from_bytes(bytes).map_err(ApplicationError::Json)?;
+    let key = application.verify().map_err(ApplicationError::Key)?;
+    let fingerprint = key.fingerprint();
+    if OwnerId::of(&fingerprint) != *file_of {
+        return Err(ApplicationError::OtherKey);
+    }
+    if expires_at <= now {
+        return Err(ApplicationError::Expired(expires_at));
+    }
+    if expires_at > now.plus(APPLICATION_LIFETIME + AHEAD) {
+        return Err(ApplicationError::TooFarAhead(expires_at));
+    }
+    Ok(Applicant {
+        code: owner::code(&key),
+        name: application.name,
+        owner: file_of.clone(),
+        expires_at,
+        fingerprint,
+        public_key_pem: key.to_pem(),
+    })
+}
+
+/// Looks at the queue.
+#[must_use]
+pub fn applications(config: &Config, now: UnixTime) -> Applications {
+    let mut found = Applications::default();
+    let queue = match OwnerQueue::open(config) {
+        Ok(Some(queue)) if queue.is_whole() => queue,
+        Ok(_) => {
+            let text = "the controller has no owner-requests directory: it is older than owners. Bring it to this \
+                        worker's version, then: systemd-tmpfiles --create";
+            found.problems.push(text.to_owned());
+            return found;
+        }
+        Err(error) => {
+            found.problems.push(chain(&error));
+            return found;
+        }
+    };
+    let mut names = match queue.scan() {
+        Ok(scan) => scan.applications,
+        Err(error) => {
+            found.problems.push(chain(&error));
+            return found;
+        }
+    };
+    if let Some(more) = names.len().checked_sub(LOOKED_AT).filter(|more| *more > 0) {
+        found.problems.push(format!("{more} more applications are not looked at; find out what fills the queue"));
+        names.truncate(LOOKED_AT);
+    }
+    for owner in names {
+        let of = OwnerFile::Application(owner.clone());
+        let judged = match queue.request(&of) {
+            Ok(None) => continue,
+            Ok(Some(bytes)) => judge(&owner, &bytes, now).map_err(|error| chain(&error)),
+            Err(error) => Err(chain(&error)),
+        };
+        match judged {
+            Ok(applicant) => found.open.push(applicant),
+            Err(text) => found.problems.push(format!("{} is ignored: {text}", of.name())),
+        }
+    }
+    found
+}
+
+impl Applicant {
+    /// As the roster would have them.
+    #[must_use]
+    pub fn entry(&self, role: Role) -> Owner {
+        let key =
+            OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: self.public_key_pem.clone(), credential_id: None };
+        Owner { id: self.owner.clone(), name: self.name.clone(), role, keys: vec![key] }
+    }
+}
+
+/// Somebody of the roster who stands in an applicant's way: the same name, id or key.
+#[must_use]
+pub fn taken<'a>(applicant: &Applicant, roster: Option<&'a Roster>) -> Option<&'a Owner> {
+    roster?.owners.iter().find(|owner| owner.name == applicant.name || owner.id == applicant.owner)
+}
+
+/// A node that has this key: a key is for one use.
+#[must_use]
+pub fn node_of(applicant: &Applicant) -> NodeId {
+    applicant.fingerprint.node_id()
+}

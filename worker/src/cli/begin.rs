@@ -1,0 +1,71 @@
+//! `init`.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use lucia_proto::limits::CHAIN_PEM_MAX;
+use zeroize::Zeroizing;
+
+use super::{At, Failure, GivenFiles, say};
+use crate::config::{Config, DEFAULT_FILE, endpoint_names};
+use crate::init::{self, Given};
+use crate::now;
+
+/// `init`, and the settings file with it when there is none and the names are given.
+pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<ExitCode, Failure> {
+    let wanted = endpoint_names(names)?;
+    if wanted.is_some() && !at.config.exists() {
+        let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        let text = DEFAULT_FILE.replace("#endpoint-names = []", &format!("endpoint-names = [{list}]"));
+        // The settings hold nothing secret; that they can be used is checked next.
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&at.config)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|source| Failure {
+                code: Failure::CONFIG,
+                text: format!(
+                    "cannot write {}: {source}; run `init` without --names, then edit the file",
+                    at.config.display()
+                ),
+            })?;
+        say(&format!("{}: written with these endpoint-names\n\n", at.config.display()));
+    }
+    let config = Config::load(&at.config)?;
+    if wanted.is_some() && wanted != config.endpoint_names {
+        return Err(Failure {
+            code: Failure::CONFIG,
+            text: format!(
+                "{} has other endpoint-names than --names; nothing was made: edit the file, then run `init` without --names",
+                at.config.display()
+            ),
+        });
+    }
+    let made = match read_given(given)? {
+        Some(given) => init::init_with(&config, &given, now()),
+        None => init::init(&config, now()),
+    };
+    let made = made.map_err(|error| Failure::of(&error))?;
+    say(&init::next_steps(&made, &at.config));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--root` and the others name; nothing where none is given.
+fn read_given(files: &GivenFiles) -> Result<Option<Given>, Failure> {
+    let GivenFiles { root: Some(root), root_key: Some(root_key), issuing: Some(issuing) } = files else {
+        return Ok(None);
+    };
+    let text = |path: &Path| read(path).map(|text| text.to_string());
+    Ok(Some(Given { root: text(root)?, root_key: read(root_key)?, issuing: text(issuing)? }))
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    let max = u64::try_from(CHAIN_PEM_MAX).unwrap_or(u64::MAX);
+    let mut text = Zeroizing::new(String::new());
+    std::fs::File::open(path)
+        .and_then(|file| file.take(max).read_to_string(&mut text))
+        .map_err(|error| Failure::refused(format!("cannot read {}: {error}; nothing was made", path.display())))?;
+    Ok(text)
+}

@@ -1,0 +1,390 @@
+//! `owner` and `roster`: who may order, which only somebody with a shell on this host decides (design.md O3).
+
+use std::fmt::Write as _;
+
+use clap::{Subcommand, ValueEnum};
+use lucia_proto::digest::Digest;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::IntentPolicy;
+use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
+use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, Role};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
+use serde::Serialize;
+
+use super::acts::typed;
+use super::hold::hold;
+use super::{At, Failure, say, to_json};
+use crate::applications::{Applicant, Applications, applications, node_of, taken};
+use crate::config::Config;
+use crate::home::{Home, Identity};
+use crate::ledger::Ledger;
+use crate::{now, owners, roster};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OwnerCommand {
+    /// Show who asks to become an owner.
+    Pending {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make somebody an owner, after comparing with what their own machine shows.
+    Approve {
+        #[command(flatten)]
+        at: At,
+        /// The code that `luciactl login` shows on their machine.
+        #[arg(value_name = "CODE")]
+        code: String,
+        /// The whole fingerprint of their key, as their machine shows it: 64 hex digits.
+        #[arg(long, value_name = "HEX")]
+        fingerprint: String,
+        /// What they may do.
+        #[arg(long, value_enum, default_value_t = RoleName::Owner)]
+        role: RoleName,
+    },
+    /// Show owners and viewers.
+    List {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take somebody out of the roster: nothing that they sign or signed counts any more.
+    Remove {
+        #[command(flatten)]
+        at: At,
+        /// What people call them.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// Also the last one who may order.
+        #[arg(long)]
+        last: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RosterCommand {
+    /// Show the roster in force, as nodes get it.
+    Show {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A role as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RoleName {
+    /// Order, and look.
+    Owner,
+    /// Look at everything.
+    Viewer,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Owner => Self::Owner,
+            RoleName::Viewer => Self::Viewer,
+        }
+    }
+}
+
+const fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Owner => "owner",
+        Role::Viewer => "viewer",
+    }
+}
+
+/// `owner ...`; gives what to print.
+pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
+    match command {
+        OwnerCommand::Pending { at, json } => {
+            let found = applications(&Config::load(&at.config)?, now());
+            if json { to_json(&found) } else { Ok(pending_table(&found)) }
+        }
+        OwnerCommand::Approve { at, code, fingerprint, role } => {
+            approve(&Config::load(&at.config)?, &code, &fingerprint, role.into())
+        }
+        OwnerCommand::List { at, json } => {
+            let rows = rows(look(&Config::load(&at.config)?)?.as_ref());
+            if json { to_json(&rows) } else { Ok(list_table(&rows)) }
+        }
+        OwnerCommand::Remove { at, name, yes, last } => remove(&Config::load(&at.config)?, &name, yes, last),
+    }
+}
+
+/// `roster ...`; gives what to print.
+pub(super) fn show(command: RosterCommand) -> Result<String, Failure> {
+    let RosterCommand::Show { at, json } = command;
+    let shown = look(&Config::load(&at.config)?)?.as_ref().map(Shown::of);
+    match (json, shown) {
+        (true, shown) => to_json(&shown),
+        (false, None) => Ok(NO_ROSTER.to_owned()),
+        (false, Some(shown)) => Ok(shown.table()),
+    }
+}
+
+const NO_ROSTER: &str =
+    "There is no roster yet: nobody is an owner. On the person's machine: luciactl login; then here: owner pending\n";
+
+/// Somebody of the roster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: OwnerName,
+    role: Role,
+    owner: OwnerId,
+    keys: Vec<KeyRow>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyRow {
+    #[serde(rename = "use")]
+    key_use: KeyUse,
+    fingerprint: Option<Fingerprint>,
+    code: Option<VerificationCode>,
+}
+
+/// The roster as it is shown.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    version: u64,
+    sha256: Digest,
+    fleet: Digest,
+    issued_at: UnixTime,
+    owners: Vec<Row>,
+    page_kinds: Vec<&'static str>,
+    page_origin: Option<String>,
+    policy: IntentPolicy,
+}
+
+fn rows(roster: Option<&VerifiedRoster>) -> Vec<Row> {
+    roster.into_iter().flat_map(|roster| &roster.roster().owners).map(Row::of).collect()
+}
+
+impl Row {
+    fn of(owner: &Owner) -> Self {
+        let keys = owner.keys.iter().map(|key| {
+            // The roster was verified, so that each is one.
+            let public = NodePublicKey::from_pem(&key.public_key_pem).ok();
+            KeyRow {
+                key_use: key.key_use,
+                fingerprint: public.as_ref().map(NodePublicKey::fingerprint),
+                code: public.as_ref().map(owner::code),
+            }
+        });
+        Self { name: owner.name.clone(), role: owner.role, owner: owner.id.clone(), keys: keys.collect() }
+    }
+}
+
+impl Shown {
+    fn of(roster: &VerifiedRoster) -> Self {
+        let (mark, content) = (roster.mark(), roster.roster());
+        Self {
+            version: mark.version,
+            sha256: mark.sha256,
+            fleet: content.fleet,
+            issued_at: content.issued_at,
+            owners: rows(Some(roster)),
+            page_kinds: content.page_kinds.iter().map(|kind| kind.as_str()).collect(),
+            page_origin: content.page_origin.as_ref().map(ToString::to_string),
+            policy: content.policy.clone(),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut out = String::new();
+        let page = if self.page_kinds.is_empty() { "nothing".to_owned() } else { self.page_kinds.join(" ") };
+        for (name, value) in [
+            ("version", self.version.to_string()),
+            ("sha256", self.sha256.to_string()),
+            ("fleet", self.fleet.to_string()),
+            ("made at", self.issued_at.to_string()),
+            ("signed on the page", page),
+            ("page", self.page_origin.clone().unwrap_or_else(|| "-".to_owned())),
+        ] {
+            // Writing into a String cannot fail.
+            let _ = writeln!(out, "{name:<19} {value}");
+        }
+        out.push('\n');
+        out.push_str(&list_table(&self.owners));
+        out
+    }
+}
+
+fn pending_table(found: &Applications) -> String {
+    let mut out = String::new();
+    if found.open.is_empty() {
+        out.push_str("Nobody asks to become an owner. On the person's machine: luciactl login\n");
+    } else {
+        let _ = writeln!(out, "{:<15} {:<20} UNTIL", "CODE", "NAME");
+    }
+    for Applicant { code, name, expires_at, .. } in &found.open {
+        let _ = writeln!(out, "{:<15} {:<20} {expires_at}", code.as_str(), name.as_str());
+        let _ = writeln!(out, "  compare the code with the person's own machine, and take HEX from there. Then:");
+        let _ = writeln!(out, "  lucia-enrollment-worker owner approve {code} --fingerprint HEX");
+    }
+    for problem in &found.problems {
+        let _ = writeln!(out, "\n! {}", shown(problem));
+    }
+    out
+}
+
+fn list_table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "Nobody is an owner. On the person's machine: luciactl login; then here: owner pending\n".to_owned();
+    }
+    let mut out = format!("{:<20} {:<7} KEYS\n", "NAME", "ROLE");
+    for Row { name, role, keys, .. } in rows {
+        for (at, key) in keys.iter().enumerate() {
+            let (name, role) = if at == 0 { (name.as_str(), role_word(*role)) } else { ("", "") };
+            let what = match key.key_use {
+                KeyUse::OwnerKey => "owner key",
+                KeyUse::IntentPasskey => "passkey",
+            };
+            let code = key.code.as_ref().map_or("-", VerificationCode::as_str);
+            let _ = writeln!(out, "{name:<20} {role:<7} {what} {code}");
+        }
+    }
+    out
+}
+
+fn open(config: &Config) -> Result<(Home, Identity), Failure> {
+    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
+    let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
+    Ok((home, identity))
+}
+
+fn look(config: &Config) -> Result<Option<VerifiedRoster>, Failure> {
+    let (home, identity) = open(config)?;
+    roster::look(&home.dir, &identity).map_err(|error| Failure::of(&error))
+}
+
+fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Failure> {
+    let usage = |text: String| Failure { code: Failure::USAGE, text };
+    let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
+    let fingerprint: Fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
+        usage("--fingerprint is not 64 hex digits; type all of them from the person's own machine".into())
+    })?;
+    let (home, identity) = open(config)?;
+    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let at = now();
+    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let content = former.as_ref().map(VerifiedRoster::roster);
+    if let Some((known, _)) = former.as_ref().and_then(|roster| roster.caller(&fingerprint)) {
+        let Owner { name, role, .. } = known;
+        return Ok(format!("this key is {name}'s already, who is {}; nothing was written\n", role_word(*role)));
+    }
+    // What was signed with it before it was removed would count again, and so would whoever took it.
+    if transaction.records().has_left(&fingerprint) {
+        return Err(Failure::refused(
+            "this key is that of somebody who was removed, and counts never again; nobody was approved. Make a new key on the \
+             person's machine: `luciactl login` with another --context, or move the old key's file away; then approve that",
+        ));
+    }
+    if role == Role::Viewer && !transaction.records().has_owner() {
+        return Err(Failure::refused(
+            "nobody is an owner yet, and there must be one before there is a viewer; nobody was approved. Approve an owner \
+             first, without --role viewer",
+        ));
+    }
+    let found = applications(config, at);
+    let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
+    let named = &applicant.name;
+    if let Some(other) = taken(applicant, content) {
+        return Err(Failure::refused(format!(
+            "{named} cannot be approved: {} is in the roster with another key; ask under another name, or remove {0} first",
+            other.name
+        )));
+    }
+    let node: NodeId = node_of(applicant);
+    if transaction.records().node(&node).is_some() {
+        return Err(Failure::refused(format!(
+            "the key of {named} is that of node {node}, and a key is for one use; ask anew: luciactl login"
+        )));
+    }
+    let (entry, in_force) = (applicant.entry(role), former.as_ref());
+    let next = owners::enter(&home, &identity, transaction, in_force, (entry, fingerprint), at);
+    let next = next.map_err(|error| Failure::of(&error))?;
+    let mut said = format!("{named} is {} from roster version {} on\n", role_word(role), next.version());
+    if config.admission.is_none() && role == Role::Owner && former.is_none_or(|former| !former.has_owner()) {
+        said.push_str("From now on a new node is let in by an owner's signed order: luciactl sign CODE\n");
+    }
+    Ok(said)
+}
+
+/// The one application meant, or why there is none.
+fn choose<'a>(
+    found: &'a Applications,
+    code: &VerificationCode,
+    fingerprint: &Fingerprint,
+) -> Result<&'a Applicant, String> {
+    let mut same = found.open.iter().filter(|applicant| applicant.code == *code).peekable();
+    if same.peek().is_none() {
+        let mut text = format!(
+            "nobody with code {code} asks to become an owner; see `owner pending`. They ask by luciactl login, and wait an hour"
+        );
+        for problem in &found.problems {
+            text.push_str("\n! ");
+            text.push_str(&shown(problem));
+        }
+        return Err(text);
+    }
+    same.find(|applicant| applicant.fingerprint == *fingerprint).ok_or_else(|| {
+        format!(
+            "who asks with code {code} has another fingerprint than the one given; nobody was approved. Compare all 64 \
+             digits with the person's own machine; if they were typed right, this is not that person"
+        )
+    })
+}
+
+fn remove(config: &Config, name: &str, yes: bool, last: bool) -> Result<String, Failure> {
+    let name: OwnerName =
+        name.parse().map_err(|error| Failure { code: Failure::USAGE, text: format!("NAME is not {error}") })?;
+    // Asked before the ledger is taken, which a running worker waits for.
+    if !yes {
+        say(&format!("Nothing that {name} signs or signed counts any more, at nodes with their next heartbeat.\n"));
+        if typed(&format!("Type {name} to remove {name}: "))? != name.as_str() {
+            return Err(Failure::refused("that is not the name; nobody was removed"));
+        }
+    }
+    let (home, identity) = open(config)?;
+    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let at = now();
+    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let who = former.as_ref().and_then(|roster| {
+        let who = roster.roster().owners.iter().find(|owner| owner.name == name);
+        who.map(|who| (roster, who))
+    });
+    let Some((former, who)) = who else {
+        return Err(Failure::refused(format!("{name} is nobody of the roster; see `owner list`")));
+    };
+    if roster::is_last(former.roster(), &name) && !last {
+        return Err(Failure::refused(format!(
+            "{name} is the last one who may order; nobody was removed. If that is meant, add --last: then new nodes are let \
+             in by the operator, and orders by nobody until the next owner is approved"
+        )));
+    }
+    let next = owners::leave(&home, &identity, transaction, (former, who), at).map_err(|error| Failure::of(&error))?;
+    Ok(format!(
+        "{name} is out from roster version {} on; nodes take it with their next heartbeat, and no order of {name}'s \
+         after 24 hours in any case\n",
+        next.version()
+    ))
+}

@@ -1,0 +1,226 @@
+//! What becomes of an owner's order: a pure function of the order, the ledger, the roster and what was ordered before
+//! (design.md O2). What it does is what the operator's commands do, by the same lines of the ledger.
+
+pub mod kept;
+#[cfg(test)]
+mod tests;
+
+use lucia_proto::freshness::IntentTime;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{
+    Actor, Admit, Body, Checker, Decision, Intent, IntentCode, IntentMemory, IntentRefusal, Order, ReleaseLapse,
+    SignedIntent,
+};
+use lucia_proto::names::Hostname;
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::time::UnixTime;
+use thiserror::Error;
+
+use crate::chain;
+use crate::config::Config;
+use crate::decide::{self, Refusal};
+use crate::ledger::{Act, NodeNames, NodeRecord, Records};
+
+/// All that a decision rests on besides the order.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// What the administrator decided.
+    pub config: &'a Config,
+    /// The worker's ledger.
+    pub records: &'a Records,
+    /// The roster in force.
+    pub roster: &'a VerifiedRoster,
+    /// The version of the bundle in force.
+    pub bundle_version: u64,
+}
+
+/// What becomes of an order.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one match")]
+pub enum Judged {
+    /// It is carried out, once the memory is stored.
+    Take {
+        /// The order, remembered.
+        order: Order,
+        /// What is remembered from here on.
+        memory: IntentMemory,
+        /// About which node.
+        node: NodeNames,
+        /// What it does.
+        act: Act,
+    },
+    /// It is not.
+    Refuse(IntentCode, String),
+}
+
+/// What stands in the way of an order that is right in itself.
+#[derive(Debug, Error)]
+pub enum Obstacle {
+    /// The ledger has no such node.
+    #[error("the worker's ledger has no node {0}; nothing was done")]
+    Unknown(NodeId),
+    /// The node was removed.
+    #[error("{name} was removed and its key stays barred; install the machine anew with a new key")]
+    Barred {
+        /// Its name.
+        name: Hostname,
+    },
+    /// The controller removed the node, and it is not decided yet.
+    #[error(
+        "{name} was removed by the controller and is suspended; on the worker's host: lucia-enrollment-worker resume {name}"
+    )]
+    Suspended {
+        /// Its name.
+        name: Hostname,
+    },
+    /// The node is in the ledger under another name.
+    #[error("the worker's ledger has this node as {name}; a node keeps its name until it is renamed")]
+    OtherName {
+        /// The name there.
+        name: Hostname,
+    },
+    /// It may not have the name.
+    #[error("the name cannot be given")]
+    Name(#[source] Refusal),
+    /// The order speaks of another key.
+    #[error("the worker's ledger has another key for {name}")]
+    OtherKey {
+        /// The node's name.
+        name: Hostname,
+    },
+    /// The order speaks of another end.
+    #[error("{name}'s last certificate ends at {end}, and the order says another time; draft it anew")]
+    OtherEnd {
+        /// The node's name.
+        name: Hostname,
+        /// What the ledger has.
+        end: UnixTime,
+    },
+    /// Nothing lapsed.
+    #[error("{name} never had a certificate, or is within max-lapse and renews by itself; there is nothing to release")]
+    NotLapsed {
+        /// The node's name.
+        name: Hostname,
+    },
+    /// Nodes carry it out, and not the worker.
+    #[error("this is carried out by the node itself")]
+    Elsewhere,
+}
+
+/// Decides about one order.
+#[must_use]
+pub fn judge(
+    signed: &SignedIntent,
+    intent: &Intent,
+    facts: &Facts<'_>,
+    memory: &IntentMemory,
+    now: UnixTime,
+) -> Judged {
+    match check(signed, intent, facts, memory, now) {
+        Err(refusal) => Judged::Refuse(refusal.code(), chain(&refusal)),
+        Ok((order, memory)) => match act(order.intent(), order.body(), facts, now) {
+            Ok((node, act)) => Judged::Take { order, memory, node, act },
+            Err(obstacle) => Judged::Refuse(IntentCode::NotPossible, chain(&obstacle)),
+        },
+    }
+}
+
+/// The order, if an owner gave it for now, and the memory that has it.
+fn check(
+    signed: &SignedIntent,
+    intent: &Intent,
+    facts: &Facts<'_>,
+    memory: &IntentMemory,
+    now: UnixTime,
+) -> Result<(Order, IntentMemory), IntentRefusal> {
+    // The name that its owner read has to be the ledger's; of a node that the ledger does not have it is compared with
+    // itself, and what is done then depends on the ledger all the same.
+    let body = Body::parse(intent.kind, &signed.body).ok();
+    let said = body.as_ref().and_then(Body::hostname);
+    let of = |node: &NodeId| match facts.records.node(node) {
+        Some(record) if !matches!(body, Some(Body::Admit(_))) => Some(record.names.hostname.clone()),
+        Some(_) | None => said.cloned(),
+    };
+    let unfit = |field, rule| IntentRefusal::DoesNotFit(lucia_proto::bounded::OutOfBounds { field, rule });
+    let node = intent.nodes.first().ok_or_else(|| unfit("nodes", "exactly one"))?;
+    // A body that cannot be read is refused by the check, under any name.
+    let hostname = of(node).or_else(|| "unknown".parse().ok()).ok_or_else(|| unfit("hostname", "a name"))?;
+    let verified = signed.check(&Checker {
+        actor: Actor::Worker,
+        policy: &facts.config.intent_policy,
+        fleet: &facts.roster.roster().fleet,
+        node,
+        hostname: &hostname,
+        roster: facts.roster,
+        bundle_version: facts.bundle_version,
+        time: Some(IntentTime::at_worker(now, facts.bundle_version, facts.roster.version())),
+        memory,
+    })?;
+    let mut memory = memory.clone();
+    let order = memory.remember(verified)?;
+    Ok((order, memory))
+}
+
+/// What an order does here, as the ledger stands.
+///
+/// # Errors
+/// What stands in its way.
+pub fn act(intent: &Intent, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
+    let node = intent.nodes.first().ok_or(Obstacle::Elsewhere)?;
+    let known = || facts.records.node(node).ok_or_else(|| Obstacle::Unknown(node.clone()));
+    match body {
+        Body::Admit(body) => admit(node, body, facts, now),
+        Body::ReleaseLapse(body) => release(known()?, body, facts.config, now),
+        Body::CloneDecision(body) => Ok(match body.decision {
+            Decision::Keep => (known()?.names.clone(), Act::Note),
+            Decision::Split => bar(known()?),
+        }),
+        Body::RemoveIdentity(_) => Ok(bar(known()?)),
+        Body::SshKey(_) => Err(Obstacle::Elsewhere),
+    }
+}
+
+/// Lets a node in, under a name that is free or becomes so.
+fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
+    let Admit { fingerprint, hostname, replaces } = body.clone();
+    if let Some(known) = facts.records.node(node) {
+        let name = known.names.hostname.clone();
+        return match (known.barred_at, known.suspended) {
+            (Some(_), _) => Err(Obstacle::Barred { name }),
+            (None, Some(_)) => Err(Obstacle::Suspended { name }),
+            (None, None) if name != hostname => Err(Obstacle::OtherName { name }),
+            // The operator was first.
+            (None, None) => Ok((known.names.clone(), Act::Note)),
+        };
+    }
+    decide::free(facts.config, facts.records, node, &hostname, replaces.as_ref(), now).map_err(Obstacle::Name)?;
+    Ok((NodeNames { node_id: node.clone(), fingerprint, hostname }, Act::Admit { replaces }))
+}
+
+fn release(
+    known: &NodeRecord,
+    body: &ReleaseLapse,
+    config: &Config,
+    now: UnixTime,
+) -> Result<(NodeNames, Act), Obstacle> {
+    let name = known.names.hostname.clone();
+    if known.barred_at.is_some() {
+        return Err(Obstacle::Barred { name });
+    }
+    if known.names.fingerprint != body.fingerprint {
+        return Err(Obstacle::OtherKey { name });
+    }
+    let Some((serial, end)) = known.leaf.clone() else { return Err(Obstacle::NotLapsed { name }) };
+    if end != body.ended_at {
+        return Err(Obstacle::OtherEnd { name, end });
+    }
+    if now.since(end) <= config.max_lapse {
+        return Err(Obstacle::NotLapsed { name });
+    }
+    Ok((known.names.clone(), Act::Release { serial }))
+}
+
+fn bar(known: &NodeRecord) -> (NodeNames, Act) {
+    let act = if known.barred_at.is_some() { Act::Note } else { Act::Bar };
+    (known.names.clone(), act)
+}

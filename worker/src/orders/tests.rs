@@ -1,0 +1,227 @@
+//! Every outcome of an order, one line a case.
+
+use std::time::Duration;
+
+use lucia_proto::digest::Digest;
+use lucia_proto::intent::{CloneDecision, IntentKind, IntentPolicy, RemoveIdentity, Rule};
+use lucia_proto::test_support::{OrderWorld, TestNode, hostile_intents};
+
+use super::*;
+use crate::config::{NameOrId, Settings};
+use crate::fixture::{draft, secs, signed};
+use crate::ledger::{By, Entry, OrderedBy};
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+const DAY: u64 = 24 * 3600;
+
+/// A fleet with owners, and a worker whose ledger has these lines.
+struct World {
+    fleet: OrderWorld,
+    policy: IntentPolicy,
+    entries: Vec<(UnixTime, Entry)>,
+}
+
+impl World {
+    /// The ledger has nobody.
+    fn new() -> Self {
+        let entries = vec![(NOW, Entry::Initialised { root: Digest::ZERO })];
+        Self { fleet: OrderWorld::new(NOW), policy: IntentPolicy::allow_all(), entries }
+    }
+
+    /// The ledger has the fleet's node, whose certificate ended 40 days ago.
+    fn lapsed() -> Self {
+        let mut world = Self::new();
+        let node = names(&world.fleet.node);
+        world.add(Entry::Admitted { node: node.clone(), by: By::Operator });
+        world.add(Entry::Issued { node, serial: "7f".to_owned(), not_after: NOW.minus(secs(40 * DAY)), address: None });
+        world
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.entries.push((NOW.minus(secs(50 * DAY)), entry));
+    }
+
+    fn judge(&self, order: &SignedIntent, now: UnixTime) -> Judged {
+        let mut records = Records::default();
+        self.entries.iter().for_each(|(at, entry)| records.apply_in_test(*at, entry));
+        let own = Settings { controller_user: NameOrId::Id(0), group: NameOrId::Id(0), ..Settings::default() };
+        let own = Settings { intent_policy: self.policy.clone(), denied_names: vec!["db-*".to_owned()], ..own };
+        let config = own.resolve().unwrap();
+        let facts = Facts {
+            config: &config,
+            records: &records,
+            roster: &self.fleet.roster,
+            bundle_version: self.fleet.bundle.bundle().version,
+        };
+        let intent = Intent::parse(&order.intent_json).unwrap_or_else(|_| self.fleet.intent(IntentKind::Admit));
+        judge(order, &intent, &facts, &self.fleet.memory, now)
+    }
+
+    fn outcome(&self, order: &SignedIntent) -> String {
+        match self.judge(order, NOW) {
+            Judged::Take { node, act, .. } => format!("{} {act:?}", node.hostname),
+            Judged::Refuse(code, text) => format!("{}: {text}", code.as_str()),
+        }
+    }
+
+    /// An order of alice's about the fleet's node.
+    fn order(&self, body: &Body) -> SignedIntent {
+        let node = match body {
+            Body::Admit(body) => body.fingerprint.node_id(),
+            Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => {
+                self.fleet.node.node_id.clone()
+            }
+        };
+        let draft = draft(&self.fleet.alice, self.fleet.fleet, NOW, &node, body, 9);
+        signed(&draft, &[&self.fleet.alice])
+    }
+}
+
+fn names(node: &TestNode) -> NodeNames {
+    NodeNames { node_id: node.node_id.clone(), fingerprint: node.fingerprint, hostname: node.hostname.clone() }
+}
+
+fn named(node: &TestNode, name: &str, replaces: Option<&TestNode>) -> Body {
+    let replaces = replaces.map(|node| node.node_id.clone());
+    Body::Admit(Admit { fingerprint: node.fingerprint, hostname: name.parse().unwrap(), replaces })
+}
+
+// spec: OA-9
+#[test]
+fn no_hostile_order_does_anything_here() {
+    let world = World::lapsed();
+    let mut seen = 0;
+    for case in hostile_intents(&world.fleet) {
+        // What cannot be read at all has no node, and is ignored before it is judged.
+        let Ok(intent) = Intent::parse(&case.signed.intent_json) else { continue };
+        let elsewhere = !case.kind.actors().contains(&Actor::Worker);
+        let retargeted = case.code == IntentCode::NotNamed;
+        match world.judge(&case.signed, NOW) {
+            Judged::Take { .. } => panic!("{}: {:?}", case.name, intent.kind),
+            Judged::Refuse(code, text) if elsewhere || retargeted => {
+                // Of another kind it is refused at once; for another node it is that node's, whose body does not fit.
+                let known = [IntentCode::KindElsewhere, IntentCode::Malformed, IntentCode::NotPossible];
+                assert!(known.contains(&code), "{}: {text}", case.name);
+            }
+            Judged::Refuse(code, text) => assert_eq!(code, case.code, "{}: {text}", case.name),
+        }
+        seen += 1;
+    }
+    assert!(seen > 100, "{seen} cases only");
+}
+
+// spec: OA-10
+#[test]
+fn the_ledger_has_the_last_word_about_an_order() {
+    type Start = fn() -> World;
+    type Change = fn(&mut World) -> Body;
+    let cases: Vec<(&str, Start, Change)> = vec![
+        ("n7 Admit { replaces: None }", World::new, |w| w.fleet.body(IntentKind::Admit)),
+        ("not_possible: the name cannot be given: hostname: controller is reserved", World::new, |w| {
+            named(&w.fleet.node, "controller", None)
+        }),
+        ("not_possible: the name cannot be given: hostname: db-1 is reserved", World::new, |w| {
+            named(&w.fleet.node, "db-1", None)
+        }),
+        ("not_possible: the name cannot be given: hostname: node", World::new, |w| {
+            named(&w.fleet.node, "n7", Some(&w.fleet.other))
+        }),
+        // It is there: the operator was first.
+        ("n7 Note", World::lapsed, |w| w.fleet.body(IntentKind::Admit)),
+        ("not_possible: the worker's ledger has this node as n7", World::lapsed, |w| named(&w.fleet.node, "web", None)),
+        ("not_possible: n7 was removed and its key stays barred", World::lapsed, |w| {
+            w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Operator });
+            w.fleet.body(IntentKind::Admit)
+        }),
+        ("not_possible: n7 was removed by the controller and is suspended", World::lapsed, |w| {
+            w.add(Entry::Suspended { node: names(&w.fleet.node), held: true });
+            w.fleet.body(IntentKind::Admit)
+        }),
+        // Another key under the name: only with the node that has it, whatever became of that one.
+        ("not_possible: the name cannot be given: hostname: the worker's ledger has it for node", World::lapsed, |w| {
+            named(&w.fleet.other, "n7", None)
+        }),
+        ("n7 Admit { replaces: Some(", World::lapsed, |w| named(&w.fleet.other, "n7", Some(&w.fleet.node))),
+        ("n7 Admit { replaces: Some(", World::lapsed, |w| {
+            w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Journal });
+            named(&w.fleet.other, "n7", Some(&w.fleet.node))
+        }),
+        ("not_possible: the name cannot be given", World::lapsed, |w| {
+            named(&w.fleet.other, "n7", Some(&TestNode::new(9)))
+        }),
+        ("n7 Release { serial: \"7f\" }", World::lapsed, |w| w.fleet.body(IntentKind::ReleaseLapse)),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::ReleaseLapse)),
+        ("not_possible: n7 was removed", World::lapsed, |w| {
+            w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Operator });
+            w.fleet.body(IntentKind::ReleaseLapse)
+        }),
+        ("not_possible: n7's last certificate ends at", World::lapsed, |w| {
+            let (node, not_after) = (names(&w.fleet.node), NOW.minus(secs(39 * DAY)));
+            w.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
+            w.fleet.body(IntentKind::ReleaseLapse)
+        }),
+        ("not_possible: n7 never had a certificate, or is within max-lapse", World::lapsed, |w| {
+            let (node, not_after) = (names(&w.fleet.node), NOW.minus(secs(9 * DAY)));
+            w.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
+            match w.fleet.body(IntentKind::ReleaseLapse) {
+                Body::ReleaseLapse(body) => Body::ReleaseLapse(ReleaseLapse { ended_at: not_after, ..body }),
+                other => other,
+            }
+        }),
+        ("name_differs", World::lapsed, |w| {
+            let (node, new) = (names(&w.fleet.node), "web".parse().unwrap());
+            w.add(Entry::Renamed { node, new, by: By::Operator });
+            w.fleet.body(IntentKind::ReleaseLapse)
+        }),
+        ("n7 Note", World::lapsed, |w| w.fleet.body(IntentKind::CloneDecision)),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::CloneDecision)),
+        ("n7 Bar", World::lapsed, split),
+        ("n7 Bar", World::lapsed, |w| w.fleet.body(IntentKind::RemoveIdentity)),
+        ("n7 Note", World::lapsed, |w| {
+            w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Journal });
+            Body::RemoveIdentity(RemoveIdentity { hostname: w.fleet.node.hostname.clone() })
+        }),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::RemoveIdentity)),
+        ("kind_forbidden", World::lapsed, |w| {
+            w.policy = IntentPolicy::allow_all().with(IntentKind::RemoveIdentity, Rule::Forbid);
+            w.fleet.body(IntentKind::RemoveIdentity)
+        }),
+        ("second_owner_needed", World::lapsed, |w| {
+            w.fleet.change_roster(|r| r.policy = IntentPolicy::allow_all().with(IntentKind::Admit, Rule::TwoOwners));
+            w.fleet.body(IntentKind::Admit)
+        }),
+    ];
+    for (number, (want, start, change)) in cases.into_iter().enumerate() {
+        let mut world = start();
+        let body = change(&mut world);
+        let found = world.outcome(&world.order(&body));
+        assert!(found.starts_with(want), "{number}: {found} instead of {want}");
+    }
+}
+
+fn split(world: &mut World) -> Body {
+    let hostname = world.fleet.node.hostname.clone();
+    Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None })
+}
+
+// spec: OA-11
+#[test]
+fn an_order_is_remembered_for_its_time_and_two_of_one_name_are_two() {
+    let mut world = World::lapsed();
+    let body = world.fleet.body(IntentKind::RemoveIdentity);
+    let order = world.order(&body);
+    let Judged::Take { order: taken, memory, .. } = world.judge(&order, NOW) else {
+        panic!("{}", world.outcome(&order))
+    };
+    assert_eq!((taken.id(), taken.signers()), (order.id(), std::slice::from_ref(&world.fleet.alice.id)));
+    world.fleet.memory = memory;
+    assert!(world.outcome(&order).starts_with("already_done"), "{}", world.outcome(&order));
+    let late = world.judge(&order, NOW.plus(Duration::from_secs(3601)));
+    assert!(matches!(late, Judged::Refuse(IntentCode::Expired, _)), "{late:?}");
+    // A ledger that has the order knows it whatever became of the memory.
+    let by = OrderedBy { intent: order.id(), signers: taken.signers().to_vec() };
+    world.add(Entry::Ordered { node: names(&world.fleet.node), by, act: Act::Bar });
+    let mut records = Records::default();
+    world.entries.iter().for_each(|(at, entry)| records.apply_in_test(*at, entry));
+    assert!(records.ordered_at(&order.id()).is_some());
+}

@@ -1,0 +1,365 @@
+//! The owners' part of a turn: what the fleet's trust is now is published, nodes are told how late it is, and orders for
+//! the worker are carried out (design.md O2 to O4).
+
+use std::collections::BTreeSet;
+
+use lucia_durable::FileName;
+use lucia_proto::freshness::FreshnessRequest;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Body, Intent, IntentCode, IntentId, SignedIntent};
+use lucia_proto::json;
+use lucia_proto::limits::{INTENT_LIFETIME_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::owner_queue::{BUNDLE_FILE, FreshnessFile, IntentFile, OwnerFile, ROSTER_FILE};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
+use tracing::{info, warn};
+
+use super::pass::Pass;
+use super::{Summary, TurnError, Worker};
+use crate::files::file;
+use crate::home::{Home, Identity};
+use crate::ledger::{Act, Entry, NodeNames, OrderedBy, Transaction};
+use crate::orders::kept::{Kept, ORDERS_A_TURN, Open};
+use crate::orders::{self, Facts, Judged};
+use crate::owner_queue::{OwnerQueue, OwnerScan, file_name};
+use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, next_after};
+use crate::{answers, chain, roster};
+
+/// Which question and which order was looked at last.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    question: Option<NodeId>,
+    intent: Option<IntentId>,
+}
+
+/// What a turn looks at of the owners' queue.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    questions: Vec<NodeId>,
+    intents: Vec<IntentId>,
+}
+
+impl Places {
+    /// Whose turn it is: those that were not looked at for longest.
+    pub(super) fn next(&mut self, scan: &OwnerScan) -> Looked {
+        let questions = next_after(&scan.questions, self.question.as_ref(), ENTRIES_A_TURN);
+        let intents = next_after(&scan.intents, self.intent.as_ref(), ORDERS_A_TURN);
+        (self.question, self.intent) = (questions.last().cloned(), intents.last().copied());
+        Looked { questions, intents }
+    }
+}
+
+/// The roster in force, as ledger and file agree on it.
+pub(super) fn current(
+    home: &Home,
+    identity: &Identity,
+    transaction: &Transaction<'_>,
+) -> Result<Option<VerifiedRoster>, TurnError> {
+    roster::current(&home.dir, identity, transaction).map_err(TurnError::Roster)
+}
+
+/// Answers leave, and those that nobody asks for any more go.
+pub(super) fn write(owners: &OwnerQueue, answers: &[(FileName, Vec<u8>)], gone: &[FileName]) -> Result<(), TurnError> {
+    if !answers.is_empty() {
+        owners.responses.replace_all(answers, ANSWER_MODE).map_err(TurnError::Write)?;
+    }
+    for name in gone {
+        owners.responses.remove(name).map_err(TurnError::Write)?;
+    }
+    Ok(())
+}
+
+impl Worker {
+    /// The owners' queue, and what of it has its turn. Whatever is wrong with it holds up no certificate.
+    pub(super) fn owners(&mut self, summary: &mut Summary) -> Option<(OwnerQueue, Looked)> {
+        let opened = OwnerQueue::open(&self.config).and_then(|queue| {
+            let scan = queue.as_ref().map(OwnerQueue::scan).transpose()?;
+            Ok(queue.zip(scan))
+        });
+        let (queue, scan) = match opened {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                self.no_owners();
+                return None;
+            }
+            Err(error) => {
+                self.problem(summary, "owners' queue", &chain(&error));
+                return None;
+            }
+        };
+        self.troubles.settle("owners' queue");
+        if queue.is_whole() {
+            self.troubles.settle("owners");
+        } else {
+            self.no_owners();
+        }
+        for name in &scan.strange {
+            if self.remarks.is_new(&format!("owners {name}"), "strange") {
+                warn!(file = %name, "ignored in owner-requests: no program of ours writes such a file");
+            }
+        }
+        if !scan.complete {
+            self.problem(summary, "owner-requests", "owner-requests holds over 65536 files; find out what writes them");
+        }
+        let looked = self.places.next(&scan);
+        Some((queue, looked))
+    }
+
+    /// Says once that the controller does not know of owners; it is nothing that is wrong.
+    fn no_owners(&mut self) {
+        if self.troubles.is_new("owners", "none") {
+            info!(
+                "the controller has no owner-requests directory: it is older than owners, who cannot order through it"
+            );
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Carries out orders. They rest on ledger and roster alone: a journal that is damaged or withheld stops no owner.
+    pub(super) fn orders(
+        &mut self,
+        owners: &OwnerQueue,
+        looked: &Looked,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let Some(in_force) = self.roster else {
+            if !looked.intents.is_empty() && self.remarks.is_new("orders", "no roster") {
+                warn!("orders are ignored: nobody is an owner yet; see `owner pending`");
+            }
+            return Ok(());
+        };
+        let before = Kept::read(&self.home.dir).map_err(TurnError::Orders)?;
+        let mut kept = before.clone().unwrap_or_else(|| {
+            warn!("intents.json is missing; every order that was signed before now is refused");
+            Kept::begin(self.now)
+        });
+        for open in std::mem::take(&mut kept.open) {
+            self.complete(owners, in_force, open, &mut kept, summary)?;
+        }
+        for id in &looked.intents {
+            self.one(owners, in_force, *id, &mut kept, summary)?;
+        }
+        // Before any line of these orders: who is killed in between finds them in it.
+        if before.as_ref() != Some(&kept) {
+            kept.store(&self.home.dir).map_err(TurnError::Orders)?;
+        }
+        Ok(())
+    }
+
+    /// An order that was remembered in an earlier turn: the ledger has its line, or gets it now.
+    fn complete(
+        &mut self,
+        owners: &OwnerQueue,
+        in_force: &VerifiedRoster,
+        open: Open,
+        kept: &mut Kept,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let id = open.signed.id();
+        if self.transaction.records().ordered_at(&id).is_some() {
+            return Ok(());
+        }
+        let Ok(intent) = Intent::parse(&open.signed.intent_json) else { return Ok(()) };
+        let Ok(body) = Body::parse(intent.kind, &open.signed.body) else { return Ok(()) };
+        match orders::act(&intent, &body, &self.facts(in_force), self.now) {
+            Ok((node, act)) => {
+                let by = OrderedBy { intent: id, signers: open.signers.clone() };
+                kept.open.push(open);
+                self.carry_out(owners, node, by, act, summary)
+            }
+            Err(obstacle) => {
+                let Some(node) = intent.nodes.first() else { return Ok(()) };
+                self.told(owners, id, node, Some((IntentCode::NotPossible, &chain(&obstacle))), summary)
+            }
+        }
+    }
+
+    /// One file of the queue.
+    fn one(
+        &mut self,
+        owners: &OwnerQueue,
+        in_force: &VerifiedRoster,
+        id: IntentId,
+        kept: &mut Kept,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let of = OwnerFile::Intent(id);
+        let Some(signed) = self.read(owners, &of, SignedIntent::from_bytes) else { return Ok(()) };
+        let intent = Intent::parse(&signed.intent_json).map_err(|error| chain(&error));
+        let intent = intent.and_then(|intent| match signed.id() == id {
+            true => Ok(intent),
+            false => Err("it is another order than the one it is called after".to_owned()),
+        });
+        let (intent, node) = match intent.map(|intent| (intent.nodes.first().cloned(), intent)) {
+            Ok((Some(node), intent)) => (intent, node),
+            Ok((None, _)) => return Ok(()),
+            Err(text) => {
+                self.ignored(&of, &text);
+                return Ok(());
+            }
+        };
+        if self.transaction.records().ordered_at(&id).is_some() {
+            return self.told(owners, id, &node, None, summary);
+        }
+        match orders::judge(&signed, &intent, &self.facts(in_force), &kept.memory, self.now) {
+            Judged::Take { order, memory, node, act } => {
+                let signers = order.signers().to_vec();
+                kept.memory = memory;
+                kept.open.push(Open { signed, signers: signers.clone() });
+                self.carry_out(owners, node, OrderedBy { intent: id, signers }, act, summary)
+            }
+            Judged::Refuse(code, text) => self.told(owners, id, &node, Some((code, &text)), summary),
+        }
+    }
+
+    fn facts<'a>(&'a self, roster: &'a VerifiedRoster) -> Facts<'a> {
+        Facts {
+            config: self.config,
+            records: self.transaction.records(),
+            roster,
+            bundle_version: self.identity.bundle.bundle().version,
+        }
+    }
+
+    /// Adds the order's line, and drafts what follows from it.
+    fn carry_out(
+        &mut self,
+        owners: &OwnerQueue,
+        node: NodeNames,
+        by: OrderedBy,
+        act: Act,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let (id, node_id) = (by.intent, node.node_id.clone());
+        info!(intent = %id, node = %node_id, hostname = %node.hostname, ?act, "an owner's order is carried out");
+        // What is left of a node whose key is barred goes in this turn.
+        match &act {
+            Act::Bar => self.drafts.gone.push(node_id.clone()),
+            Act::Admit { replaces: Some(former) } => self.drafts.gone.push(former.clone()),
+            Act::Admit { replaces: None } | Act::Release { .. } | Act::Note => {}
+        }
+        self.add(Entry::Ordered { node, by, act })?;
+        summary.ordered += 1;
+        self.told(owners, id, &node_id, None, summary)
+    }
+
+    /// Drafts what became of an order, unless that was told.
+    fn told(
+        &mut self,
+        owners: &OwnerQueue,
+        id: IntentId,
+        node: &NodeId,
+        refused: Option<(IntentCode, &str)>,
+        summary: &mut Summary,
+    ) -> Result<(), TurnError> {
+        let name = file_name(&OwnerFile::Intent(id));
+        if self.drafts.owner_answers.iter().any(|(drafted, _)| *drafted == name) {
+            return Ok(());
+        }
+        let said = owners.ours(&name, IntentFile::MAX).and_then(|bytes| IntentFile::from_bytes(&bytes).ok());
+        let at = self.transaction.records().ordered_at(&id).unwrap_or(self.now);
+        let (code, text) = refused.map_or((None, ""), |(code, text)| (Some(code), text));
+        let file = answers::intent_file(id, node.clone(), at, code, text);
+        // The same order come again says nothing about what became of it the first time; and when a refusal was told is
+        // no news.
+        let stands = said.is_some_and(|said| {
+            code.is_some_and(IntentCode::is_repeat) || (said.outcome.refused == code && said.message == file.message)
+        });
+        if stands {
+            return Ok(());
+        }
+        if let Some(code) = code {
+            summary.orders_refused += 1;
+            if self.remarks.is_new(name.as_str(), code.as_str()) {
+                warn!(intent = %id, node = %node, code = code.as_str(), "an order is refused: {}", shown(text));
+            }
+        }
+        self.draft_owner(owners, name, file.to_bytes().map_err(TurnError::Json)?);
+        Ok(())
+    }
+
+    /// Answers nodes that ask how late it is, and publishes bundle and roster.
+    pub(super) fn told_nodes(&mut self, owners: &OwnerQueue, looked: &Looked) -> Result<(), TurnError> {
+        let bundle = json::to_string(self.identity.bundle.signed()).map_err(TurnError::Json)?.into_bytes();
+        self.publish(owners, BUNDLE_FILE, bundle);
+        if let Some(in_force) = self.roster {
+            self.publish(owners, ROSTER_FILE, roster::bytes(in_force).map_err(TurnError::Roster)?);
+        }
+        for node in &looked.questions {
+            self.question(owners, node)?;
+        }
+        match owners.orphans() {
+            Ok(orphans) => self.drafts.owner_gone = orphans,
+            Err(error) => self.owner_remark("owner-responses", &chain(&error)),
+        }
+        let drafted: BTreeSet<&FileName> = self.drafts.owner_answers.iter().map(|(name, _)| name).collect();
+        self.drafts.owner_gone.retain(|name| !drafted.contains(name));
+        Ok(())
+    }
+
+    fn publish(&mut self, owners: &OwnerQueue, name: &str, bytes: Vec<u8>) {
+        let name = file(name);
+        if owners.ours(&name, 2 * SIGNED_PAYLOAD_MAX).as_ref() != Some(&bytes) {
+            self.draft_owner(owners, name, bytes);
+        }
+    }
+
+    /// One question. Who was never let in gets no answer; who is suspended does, since it may go on. Who was barred does for
+    /// as long as the order that barred it may live: it takes no order without knowing how late it is.
+    fn question(&mut self, owners: &OwnerQueue, node: &NodeId) -> Result<(), TurnError> {
+        let of = OwnerFile::Freshness(node.clone());
+        let Some(asked) = self.read(owners, &of, FreshnessRequest::from_bytes) else { return Ok(()) };
+        let hears = |barred_at: UnixTime| self.now.since(barred_at) <= INTENT_LIFETIME_MAX;
+        let known = self.transaction.records().node(node).filter(|record| record.barred_at.is_none_or(hears));
+        if asked.node_id != *node || known.is_none() {
+            self.ignored(&of, "it is not a question of a node of the ledger that it is called after");
+            return Ok(());
+        }
+        let name = file_name(&of);
+        let said = owners.ours(&name, FreshnessFile::MAX).and_then(|bytes| FreshnessFile::from_bytes(&bytes).ok());
+        if said.is_some_and(|said| said.nonce == asked.nonce) {
+            return Ok(());
+        }
+        let version = self.roster.map_or(0, VerifiedRoster::version);
+        let answer = answers::freshness_file(self.identity, version, &asked, self.now).map_err(TurnError::Freshness)?;
+        self.draft_owner(owners, name, answer.to_bytes().map_err(TurnError::Json)?);
+        Ok(())
+    }
+
+    /// A file of the queue, if it is one.
+    fn read<T>(
+        &mut self,
+        owners: &OwnerQueue,
+        of: &OwnerFile,
+        parse: impl FnOnce(&[u8]) -> Result<T, json::JsonError>,
+    ) -> Option<T> {
+        let bytes = owners.request(of).map_err(|error| chain(&error)).transpose()?;
+        match bytes.and_then(|bytes| parse(&bytes).map_err(|error| chain(&error))) {
+            Ok(read) => Some(read),
+            Err(text) => {
+                self.ignored(of, &text);
+                None
+            }
+        }
+    }
+
+    fn ignored(&mut self, of: &OwnerFile, text: &str) {
+        self.owner_remark(&of.name(), &format!("ignored: {text}"));
+    }
+
+    fn owner_remark(&mut self, about: &str, text: &str) {
+        if self.remarks.is_new(about, text) {
+            warn!(file = about, "{text}");
+        }
+    }
+
+    fn draft_owner(&mut self, owners: &OwnerQueue, name: FileName, bytes: Vec<u8>) {
+        if owners.is_blocked(&name) {
+            self.owner_remark(name.as_str(), "a directory lies in the place of this answer; remove it");
+            return;
+        }
+        self.drafts.owner_answers.push((name, bytes));
+    }
+}

@@ -1,0 +1,91 @@
+//! A sync that fails is never repeated and called good (threats.md F-6): the worker ends, nothing of what it could not keep
+//! has left, and the next one begins from what the disk has.
+
+use lucia_durable::crash_point::{Fate, ask_at};
+
+use super::*;
+
+// spec: WK-83 F-6
+#[test]
+fn a_sync_that_fails_at_any_place_ends_the_worker_and_the_next_one_issues_once() {
+    let mut prepared = Story::journal();
+    let node = TestNode::new(1);
+    prepared.controller.approve(&node);
+    prepared.controller.ask(&node);
+    let whole = prepared.again();
+    let mut worker = whole.worker();
+    let plan = record(whole.scratch.path());
+    worker.turn(NOW).unwrap();
+    let steps = plan.steps();
+    drop((plan, worker));
+    let mut kinds: Vec<&str> = steps.iter().copied().filter(|step| step.contains("sync")).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert!(kinds.len() > 2, "{steps:?}");
+    for kind in kinds {
+        let times = steps.iter().filter(|step| **step == kind).count();
+        for nth in 0..times {
+            let story = prepared.again();
+            let mut worker = story.worker();
+            let plan = fail_at(story.scratch.path(), kind, nth, nix::errno::Errno::EIO as i32);
+            let failed = worker.turn(NOW);
+            assert!(failed.is_err(), "{kind} {nth}: it went on after a sync that failed");
+            drop((plan, worker));
+            let answered = story.controller.answer(&node.node_id).is_some_and(|answer| answer.success);
+            // What had left before the last sync failed rests on receipts and ledger that were synced.
+            assert!(!answered || story.ledger_kinds("issued") == 1, "{kind} {nth}");
+            story.turn(NOW.plus(secs(5)));
+            story.accept(&node, NOW.plus(secs(5)));
+            assert_eq!(story.ledger_kinds("issued"), 1, "{kind} {nth}");
+        }
+    }
+}
+
+// spec: WK-84
+#[test]
+fn a_worker_that_dies_before_its_answer_left_gives_the_endpoint_the_same_certificate() {
+    let prepared = Story::new("endpoint-names = [\"controller.example\"]");
+    endpoint(&prepared, &["controller.example"], &key(9));
+    let die = |story: &Story, at: &'static str, turn: u64| {
+        let plan = ask_at(story.scratch.path(), move |step, _| if step == at { Fate::Die } else { Fate::Live });
+        story.worker().turn(NOW.plus(secs(turn))).unwrap_err();
+        drop(plan);
+    };
+    // Both sides of the ledger's line, more often than certificates are signed in an hour.
+    for at in ["worker/receipts", "worker/recorded"] {
+        let story = prepared.again();
+        die(&story, at, 0);
+        assert_eq!(story.ledger_kinds("endpointIssued"), usize::from(at == "worker/recorded"), "{at}");
+        (1..=u64::try_from(ENDPOINT_AN_HOUR).unwrap()).for_each(|turn| die(&story, "worker/recorded", turn));
+        let kept = story.home().endpoint().unwrap().unwrap();
+        assert!(story.turn(NOW.plus(secs(60))).endpoint, "{at}");
+        let answer = endpoint_answer(&story);
+        assert_eq!(answer.certificate_pem.unwrap().as_str(), kept.certificate_pem);
+        assert_eq!((answer.checked_at, story.ledger_kinds("endpointIssued")), (NOW, 1), "{at}");
+        // Another key is another request, and a day later the same one gets another certificate.
+        endpoint(&story, &["controller.example"], &key(8));
+        assert!(story.turn(NOW.plus(secs(61))).endpoint);
+        assert_ne!(story.home().endpoint().unwrap().unwrap().serial, kept.serial);
+        assert!(story.turn(NOW.plus(secs(61 + 24 * 3600))).endpoint);
+        assert_eq!(story.ledger_kinds("endpointIssued"), 3);
+    }
+}
+
+// spec: WK-84
+#[test]
+fn a_kept_certificate_is_for_the_names_of_today_and_a_damaged_receipt_for_nothing() {
+    let mut story = Story::new("endpoint-names = [\"controller.example\"]");
+    endpoint(&story, &["controller.example"], &key(9));
+    assert!(story.turn(NOW).endpoint);
+    std::fs::remove_file(story.queue_file("enrollment-responses/endpoint.json")).unwrap();
+    story.more = "endpoint-names = [\"other.example\"]";
+    assert!(!story.turn(NOW.plus(secs(1))).endpoint);
+    assert!(!endpoint_answer(&story).success);
+    story.more = "endpoint-names = [\"controller.example\"]";
+    assert!(story.turn(NOW.plus(secs(2))).endpoint);
+    assert_eq!((endpoint_answer(&story).success, story.ledger_kinds("endpointIssued")), (true, 1));
+    std::fs::remove_file(story.queue_file("enrollment-responses/endpoint.json")).unwrap();
+    std::fs::write(story.worker_file("receipts/endpoint.json"), "{}").unwrap();
+    assert!(story.turn(NOW.plus(secs(3))).endpoint);
+    assert_eq!(story.ledger_kinds("endpointIssued"), 2);
+}

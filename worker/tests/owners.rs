@@ -1,0 +1,425 @@
+//! The real binary and owners: who becomes one, whose orders count, and what a controller that is not to be believed can
+//! make of files and orders (design.md O2, O3, W1; threats.md actors C and O).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "this is a test, whose helpers stand outside of test functions"
+)]
+
+#[path = "../src/fixture.rs"]
+#[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
+mod fixture;
+#[allow(dead_code, reason = "shared with the tests beside this one")]
+mod site;
+
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use fixture::{admit_body, draft, secs, signed};
+use lucia_proto::bounded::Version;
+use lucia_proto::intent::{Draft, IntentCode, IntentId, SignedIntent};
+use lucia_proto::key::NodeKey;
+use lucia_proto::owner;
+use lucia_proto::owner_api::Application;
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::test_support::{TestNode, TestOwner, key};
+use site::{Ran, Site, command, now};
+
+fn alice() -> TestOwner {
+    TestOwner::new("alice", 41)
+}
+
+fn bob() -> TestOwner {
+    TestOwner::new("bob", 43)
+}
+
+fn mallory() -> TestOwner {
+    TestOwner::new("mallory", 47)
+}
+
+fn code(who: &TestOwner) -> String {
+    owner::code(who.key.public()).to_string()
+}
+
+fn whole(key: &NodeKey) -> String {
+    key.public().fingerprint().to_string()
+}
+
+impl Site {
+    /// Asks, and is approved.
+    fn approve(&self, who: &TestOwner, role: &str) {
+        self.controller.apply(who);
+        self.approved(who, role).expect(0, &format!("{} is {role} from roster version", who.name));
+    }
+
+    fn approved(&self, who: &TestOwner, role: &str) -> Ran {
+        self.run(&["owner", "approve", &code(who), "--fingerprint", &whole(&who.key), "--role", role])
+    }
+
+    /// An order that lets node in.
+    fn admit(&self, who: &TestOwner, node: &TestNode, nonce: u8) -> Draft {
+        draft(who, self.root().sha256(), now(), &node.node_id, &admit_body(node, None), nonce)
+    }
+
+    fn asks(&mut self, number: u8) -> TestNode {
+        let node = TestNode::new(number);
+        self.controller.approve(&node);
+        self.controller.happen();
+        self.controller.ask(&node);
+        node
+    }
+
+    fn json(&self, args: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.run(args).out).unwrap()
+    }
+
+    fn refused(&self, id: IntentId) -> Option<IntentCode> {
+        self.controller.outcome(id).expect("an outcome").outcome.refused
+    }
+
+    /// Changes the file of an application.
+    fn forge(&self, who: &TestOwner, change: impl FnOnce(&mut ApplicationFile)) {
+        let application = Application::sign(who.name.parse().unwrap(), &who.key);
+        let mut file = ApplicationFile { schema_version: Version, application, expires_at: now().plus(secs(3000)) };
+        change(&mut file);
+        self.controller.put_owner(&OwnerFile::Application(who.id.clone()), &file.to_bytes().unwrap());
+    }
+}
+
+// spec: OA-3
+#[test]
+fn an_owner_is_approved_by_code_and_whole_fingerprint_and_leaves_by_name() {
+    let site = Site::new("");
+    site.run(&["owner", "pending"]).expect(0, "Nobody asks");
+    site.run(&["owner", "list"]).expect(0, "Nobody is an owner");
+    site.run(&["roster", "show"]).expect(0, "There is no roster yet");
+    assert_eq!(site.json(&["roster", "show", "--json"]), serde_json::Value::Null);
+    site.controller.apply(&alice());
+    let shown = site.run(&["owner", "pending"]);
+    shown.expect(0, &code(&alice())).expect(0, "owner approve").expect(0, "alice");
+    assert!(!shown.out.contains(&whole(&alice().key)), "nothing to paste: {}", shown.out);
+    site.run(&["status"]).expect(1, "1 person to be made an owner or not");
+    for (code, fingerprint, exit, want) in [
+        ("xyz".to_owned(), whole(&alice().key), 64, "CODE is not"),
+        (code(&alice()), whole(&alice().key)[..32].to_owned(), 64, "not 64 hex digits"),
+        (code(&bob()), whole(&bob().key), 1, "nobody with code"),
+        (code(&alice()), whole(&bob().key), 1, "another fingerprint than the one given"),
+    ] {
+        site.run(&["owner", "approve", &code, "--fingerprint", &fingerprint]).expect(exit, want);
+    }
+    site.approved(&alice(), "viewer").expect(1, "nobody is an owner yet");
+    assert!(!site.path("worker/roster.json").exists());
+    // Capitals, as somebody may type them.
+    let typed = whole(&alice().key).to_uppercase();
+    let said = site.run(&["owner", "approve", &code(&alice()), "--fingerprint", &typed]);
+    said.expect(0, "alice is owner from roster version 1 on").expect(0, "let in by an owner's signed order");
+    site.approved(&alice(), "owner").expect(0, "is alice's already");
+    // The same name with another key, and a node's key.
+    let second = TestOwner { name: "alice", ..bob() };
+    site.forge(&bob(), |file| file.application = Application::sign("alice".parse().unwrap(), &bob().key));
+    site.approved(&second, "owner").expect(1, "alice is in the roster with another key");
+    site.approve(&bob(), "viewer");
+    let list = site.json(&["owner", "list", "--json"]);
+    let row = |at: usize| (list[at]["name"].clone(), list[at]["role"].clone());
+    assert_eq!((row(0), row(1)), (("alice".into(), "owner".into()), ("bob".into(), "viewer".into())));
+    assert_eq!(list[0]["keys"][0]["fingerprint"], whole(&alice().key));
+    site.run(&["roster", "show"]).expect(0, "version             2").expect(0, "signed on the page  nothing");
+    let roster = site.json(&["roster", "show", "--json"]);
+    assert_eq!((&roster["version"], &roster["policy"]["default"]), (&2.into(), &"allow".into()));
+    assert_eq!(roster["pageKinds"], serde_json::json!([]));
+    site.run(&["once"]).expect(0, "");
+    let status = site.json(&["status", "--json"]);
+    assert_eq!((&status["rosterVersion"], &status["admission"]), (&2.into(), &"owner".into()));
+    assert_eq!(status["owners"], serde_json::json!(["alice"]));
+
+    site.run(&["owner", "remove", "Bob", "--yes"]).expect(64, "NAME is not");
+    site.run(&["owner", "remove", "carol", "--yes"]).expect(1, "nobody of the roster");
+    site.run(&["owner", "remove", "alice", "--yes"]).expect(1, "--last");
+    // Nothing typed; then the name.
+    site.run(&["owner", "remove", "bob"]).expect(1, "nobody was removed");
+    let mut child = command()
+        .args(["owner", "remove", "bob", "--config"])
+        .arg(site.path("worker.toml"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"bob\n").unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains("bob is out from roster version 3 on"), "{said}");
+    site.run(&["owner", "remove", "alice", "--yes", "--last"]).expect(0, "alice is out from roster version 4 on");
+    site.run(&["once"]).expect(0, "");
+    let status = site.json(&["status", "--json"]);
+    assert_eq!((&status["rosterVersion"], &status["admission"]), (&4.into(), &"operator".into()));
+    let ledger = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
+    for (kind, count) in [("ownerApproved", 2), ("ownerRemoved", 2)] {
+        assert_eq!(ledger.matches(&format!("\"kind\":\"{kind}\"")).count(), count, "{kind}");
+    }
+    // The key of who was removed counts never again, under any name; with another one it is decided about again.
+    for who in [alice(), TestOwner { name: "carol", ..bob() }] {
+        site.controller.apply(&who);
+        site.approved(&who, "owner").expect(1, "counts never again").expect(1, "luciactl login");
+    }
+    let again = TestOwner { name: "alice", ..mallory() };
+    site.controller.apply(&again);
+    site.approved(&again, "viewer").expect(1, "nobody is an owner yet");
+    site.approve(&again, "owner");
+}
+
+// spec: OA-14
+#[test]
+fn a_forged_application_makes_nobody_an_owner() {
+    type Change = fn(&mut ApplicationFile);
+    let cases: [(&str, Change); 6] = [
+        ("its key did not sign it", |f| f.application.name = "root".parse().unwrap()),
+        ("its key did not sign it", |f| f.application.public_key_pem = key(47).public().to_pem()),
+        ("its key did not sign it", |f| f.application.signature = "A".repeat(86) + "=="),
+        ("not that of the key it is called after", |f| {
+            f.application = Application::sign("alice".parse().unwrap(), &key(47));
+        }),
+        ("it ran out", |f| f.expires_at = now().minus(secs(1))),
+        ("over an hour ahead", |f| f.expires_at = now().plus(secs(4000 + 300))),
+    ];
+    let site = Site::new("");
+    for (want, change) in cases {
+        site.forge(&alice(), change);
+        site.run(&["owner", "pending"]).expect(0, want).expect(0, "Nobody asks");
+        for who in [alice(), mallory()] {
+            site.approved(&who, "owner").expect(1, "nobody with code");
+        }
+    }
+    // Under the right name of file, with a code that the operator did not see: what is typed decides.
+    site.controller.apply(&mallory());
+    site.approved(&alice(), "owner").expect(1, "nobody with code");
+    site.run(&["owner", "approve", &code(&mallory()), "--fingerprint", &whole(&alice().key)])
+        .expect(1, "another fingerprint");
+    assert_eq!(site.json(&["owner", "list", "--json"]), serde_json::json!([]));
+    // A node's key is one for one use.
+    let mut site = Site::new("admission = \"journal\"");
+    let node = site.asks(1);
+    site.run(&["once"]).expect(0, "issued 1");
+    let double = TestOwner { id: owner::OwnerId::of(&node.fingerprint), name: "eve", key: node.key, passkey: key(9) };
+    site.controller.apply(&double);
+    site.approved(&double, "owner").expect(1, "a key is for one use");
+}
+
+// spec: OA-13
+#[test]
+fn with_an_owner_the_journal_admits_nobody_and_pending_says_what_does() {
+    for (more, admission, waits) in [
+        ("", "owner", true),
+        ("admission = \"owner\"", "owner", true),
+        ("admission = \"operator\"", "operator", true),
+        ("admission = \"journal\"", "journal", false),
+    ] {
+        let mut site = Site::new(more);
+        site.approve(&alice(), "owner");
+        let node = site.asks(1);
+        let said = site.run(&["once"]);
+        let status = site.json(&["status", "--json"]);
+        assert_eq!(
+            (&status["admission"], &status["awaiting"]),
+            (&admission.into(), &i32::from(waits).into()),
+            "{more}"
+        );
+        if !waits {
+            said.expect(0, "issued 1");
+            continue;
+        }
+        said.expect(0, "awaiting admission 1").expect(0, "issued 0");
+        assert!(site.controller.answer(&node.node_id).is_none());
+        let pending = site.run(&["pending"]);
+        if admission == "owner" {
+            pending.expect(0, "waits for an owner").expect(0, "luciactl sign CODE");
+            site.run(&["status"]).expect(0, "luciactl sign CODE");
+        } else {
+            pending.expect(0, "waits for admission");
+        }
+        // Who has a shell here has the ledger: his command goes on counting.
+        let code = node.fingerprint.verification_code().to_string();
+        site.run(&["admit", &code, "--fingerprint", &node.fingerprint.to_string()]).expect(0, "admitted n1");
+        site.run(&["once"]).expect(0, "issued 1");
+    }
+}
+
+// spec: OA-14
+#[test]
+fn no_order_but_an_owners_own_for_this_fleet_and_now_admits_anybody() {
+    let mut site = Site::new("");
+    site.approve(&alice(), "owner");
+    site.approve(&bob(), "viewer");
+    let node = site.asks(1);
+    let good = site.admit(&alice(), &node, 1);
+    let of = |draft: &Draft, by: &TestOwner| signed(draft, &[by]);
+    let with = |mut order: SignedIntent, change: &dyn Fn(&mut SignedIntent)| {
+        change(&mut order);
+        order
+    };
+    let elsewhere = draft(
+        &alice(),
+        lucia_proto::digest::Digest::of(b"another root"),
+        now(),
+        &node.node_id,
+        &admit_body(&node, None),
+        2,
+    );
+    let old =
+        draft(&alice(), site.root().sha256(), now().minus(secs(7200)), &node.node_id, &admit_body(&node, None), 3);
+    let ahead =
+        draft(&alice(), site.root().sha256(), now().plus(secs(900)), &node.node_id, &admit_body(&node, None), 4);
+    let stranger = site.admit(&mallory(), &node, 5);
+    let viewer = site.admit(&bob(), &node, 6);
+    let other = site.admit(&alice(), &TestNode::new(2), 7);
+    for (name, order, code) in [
+        ("unsigned", signed(&good, &[]), IntentCode::Malformed),
+        ("a stranger's", of(&stranger, &mallory()), IntentCode::OwnerUnknown),
+        ("a viewer's", of(&viewer, &bob()), IntentCode::NotAnOwner),
+        ("an owner's, signed by a stranger", of(&good, &mallory()), IntentCode::OwnerUnknown),
+        ("of another fleet", of(&elsewhere, &alice()), IntentCode::OtherFleet),
+        ("one that ran out", of(&old, &alice()), IntentCode::Expired),
+        ("one of tomorrow", of(&ahead, &alice()), IntentCode::NotYet),
+        (
+            "with another body",
+            with(of(&good, &alice()), &|order| order.body.clone_from(&other.body)),
+            IntentCode::BodyMismatch,
+        ),
+        (
+            "the signature of another",
+            with(of(&good, &alice()), &|order| order.signatures = vec![alice().sign(&other)]),
+            IntentCode::SignatureInvalid,
+        ),
+        (
+            "for another node",
+            with(of(&other, &alice()), &|order| {
+                order.intent_json = order.intent_json.replace(TestNode::new(2).node_id.as_str(), node.node_id.as_str());
+            }),
+            IntentCode::SignatureInvalid,
+        ),
+    ] {
+        let id = site.controller.order(&order);
+        site.run(&["once"]).expect(0, "orders carried out 0, orders refused 1").expect(0, "issued 0");
+        assert_eq!(site.refused(id), Some(code), "{name}");
+        std::fs::remove_file(site.path(&format!("controller/nodes/owner-requests/intent-{id}.json"))).unwrap();
+    }
+    // An owner who was removed: what was signed before counts no more.
+    site.approve(&mallory(), "owner");
+    site.run(&["owner", "remove", "mallory", "--yes"]).expect(0, "is out");
+    let id = site.controller.order(&of(&stranger, &mallory()));
+    site.run(&["once"]).expect(0, "orders carried out 0").expect(0, "issued 0");
+    assert_eq!(site.refused(id), Some(IntentCode::OwnerUnknown));
+    // The good one, and the same again under the name of another.
+    let id = site.controller.order(&of(&good, &alice()));
+    site.run(&["once"]).expect(0, "orders carried out 1").expect(0, "issued 1");
+    assert_eq!(site.refused(id), None);
+    site.accept(&node);
+    let ledger = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
+    let replay = OwnerFile::Intent(IntentId::of("{}"));
+    site.controller.put_owner(&replay, &of(&good, &alice()).to_bytes().unwrap());
+    site.run(&["once"]).expect(0, "another order than the one it is called after").expect(0, "orders carried out 0");
+    // One of the same nonce is the same.
+    let twice = site.admit(&alice(), &TestNode::new(2), 1);
+    let id = site.controller.order(&of(&twice, &alice()));
+    site.run(&["once"]).expect(0, "orders carried out 0, orders refused 1");
+    assert_eq!(site.refused(id), Some(IntentCode::AlreadyDone));
+    let lines = |text: &str| text.lines().filter(|line| !line.contains("\"journalSeen\"")).count();
+    let after = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
+    assert_eq!(lines(&after), lines(&ledger), "nothing of it is in the ledger");
+}
+
+// spec: OA-4
+#[test]
+fn a_roster_that_was_put_back_stops_every_start_and_names_the_cure() {
+    let site = Site::new("");
+    site.approve(&alice(), "owner");
+    site.approve(&mallory(), "owner");
+    let path = site.path("worker/roster.json");
+    let with_mallory = std::fs::read(&path).unwrap();
+    site.run(&["owner", "remove", "mallory", "--yes"]).expect(0, "is out");
+    site.run(&["once"]).expect(0, "");
+    let right = std::fs::read(&path).unwrap();
+    std::fs::write(&path, with_mallory).unwrap();
+    for args in [&["once"][..], &["run"], &["owner", "list"], &["roster", "show"], &["status"]] {
+        site.run(args).expect(1, "put back to an older one").expect(1, "nodes/owner-responses/roster.json");
+    }
+    site.controller.apply(&bob());
+    site.approved(&bob(), "owner").expect(1, "put back to an older one");
+    assert_eq!(std::fs::read(site.path("controller/nodes/owner-responses/roster.json")).unwrap(), right);
+    std::fs::copy(site.path("controller/nodes/owner-responses/roster.json"), &path).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    site.run(&["once"]).expect(0, "");
+}
+
+// spec: OA-15
+#[test]
+fn what_is_no_file_of_the_controllers_in_the_owners_queue_is_skipped_and_the_others_are_served() {
+    type Put = fn(&Site, &Path);
+    let rows: Vec<(&str, Put)> = vec![
+        ("FIFO", |_, at| nix::unistd::mkfifo(at, nix::sys::stat::Mode::from_bits_truncate(0o640)).unwrap()),
+        ("directory", |_, at| std::fs::create_dir(at).unwrap()),
+        ("link to /dev/zero", |_, at| symlink("/dev/zero", at).unwrap()),
+        ("link to the worker's key", |s, at| symlink(s.path("worker/worker.key"), at).unwrap()),
+        ("hard link to the root's key", |s, at| std::fs::hard_link(s.path("worker/ca/root.key"), at).unwrap()),
+        ("10 GB of nothing", |_, at| {
+            std::fs::File::create(at).unwrap().set_len(10 << 30).unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
+        }),
+        ("no bytes", |_, at| {
+            std::fs::write(at, b"").unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
+        }),
+        ("open to all", |_, at| {
+            std::fs::write(at, b"{}").unwrap();
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o666)).unwrap();
+        }),
+    ];
+    let bad = [
+        OwnerFile::Application(mallory().id),
+        OwnerFile::Freshness(TestNode::new(2).node_id),
+        OwnerFile::Intent(IntentId::of("bad")),
+    ];
+    let mut site = Site::new("");
+    site.approve(&alice(), "owner");
+    let node = site.asks(1);
+    site.controller.order(&signed(&site.admit(&alice(), &node, 1), &[&alice()]));
+    site.run(&["once"]).expect(0, "issued 1");
+    for (number, (name, put)) in rows.into_iter().enumerate() {
+        let paths = bad.each_ref().map(|of| site.path("controller/nodes/owner-requests").join(of.name()));
+        paths.iter().for_each(|path| put(&site, path));
+        for strange in [format!("{}.tmp", bad[2].name()), bad[1].name().to_uppercase(), "x\ny.json".to_owned()] {
+            site.controller.put(&format!("nodes/owner-requests/{strange}"), b"{}");
+        }
+        let random = u8::try_from(number + 1).unwrap();
+        let asked = site.controller.question(&node.node_id, random);
+        let second = TestNode::new(100 + random);
+        let id = site.controller.order(&signed(&site.admit(&alice(), &second, 100 + random), &[&alice()]));
+        let said = site.run(&["once"]);
+        said.expect(0, "orders carried out 1, orders refused 0");
+        for of in &bad[1..] {
+            let lines = said.err.lines().filter(|line| line.contains(&of.name()) && line.contains("ignored")).count();
+            assert!(lines >= 1, "{name}: {}", said.err);
+            assert!(!site.path("controller/nodes/owner-responses").join(of.name()).exists(), "{name}");
+        }
+        assert_eq!(site.controller.freshness(&node.node_id).unwrap().nonce, asked.nonce, "{name}");
+        assert_eq!(site.refused(id), None, "{name}");
+        site.controller.apply(&bob());
+        let pending = site.run(&["owner", "pending"]);
+        pending.expect(0, &code(&bob())).expect(0, &format!("{} is ignored", bad[0].name()));
+        assert!(!pending.out.contains("PRIVATE") && !said.err.contains("x\ny"), "{name}");
+        for path in paths {
+            let gone = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
+            gone.unwrap();
+        }
+    }
+    // In the place of an answer lies a directory: that one waits, and the rest goes on.
+    let asked = site.controller.question(&node.node_id, 77);
+    let answer = site.path("controller/nodes/owner-responses").join(OwnerFile::Freshness(node.node_id.clone()).name());
+    std::fs::remove_file(&answer).unwrap();
+    std::fs::create_dir(&answer).unwrap();
+    site.run(&["once"]).expect(0, "a directory lies in the place of this answer");
+    std::fs::remove_dir(&answer).unwrap();
+    site.run(&["once"]).expect(0, "");
+    assert_eq!(site.controller.freshness(&node.node_id).unwrap().nonce, asked.nonce);
+}
