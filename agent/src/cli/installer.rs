@@ -28,6 +28,7 @@ use crate::install::target::{MAX, Target, TargetError};
 use crate::install::wait::{WaitError, wait_install as wait};
 use crate::install::{Installation, device_state, guard as guard_rules};
 use crate::inventory;
+use crate::owners::policy;
 
 /// What each of these verbs works with.
 struct Session {
@@ -198,6 +199,10 @@ pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
     let boot = session.boot()?;
     let grant = stage::granted(&session.state, &boot).map_err(Exit::failed)?;
     let program = program(root)?;
+    // A stricter policy on the medium is meant for what it installs.
+    if let Some(text) = policy::text(root).map_err(Exit::config)? {
+        target.put("etc/lucia", policy::NAME, text.as_bytes(), 0o644).map_err(Exit::failed)?;
+    }
     let Session { client, trust, key, .. } = &mut session;
     let staged = Staged { trust, key, boot: &boot, program: &program };
     let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))?.map_err(Exit::failed)?;

@@ -8,26 +8,63 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::exit::Exit;
 use crate::client::config::Trust;
 use crate::client::tls::{self, TlsTransport};
+use crate::directory::ldap::Ldaps;
 use crate::host::clock::SystemClock;
 use crate::host::notify::Notify;
 use crate::host::root::Root;
 use crate::host::state::State;
-use crate::host::status::{Status, StatusFile};
+use crate::host::status::{Doing, Status, StatusFile};
 use crate::host::{random, secrets};
 use crate::identity::{Identity, key};
 use crate::managed::shared::Shared;
 use crate::managed::start::{self, Facts};
 use crate::managed::usage::Sampler;
-use crate::managed::{self, Daemon};
+use crate::managed::{self, Daemon, Ended};
+use crate::owners::record::{Loaded, Record};
+use crate::owners::remove;
+use crate::units::pid1::Pid1;
+
+/// An owner decided that another machine goes on as this node, or none.
+const STOPPED: u8 = 14;
+/// An owner removed the identity.
+const REMOVED: u8 = 15;
+
+/// Ends a removal that a former start began.
+fn go_on_removing(root: &Root) -> Result<Exit, Exit> {
+    let state = State::hold(root, "managed-run").map_err(Exit::failed)?;
+    let runtime = runtime()?;
+    runtime.block_on(remove::remove(root, &state, &Pid1)).map_err(Exit::failed)?;
+    let status = Status { doing: Doing::Removed, ..Status::default() };
+    StatusFile::new(root).write(&state, &status);
+    Ok(Exit::said(REMOVED, remove::REMOVED))
+}
+
+/// Refuses the start of a holder that an owner stopped.
+fn check_stopped(root: &Root, state: &State) -> Result<(), Exit> {
+    let Loaded::Held(record) = Record::load(state) else { return Ok(()) };
+    let Some(stopped) = record.stopped() else { return Ok(()) };
+    let status = Status { doing: Doing::Stopped, ..Status::default() };
+    StatusFile::new(root).write(state, &status);
+    Err(Exit::said(STOPPED, stopped.sentence()))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))
+}
 
 pub(super) fn run(root: &Root) -> Result<(), Exit> {
     secrets::protect().map_err(Exit::failed)?;
     let facts = Facts::read(root).map_err(Exit::failed)?;
     // A copy of the program that lies elsewhere is told so before it looks at anything of the node's.
     start::check_program(&facts).map_err(|error| Exit::with(error.exit_code(), &error))?;
+    if remove::is_under_way(root) {
+        return Err(go_on_removing(root)?);
+    }
     let left = start::installed_facts(root).map_err(Exit::failed)?;
     let installed = start::check(&facts, left).map_err(|error| Exit::with(error.exit_code(), &error))?;
     let state = State::hold(root, "managed-run").map_err(Exit::failed)?;
+    check_stopped(root, &state)?;
     let trust = Trust::load(root).map_err(Exit::config)?;
     let key = Arc::new(key::load(&state).map_err(Exit::failed)?);
     let orders = installed.facts();
@@ -59,24 +96,79 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
     let shared =
         Arc::new(Shared::new(state, StatusFile::new(root), status, Arc::clone(&clock), Notify::from_environment()));
     let transport = TlsTransport::maker(config, &tls).map_err(Exit::config)?;
-    let daemon = Daemon { shared: Arc::clone(&shared), key, identity, transport, sampler: Sampler::new(root), seed };
+    let daemon = Daemon {
+        shared: Arc::clone(&shared),
+        key,
+        identity,
+        transport,
+        runner: Pid1,
+        directory: Ldaps::new(&tls),
+        root: root.clone(),
+        root_file: trust.config.root_file.clone(),
+        sampler: Sampler::new(root),
+        seed,
+    };
     tracing::info!("node {} ({}) starts", orders.node_id, orders.hostname);
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
             return Err(Exit::said(1, "cannot listen for SIGTERM"));
         };
         tokio::select! {
-            why = managed::run(&installed, daemon) => {
-                return Err(Exit::said(1, format!("{why}; the service starts again")));
-            }
+            ended = managed::run(&installed, daemon) => return Err(match ended {
+                Ended::Broke(why) => Exit::said(1, format!("{why}; the service starts again")),
+                ended @ Ended::Stopped(_) => Exit::said(STOPPED, ended.to_string()),
+                ended @ Ended::Removed => Exit::said(REMOVED, ended.to_string()),
+            }),
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         shared.notify().stopping();
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+    use crate::host::state::StateFile;
+
+    fn orders(more: &str) -> String {
+        let at = "1970-01-01T00:00:00Z";
+        let memory = format!(r#"{{"schemaVersion":1,"begunAt":"{at}","floor":"{at}","nonces":[],"states":[]}}"#);
+        format!(r#"{{"schemaVersion":1,"memory":{memory},"keys":[],{more}"untold":[],"done":[]}}"#)
+    }
+
+    // spec: AO-19
+    #[test]
+    fn a_holder_that_an_owner_stopped_does_not_start_again() {
+        let scratch = Scratch::new();
+        let state = State::hold(&scratch.root(), "test").unwrap();
+        assert!(check_stopped(&scratch.root(), &state).is_ok());
+        state.replace(StateFile::Orders, orders("").as_bytes()).unwrap();
+        assert!(check_stopped(&scratch.root(), &state).is_ok());
+        let intent = "0123456789abcdef".repeat(4);
+        for (decision, what) in [("keep", "another machine"), ("split", "no machine")] {
+            let stopped = format!(r#""stopped":{{"intent":"{intent}","decision":"{decision}"}},"#);
+            state.replace(StateFile::Orders, orders(&stopped).as_bytes()).unwrap();
+            let exit = check_stopped(&scratch.root(), &state).unwrap_err();
+            assert_eq!(exit.code, STOPPED);
+            assert!(exit.message.contains(what) && exit.message.contains("rekey"), "{}", exit.message);
+            let told = crate::host::status::read(&scratch.root()).unwrap().unwrap();
+            assert_eq!(told.doing, Doing::Stopped);
+        }
+        assert!(!remove::is_under_way(&scratch.root()));
+    }
+
+    // spec: AO-19
+    #[test]
+    fn systemd_starts_no_daemon_that_an_owner_ended() {
+        let unit = crate::install::stage::UNIT;
+        let line = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+        for code in [STOPPED, REMOVED] {
+            assert!(line.split(' ').any(|word| word == code.to_string()), "{code}");
+        }
+    }
 }

@@ -31,7 +31,9 @@ On a node:
 Exit codes:
   0 done   1 failed   64 wrong usage   78 wrong settings (/etc/lucia/agent.toml)
   managed-run:         10 not at its path   11 not the installed system   12 still the installer's boot
-                       13 /etc/hostname differs from the approved name
+                       13 before the first certificate: /etc/hostname differs from the approved name
+                       14 an owner decided that another machine goes on as this node, or none
+                       15 an owner removed this node's identity
   installation-guard:  20 no grant   21 grant over   22 another boot   23 disk missing or not erasable
                        24 the controller does not agree
   rekey:               40 the daemon or another verb runs   41 not confirmed   42 no key to replace
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_exit_code_is_in_the_help() {
-        for code in [10, 11, 12, 13, 20, 21, 22, 23, 24, 30, 31, 32, 40, 41, 42, 64, 78] {
+        for code in [10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 30, 31, 32, 40, 41, 42, 64, 78] {
             assert!(AFTER_HELP.contains(&format!("{code} ")), "{code}");
         }
     }

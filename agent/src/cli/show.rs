@@ -2,12 +2,16 @@
 
 use std::io::Write as _;
 
+use lucia_proto::heartbeat::{DirectoryReport, DirectoryState};
+use lucia_proto::intent::Rule;
 use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::text::shown;
+use lucia_proto::text::{counted, shown};
+use lucia_proto::time::{Clock as _, UnixTime};
 
 use super::exit::Exit;
+use crate::host::clock::SystemClock;
 use crate::host::root::Root;
-use crate::host::status::{self, Doing, Status};
+use crate::host::status::{self, Doing, OrderSeen, OtherName, OwnersStatus, Status};
 use crate::inventory;
 
 /// A clock that differs by more is worth a word.
@@ -32,7 +36,7 @@ pub(super) fn status(root: &Root, json: bool) -> Result<(), Exit> {
     if json {
         return print_json(&status.unwrap_or_default());
     }
-    print(&status.as_ref().map_or_else(|| NEVER_RAN.to_owned(), table));
+    print(&status.as_ref().map_or_else(|| NEVER_RAN.to_owned(), |status| table(status, SystemClock.now())));
     Ok(())
 }
 
@@ -66,24 +70,104 @@ fn text<T: ToString>(value: Option<&T>) -> Option<String> {
     value.map(ToString::to_string)
 }
 
-fn table(status: &Status) -> String {
+fn table(status: &Status, now: UnixTime) -> String {
     let mut out = rows(&[
         ("state", Some(status.line())),
         ("node", text(status.node_id.as_ref())),
         ("code", text(status.verification_code.as_ref())),
         ("hostname", text(status.hostname.as_ref())),
+        ("name", status.other_name.as_ref().map(OtherName::sentence)),
         ("controller", status.controller.clone()),
         ("certificate until", text(status.certificate_until.as_ref())),
         ("last heartbeat", text(status.last_heartbeat.as_ref())),
         ("start", text(status.start_id.as_ref())),
+        ("directory", status.directory.as_ref().map(directory)),
+        ("SSH keys", status.ssh_accounts.map(|count| format!("of {}", counted(count, "account")))),
+        ("unsigned keys", (status.ssh_unsigned > 0).then(|| unsigned(status.ssh_unsigned))),
         ("frozen", status.frozen.then(|| status::FROZEN.to_owned())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
     ]);
+    if let Some(owners) = &status.owners {
+        out.push_str(&rows(&owners_rows(owners, status.clock_offset_seconds, now)));
+        out.push_str(&orders(&owners.orders));
+    }
     for last in &status.refusals {
         let refused = format!("{}: {} (at {})", last.call, last.what, last.at);
         out.push_str(&rows(&[("held up", Some(refused)), ("to cure it", Some(last.cure.clone()))]));
     }
     out
+}
+
+fn unsigned(count: u64) -> String {
+    let accounts = counted(count, "account");
+    format!(
+        "of {accounts}, from before owners decided; they stay until an owner signs what the account is to have (`luciactl keys`)"
+    )
+}
+
+/// Who may order, how late it is for orders, and what may be ordered.
+fn owners_rows(owners: &OwnersStatus, offset: Option<i64>, now: UnixTime) -> Vec<(&'static str, Option<String>)> {
+    let names: Vec<_> = owners.owners.iter().map(ToString::to_string).collect();
+    let roster = match (owners.roster_version, owners.believed) {
+        (0, _) => "none: nobody can order anything".to_owned(),
+        (version, false) => {
+            format!(
+                "{version}, which no worker of the bundle signed: nobody can order until the worker's next one is here"
+            )
+        }
+        (version, true) if names.is_empty() => format!("{version}, without an owner"),
+        (version, true) => format!("{version}; owners {}", names.join(", ")),
+    };
+    let answered = owners.answered_at.map(|at| {
+        // By the controller's clock, where that is known: this machine's may be wrong by years.
+        let ahead = std::time::Duration::from_secs(offset.unwrap_or_default().unsigned_abs());
+        let now = if offset.is_some_and(|secs| secs < 0) { now.minus(ahead) } else { now.plus(ahead) };
+        let minutes = now.since(at).as_secs() / 60;
+        format!("the worker answered at {at}, {} h {} min ago; orders are taken for 24 h", minutes / 60, minutes % 60)
+    });
+    let unknown = || (owners.roster_version > 0).then(|| "not known since the start, so no order is taken".to_owned());
+    let rule = |rule: Rule| match rule {
+        Rule::Allow => "allow",
+        Rule::TwoOwners => "two-owners",
+        Rule::Forbid => "forbid",
+    };
+    let rules: Vec<_> = owners.rules.iter().map(|(kind, of)| format!("{} {}", kind.as_str(), rule(*of))).collect();
+    let policy = match &owners.policy_refused {
+        Some(what) => format!("everything is forbidden: {what}; {}", crate::owners::policy::CURE),
+        None => rules.join(", "),
+    };
+    let signed = owners.decide.then(|| "owners alone: unsigned SSH keys are not taken".to_owned());
+    vec![
+        ("roster", Some(roster)),
+        ("keys by", signed),
+        ("time for orders", answered.or_else(unknown)),
+        ("policy", Some(policy)),
+    ]
+}
+
+/// The last orders, newest first.
+fn orders(orders: &[OrderSeen]) -> String {
+    let line = |order: &OrderSeen| rows(&[("order", Some(order_line(order)))]);
+    orders.iter().rev().map(line).collect()
+}
+
+fn order_line(order: &OrderSeen) -> String {
+    let kind = order.kind.map_or("unreadable", lucia_proto::intent::IntentKind::as_str);
+    let became = match order.refused {
+        None => "carried out".to_owned(),
+        Some(code) => format!("refused, {}; to cure it: {}", code.as_str(), code.cure()),
+    };
+    format!("{} {kind} at {}: {became}", order.code, order.at)
+}
+
+/// Where the directory stands, and what is waited for or went wrong.
+fn directory(report: &DirectoryReport) -> String {
+    let state = match report.state {
+        DirectoryState::Waiting => "waiting",
+        DirectoryState::Ready => "ready",
+        DirectoryState::Failed => "failed",
+    };
+    report.message.as_ref().map_or_else(|| state.to_owned(), |message| format!("{state}: {message}"))
 }
 
 /// What it waits for or was refused, what cures it, and the clock if it is off.
@@ -95,6 +179,10 @@ fn sentence(status: &Status) -> String {
             let first = chars.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
             format!("{first}{}", chars.as_str())
         }
+        (None, Doing::Heartbeating) if status.other_name.is_some() => {
+            let text = status.other_name.as_ref().map(OtherName::sentence).unwrap_or_default();
+            text.strip_prefix("this").map(|rest| format!("This{rest}")).unwrap_or(text)
+        }
         (None, Doing::Heartbeating) => "All is well: heartbeats are accepted and nothing is waited for".to_owned(),
         (None, _) => {
             let line = status.line();
@@ -103,6 +191,10 @@ fn sentence(status: &Status) -> String {
             format!("{first}{}", chars.as_str())
         }
     };
+    let newest = status.owners.as_ref().and_then(|owners| owners.orders.last());
+    if let Some(order) = newest.filter(|order| order.refused.is_some()) {
+        sentence.push_str(&format!("; the last order was not carried out: {}", order_line(order)));
+    }
     if let Some(secs) = status.clock_offset_seconds
         && secs.unsigned_abs() > CLOCK_WORTH_A_WORD
     {
@@ -169,14 +261,74 @@ mod tests {
         let frozen = Status { doing: Doing::Heartbeating, frozen: true, ..Status::default() };
         let text = sentence(&frozen);
         assert!(text.starts_with("This identity is frozen: ") && text.contains("luciactl clone split"), "{text}");
-        assert!(table(&frozen).contains("the identity is frozen"));
+        assert!(table(&frozen, UnixTime::EPOCH).contains("the identity is frozen"));
         let waiting = Status { doing: Doing::AwaitingCertificate, ..Status::default() };
         assert_eq!(sentence(&waiting), "Waiting for certificate.");
     }
 
+    // spec: AO-18
+    #[test]
+    fn status_and_why_say_who_may_order_and_what_became_of_it() {
+        use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
+
+        let at = UnixTime::from_secs(1_795_982_400);
+        let seen = |text: &str, refused| OrderSeen {
+            code: IntentId::of(text).code(),
+            kind: Some(IntentKind::SshKey),
+            at,
+            refused,
+        };
+        let mut owners = OwnersStatus {
+            roster_version: 5,
+            believed: true,
+            owners: vec!["alice".parse().unwrap(), "bob".parse().unwrap()],
+            decide: true,
+            answered_at: Some(at),
+            rules: vec![(IntentKind::SshKey, Rule::Allow), (IntentKind::RemoveIdentity, Rule::TwoOwners)],
+            policy_refused: None,
+            orders: vec![seen("a", None), seen("b", Some(IntentCode::NoFreshness))],
+        };
+        let status = |owners: &OwnersStatus| Status {
+            doing: Doing::Heartbeating,
+            owners: Some(owners.clone()),
+            clock_offset_seconds: Some(-10),
+            ssh_unsigned: 2,
+            ..Status::default()
+        };
+        let now = at.plus(std::time::Duration::from_secs(3 * 3600 + 130));
+        let text = table(&status(&owners), now);
+        for part in [
+            "5; owners alice, bob",
+            "owners alone",
+            "of 2 accounts, from before owners decided",
+            "3 h 2 min ago",
+            "ssh-key allow, remove-identity two-owners",
+            &format!("{} ssh-key at {at}: carried out", IntentId::of("a").code()),
+            &format!("{} ssh-key at {at}: refused, no_freshness; to cure it: wait", IntentId::of("b").code()),
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let why = sentence(&status(&owners));
+        assert!(why.contains("All is well") && why.contains("the last order was not carried out"), "{why}");
+        owners.orders.pop();
+        assert!(!sentence(&status(&owners)).contains("order was"));
+        (owners.policy_refused, owners.answered_at) = (Some("it is\u{1b}[2J a link".into()), None);
+        let text = table(&status(&owners), now);
+        assert!(text.contains("everything is forbidden") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("not known since the start"), "{text}");
+        owners.believed = false;
+        assert!(table(&status(&owners), now).contains("no worker of the bundle signed"));
+        owners.roster_version = 0;
+        assert!(table(&status(&owners), now).contains("nobody can order anything"));
+        for doing in [Doing::Stopped, Doing::Removed] {
+            let ended = Status { doing, ..Status::default() };
+            assert!(sentence(&ended).contains("lucia-node-agent"), "{doing:?}");
+        }
+    }
+
     #[test]
     fn the_table_leaves_out_what_is_not_known() {
-        let text = table(&Status::default());
+        let text = table(&Status::default(), UnixTime::EPOCH);
         assert_eq!(text, "state              starting\n");
     }
 }

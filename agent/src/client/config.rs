@@ -1,6 +1,7 @@
 //! Where the controller is and how it is recognised: `/etc/lucia/agent.toml` (agent/agent.toml is the commented
 //! default).
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,15 @@ use lucia_proto::names::DnsName;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::proxy::{Proxy, ProxyCa, authority, check_ca};
 use crate::host::root::Root;
 
 /// Longest settings file and longest root file.
 const MAX: u64 = 64 * 1024;
 /// Where the root lies unless the settings say otherwise.
 pub const DEFAULT_ROOT_FILE: &str = "/etc/lucia/root.pem";
+/// Where a proxy's CA lies on a node that was staged.
+pub const STAGED_PROXY_CA: &str = "/etc/lucia/proxy-ca.pem";
 
 /// The settings cannot be used. Every text names the file and the cure.
 #[derive(Debug, Error)]
@@ -68,6 +72,41 @@ struct Raw {
     controller_name: String,
     #[serde(default = "default_root_file")]
     root_file: PathBuf,
+    proxy: Option<RawProxy>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawProxy {
+    url: String,
+    ca_file: Option<PathBuf>,
+}
+
+impl RawProxy {
+    /// The proxy, or the setting at fault and what it must be.
+    fn checked(self) -> Result<Proxy, (&'static str, &'static str)> {
+        let Self { url, ca_file } = self;
+        if url.contains('@') {
+            return Err((
+                "proxy.url",
+                "without user and password: everybody may read this file, and the agent keeps no password; let the proxy \
+                 admit this machine by its address",
+            ));
+        }
+        let form = ("proxy.url", "http://HOST:PORT or https://HOST:PORT without a path");
+        match (split_url(&url, "http://"), split_url(&url, "https://"), ca_file) {
+            (Some((host, port)), _, None) => Ok(Proxy { host, port, ca: None }),
+            (Some(_), _, Some(_)) => Err(("proxy.ca-file", "absent for an http:// proxy, which proves nothing by it")),
+            (_, Some((host, port)), Some(file)) if file.is_absolute() => {
+                if rustls::pki_types::ServerName::try_from(host.as_str()).is_err() {
+                    return Err(form);
+                }
+                Ok(Proxy { host, port, ca: Some(ProxyCa { file, pem: String::new() }) })
+            }
+            (_, Some(_), _) => Err(("proxy.ca-file", "an absolute path: the CA that vouches for an https:// proxy")),
+            (None, None, _) => Err(form),
+        }
+    }
 }
 
 fn default_root_file() -> PathBuf {
@@ -85,6 +124,8 @@ pub struct Config {
     pub name: DnsName,
     /// Where the root lies.
     pub root_file: PathBuf,
+    /// What all calls go through; nothing where they go straight.
+    pub proxy: Option<Proxy>,
 }
 
 /// Settings and root, read.
@@ -107,7 +148,7 @@ impl Config {
             message: error.to_string().trim().to_owned(),
         })?;
         let value = |setting, rule: String| ConfigError::Value { path: path.to_owned(), setting, rule };
-        let (host, port) = split_url(&raw.controller_url)
+        let (host, port) = split_url(&raw.controller_url, "https://")
             .ok_or_else(|| value("controller-url", "https://HOST:PORT without a path".to_owned()))?;
         let name = raw
             .controller_name
@@ -116,26 +157,36 @@ impl Config {
         if !raw.root_file.is_absolute() {
             return Err(value("root-file", "an absolute path".to_owned()));
         }
-        Ok(Self { host, port, name, root_file: raw.root_file })
+        let proxy = raw.proxy.map(RawProxy::checked).transpose();
+        let proxy = proxy.map_err(|(setting, rule)| value(setting, rule.to_owned()))?;
+        Ok(Self { host, port, name, root_file: raw.root_file, proxy })
     }
 
     /// The settings as text, as `stage-managed` writes them.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        format!(
-            "# Written by `lucia-node-agent stage-managed`.\ncontroller-url = \"https://{host}:{}\"\n\
+        let mut text = format!(
+            "# Written by `lucia-node-agent stage-managed`.\ncontroller-url = \"https://{}\"\n\
              controller-name = \"{}\"\nroot-file = \"{}\"\n",
-            self.port,
+            authority(&self.host, self.port),
             self.name,
             self.root_file.display()
-        )
+        );
+        if let Some(proxy) = &self.proxy {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n[proxy]\nurl = \"{}\"\n", proxy.url());
+            if let Some(ca) = &proxy.ca {
+                let _ = writeln!(text, "ca-file = \"{}\"", ca.file.display());
+            }
+        }
+        text
     }
 
     /// Where the controller is, for messages.
     #[must_use]
     pub fn controller(&self) -> String {
-        format!("{} port {} as {}", self.host, self.port, self.name)
+        let way = self.proxy.as_ref().map(|proxy| format!(" through the proxy {}", proxy.url())).unwrap_or_default();
+        format!("{} port {} as {}{way}", self.host, self.port, self.name)
     }
 }
 
@@ -146,7 +197,16 @@ impl Trust {
     /// Any [`ConfigError`].
     pub fn load(root: &Root) -> Result<Self, ConfigError> {
         let path = root.config();
-        let config = Config::parse(&read(&path)?, &path)?;
+        let mut config = Config::parse(&read(&path)?, &path)?;
+        if let Some(ca) = config.proxy.as_mut().and_then(|proxy| proxy.ca.as_mut()) {
+            let path = root.join(&ca.file.to_string_lossy());
+            ca.pem = read(&path)?;
+            check_ca(&ca.pem).map_err(|error| ConfigError::Value {
+                path,
+                setting: "proxy.ca-file",
+                rule: error.to_string(),
+            })?;
+        }
         let path = root.join(&config.root_file.to_string_lossy());
         let pem = read(&path)?;
         let root = chain::Root::from_pem(&pem).map_err(|source| ConfigError::Root { path, source })?;
@@ -161,9 +221,9 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-/// Host and port of `https://host:port`, with or without a slash at its end. IPv6 addresses stand in brackets.
-fn split_url(url: &str) -> Option<(String, u16)> {
-    let authority = url.strip_prefix("https://")?;
+/// Host and port of `https://host:port` (or another scheme), with or without a slash at its end. IPv6 addresses stand in brackets.
+fn split_url(url: &str, scheme: &str) -> Option<(String, u16)> {
+    let authority = url.strip_prefix(scheme)?;
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     let (host, port) = authority.rsplit_once(':')?;
     let port = port.parse().ok().filter(|port| *port != 0)?;
@@ -204,7 +264,7 @@ mod tests {
             ("https://:8443", None),
             ("https://[fd00::1:8443", None),
         ] {
-            assert_eq!(split_url(url), want.map(|(host, port)| (host.to_owned(), port)), "{url}");
+            assert_eq!(split_url(url, "https://"), want.map(|(host, port)| (host.to_owned(), port)), "{url}");
         }
     }
 
@@ -221,6 +281,41 @@ mod tests {
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(word) && error.contains("agent.toml"), "{error}");
+        }
+    }
+
+    // spec: AG-80
+    #[test]
+    fn a_proxy_is_named_with_its_ca_and_without_any_password() {
+        let good = "controller-url = \"https://[fd00::1]:1\"\ncontroller-name = \"c\"\n[proxy]\n";
+        for (text, url, ca) in [
+            ("url = \"http://proxy:3128\"", "http://proxy:3128", None),
+            ("url = \"http://[fd00::9]:3128/\"", "http://[fd00::9]:3128", None),
+            ("url = \"https://p.example:443\"\nca-file = \"/etc/p.pem\"", "https://p.example:443", Some("/etc/p.pem")),
+            ("url = \"https://10.0.0.9:443\"\nca-file = \"/etc/p.pem\"", "https://10.0.0.9:443", Some("/etc/p.pem")),
+        ] {
+            let config = parse(&format!("{good}{text}\n")).unwrap();
+            let proxy = config.proxy.as_ref().unwrap();
+            assert_eq!((proxy.url().as_str(), proxy.ca.as_ref().and_then(|ca| ca.file.to_str())), (url, ca));
+            assert_eq!(parse(&config.to_text()), Ok(config.clone()), "as it is staged");
+            assert!(config.controller().ends_with(&format!("through the proxy {url}")));
+        }
+        for (text, word) in [
+            ("", "url"),
+            ("url = \"http://u:secret@proxy:3128\"", "keeps no password"),
+            ("url = \"http://u@proxy:3128\"", "keeps no password"),
+            ("url = \"proxy:3128\"", "proxy.url"),
+            ("url = \"socks5://proxy:3128\"", "proxy.url"),
+            ("url = \"http://proxy\"", "proxy.url"),
+            ("url = \"http://proxy:3128/x\"", "proxy.url"),
+            ("url = \"http://proxy:3128\"\nca-file = \"/etc/p.pem\"", "proxy.ca-file"),
+            ("url = \"https://proxy:3128\"", "proxy.ca-file"),
+            ("url = \"https://proxy:3128\"\nca-file = \"p.pem\"", "proxy.ca-file"),
+            ("url = \"http://proxy:3128\"\nuser = \"u\"", "user"),
+        ] {
+            let error = parse(&format!("{good}{text}\n")).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 }

@@ -7,6 +7,8 @@
 pub mod clock;
 pub mod config;
 pub mod cure;
+mod handshake;
+pub mod proxy;
 pub mod retry;
 pub mod tls;
 pub mod transport;
@@ -35,6 +37,8 @@ const GET_TRIES: u32 = 3;
 const GET_STEP: Duration = Duration::from_millis(250);
 /// A challenge is used until this long before it would be too old: the way to the controller takes time as well.
 const CHALLENGE_MARGIN: Duration = Duration::from_secs(10);
+/// What is repeated of a refusal: all of a worker's words, which end with the cure.
+const REFUSAL_MAX: usize = 600;
 
 /// Why a call gave nothing.
 #[derive(Debug, Error)]
@@ -153,6 +157,12 @@ impl<T: Transport> Client<T> {
     #[must_use]
     pub const fn node_id(&self) -> &NodeId {
         &self.node_id
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> Arc<NodeKey> {
+        Arc::clone(&self.key)
     }
 
     /// The time at the controller, if it is known.
@@ -296,7 +306,7 @@ impl<T: Transport> Client<T> {
             None => Ok(Answer { call, status, body }),
             Some(ErrorBody { error }) => Err(CallError::Refused {
                 code: error.code,
-                message: lucia_proto::text::shown(&error.message).chars().take(200).collect(),
+                message: lucia_proto::text::shown(&error.message).chars().take(REFUSAL_MAX).collect(),
                 retry_after,
             }),
         }

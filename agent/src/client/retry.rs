@@ -5,6 +5,8 @@ use std::time::Duration;
 use lucia_proto::code::{AgentAction, Code};
 
 use super::CallError;
+use super::proxy::ProxyError;
+use super::transport::TransportError;
 
 /// `Retry-After` is honoured up to this: a controller cannot send its nodes away for good.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
@@ -41,6 +43,11 @@ impl Pace {
     pub fn after(error: &CallError) -> Self {
         match error {
             CallError::Refused { code, .. } => Self::of_action(*code),
+            // A proxy that says no has to be told otherwise by somebody.
+            CallError::Unreachable(TransportError::Proxy {
+                source: ProxyError::Refused { status: 400..=499 } | ProxyError::Strange(_),
+                ..
+            }) => Self::WAITING,
             CallError::Unreachable(_) => Self::ANSWERLESS,
             CallError::Stranger { .. } => Self::WAITING,
             CallError::BadAnswer { .. } | CallError::Unsigned(_) | CallError::NoCertificate => Self::WRONG,

@@ -1,6 +1,7 @@
 //! The one real transport: HTTP/1.1 over TLS, to whoever proves to be the controller by the pinned root.
 //!
-//! No proxy, no redirect, no cookie, no resumption; one connection, kept. The machine's own trust store has no say.
+//! No redirect, no cookie, no resumption; one connection, kept, straight or through the one proxy of the settings. The
+//! machine's own trust store has no say, and neither have `HTTPS_PROXY` and its like.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,12 +20,14 @@ use lucia_proto::report::PROOF_HEADER;
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::config::Config;
+use super::handshake::{Failure, failure};
+use super::proxy::{ProxyError, Stream, Way, authority};
 use super::retry::retry_after;
 use super::transport::{Request, Response, Transport, TransportError};
 
@@ -44,7 +47,8 @@ pub struct TlsTransport {
     port: u16,
     name: ServerName<'static>,
     tls: TlsConnector,
-    /// Tried first next time: a name server that is gone does not stop a node.
+    proxy: Option<Arc<Way>>,
+    /// Of the controller, or of the proxy. Tried first next time: a name server that is gone does not stop a node.
     last_good: Option<SocketAddr>,
     kept: Option<SendRequest<Full<Bytes>>>,
 }
@@ -74,11 +78,13 @@ impl TlsTransport {
     /// When the name is no TLS name, which no checked name is.
     pub fn new(config: &Config, tls: &Arc<ClientConfig>) -> Result<Self, BadTls> {
         let name = ServerName::try_from(config.name.to_string()).map_err(|error| BadTls(error.into()))?;
+        let proxy = config.proxy.as_ref().map(Way::new).transpose().map_err(BadTls)?.map(Arc::new);
         Ok(Self {
             host: config.host.clone(),
             port: config.port,
             name,
             tls: TlsConnector::from(Arc::clone(tls)),
+            proxy,
             last_good: None,
             kept: None,
         })
@@ -89,12 +95,24 @@ impl TlsTransport {
     /// # Errors
     /// As [`TlsTransport::new`].
     pub fn maker(config: &Config, tls: &Arc<ClientConfig>) -> Result<impl Fn() -> Self + use<>, BadTls> {
-        let Self { host, port, name, tls, .. } = Self::new(config, tls)?;
-        Ok(move || Self { host: host.clone(), port, name: name.clone(), tls: tls.clone(), last_good: None, kept: None })
+        let Self { host, port, name, tls, proxy, .. } = Self::new(config, tls)?;
+        Ok(move || {
+            let (host, name, tls, proxy) = (host.clone(), name.clone(), tls.clone(), proxy.clone());
+            Self { host, port, name, tls, proxy, last_good: None, kept: None }
+        })
     }
 
     fn to(&self) -> String {
-        format!("{} port {}", self.host, self.port)
+        let way = self.proxy.as_ref().map(|way| format!(" through the proxy {}", way.proxy.url())).unwrap_or_default();
+        format!("{} port {}{way}", self.host, self.port)
+    }
+
+    /// Why there is no connection to whoever comes first on the way: the proxy, or the controller.
+    fn unconnected(&self, to: String, source: io::Error, as_proxy: fn(io::Error) -> ProxyError) -> TransportError {
+        match &self.proxy {
+            Some(way) => TransportError::Proxy { proxy: way.proxy.url(), source: as_proxy(source) },
+            None => TransportError::Connect { to, source },
+        }
     }
 
     async fn connect(&mut self) -> Result<SendRequest<Full<Bytes>>, TransportError> {
@@ -105,8 +123,12 @@ impl TlsTransport {
                 Err(error) => refused = Some(error),
             }
         }
-        let failed = |source| TransportError::Connect { to: self.to(), source };
-        let addresses = match tokio::net::lookup_host((self.host.as_str(), self.port)).await {
+        let failed = |source| self.unconnected(self.to(), source, ProxyError::Name);
+        let first = self
+            .proxy
+            .as_ref()
+            .map_or((self.host.as_str(), self.port), |way| (way.proxy.host.as_str(), way.proxy.port));
+        let addresses = match tokio::net::lookup_host(first).await {
             Ok(addresses) => addresses,
             Err(source) => return Err(refused.unwrap_or_else(|| failed(source))),
         };
@@ -124,10 +146,17 @@ impl TlsTransport {
 
     async fn connect_to(&self, address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, TransportError> {
         let to = || format!("{} ({address})", self.to());
-        let failed = |source| TransportError::Connect { to: to(), source };
+        let failed = |source| self.unconnected(to(), source, ProxyError::Connect);
         let tcp = TcpStream::connect(address).await.map_err(failed)?;
         tcp.set_nodelay(true).map_err(failed)?;
-        let tls = self.tls.connect(self.name.clone(), tcp).await.map_err(|source| self.tls_refused(to(), source))?;
+        let stream: Box<dyn Stream> = match &self.proxy {
+            None => Box::new(tcp),
+            Some(way) => {
+                let refused = |source| TransportError::Proxy { proxy: way.proxy.url(), source };
+                way.tunnel(tcp, &authority(&self.host, self.port)).await.map_err(refused)?
+            }
+        };
+        let tls = self.tls.connect(self.name.clone(), stream).await.map_err(|source| self.tls_refused(to(), source))?;
         let (sender, connection) =
             handshake(TokioIo::new(tls)).await.map_err(|error| TransportError::Cut(error.into()))?;
         // It ends with its sender, or with its peer; either is seen at the next send.
@@ -140,18 +169,10 @@ impl TlsTransport {
     }
 
     fn tls_refused(&self, to: String, source: io::Error) -> TransportError {
-        let rustls_error = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        match rustls_error {
-            Some(rustls::Error::InvalidCertificate(
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. },
-            )) => TransportError::Clock { source },
-            Some(rustls::Error::InvalidCertificate(_)) => {
-                TransportError::Stranger { to, name: self.name.to_str().into_owned(), source }
-            }
-            _ => TransportError::Connect { to, source },
+        match failure(&source) {
+            Failure::Time => TransportError::Clock { source },
+            Failure::Certificate => TransportError::Stranger { to, name: self.name.to_str().into_owned(), source },
+            Failure::Protocol | Failure::Connection => TransportError::Connect { to, source },
         }
     }
 

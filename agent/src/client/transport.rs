@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::proxy::ProxyError;
+
 /// A request as it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -64,6 +66,15 @@ pub enum TransportError {
         #[source]
         source: std::io::Error,
     },
+    /// The proxy in between gave no way.
+    #[error("the proxy {proxy} gives no way to the controller")]
+    Proxy {
+        /// Its url.
+        proxy: String,
+        /// Why.
+        #[source]
+        source: ProxyError,
+    },
     /// The connection ended or the answer was cut.
     #[error("the connection to the controller ended before the answer was whole")]
     Cut(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -87,8 +98,9 @@ impl TransportError {
                 "check that the controller runs and that this machine reaches it; it is tried again"
             }
             Self::Stranger { .. } => {
-                "check controller-url, controller-name and root-file in /etc/lucia/agent.toml, and who answers at that address"
+                "check controller-url, controller-name and root-file in /etc/lucia/agent.toml, and who answers at that address; a proxy that opens TLS has to leave this connection closed"
             }
+            Self::Proxy { source, .. } => source.cure(),
             Self::Clock { .. } => {
                 "set this machine's clock (timedatectl); if it is right, the controller's certificate has ended"
             }

@@ -2,6 +2,7 @@
 
 pub mod boot;
 pub mod clock;
+pub mod etc;
 pub mod notify;
 pub mod random;
 pub mod root;

@@ -1,7 +1,7 @@
 //! The agent's private directory: 0700, files 0600, no links followed, one writer.
 
 use lucia_durable::{
-    DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError,
+    Crashed, DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError,
 };
 use thiserror::Error;
 
@@ -9,6 +9,8 @@ use super::root::Root;
 
 /// First line of the lease once a key was written: from then on a missing key is a lost key.
 const MARKER: &[u8] = b"Lucia.Agent.v1";
+/// The lease's name.
+const LEASE: &str = ".lease";
 /// Mode of every file here.
 const MODE: u32 = 0o600;
 /// Pending files a crash can have left; more are somebody else's.
@@ -33,13 +35,19 @@ pub enum StateFile {
     Installation,
     /// The starts of the daemon.
     Starts,
+    /// The directory's files as they last worked.
+    Directory,
+    /// The newest roster, and which one it was.
+    Roster,
+    /// What owners ordered: what holds, what is under way, what is remembered.
+    Orders,
     /// What `status` and `why` say.
     Status,
 }
 
 impl StateFile {
     /// Every file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Key,
         Self::Csr,
         Self::Certificate,
@@ -48,6 +56,9 @@ impl StateFile {
         Self::Installed,
         Self::Installation,
         Self::Starts,
+        Self::Directory,
+        Self::Roster,
+        Self::Orders,
         Self::Status,
     ];
 
@@ -63,6 +74,9 @@ impl StateFile {
             Self::Installed => "installed.json",
             Self::Installation => "installation.json",
             Self::Starts => "starts.json",
+            Self::Directory => "directory.json",
+            Self::Roster => "roster.json",
+            Self::Orders => "orders.json",
             Self::Status => "status.json",
         }
     }
@@ -75,7 +89,9 @@ impl StateFile {
             Self::Csr => 8192,
             Self::Installed | Self::Installation | Self::Status => 16 * 1024,
             Self::Certificate => 16 * 1024,
-            Self::Answer | Self::Bundle => 64 * 1024,
+            Self::Answer | Self::Bundle | Self::Directory | Self::Roster => 64 * 1024,
+            // NODE_ORDERS_MAX
+            Self::Orders => 8 << 20,
         }
     }
 
@@ -108,6 +124,11 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// A test stopped the program between two steps here.
+    pub(crate) fn crashed(state: &State, crashed: Crashed) -> Self {
+        Self::Write(WriteError::Crashed { path: state.path().to_owned(), crashed })
+    }
+
     /// Whether nobody knows what the disk holds now: who wrote ends, and the next start reads what is really there.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
@@ -155,7 +176,7 @@ impl State {
     /// # Errors
     /// [`StateError::Lease`] or [`StateError::Write`].
     pub fn take(dir: PrivateDir, who: &str) -> Result<Self, StateError> {
-        let name = FileName::hidden(".lease").map_err(|_| StateError::Name)?;
+        let name = FileName::hidden(LEASE).map_err(|_| StateError::Name)?;
         let holder = format!("pid {} lucia-node-agent {who}", std::process::id());
         let lease = Lease::take(&dir, &name, MARKER, &holder).map_err(StateError::Lease)?;
         dir.remove_leftovers(LEFTOVERS).map_err(StateError::Write)?;
@@ -252,6 +273,30 @@ impl State {
             Loaded::Found(there) if there == bytes => Ok(()),
             _ => self.dir.create_new(&name, bytes, MODE).map_err(StateError::Write),
         }
+    }
+
+    /// Removes every visible file but these, whatever program of ours left it.
+    ///
+    /// # Errors
+    /// [`StateError::Dir`], [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn remove_all_but(&self, kept: &[StateFile]) -> Result<(), StateError> {
+        self.writable()?;
+        for name in self.dir.list(LEFTOVERS).map_err(StateError::Dir)? {
+            if !kept.iter().any(|file| file.as_str() == name.as_str()) {
+                self.dir.remove(&name).map_err(StateError::Write)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets that a key was ever written here, so that the next one is no lost one. The lease is still held.
+    ///
+    /// # Errors
+    /// [`StateError::Name`], [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn forget_key(&self) -> Result<(), StateError> {
+        self.writable()?;
+        let name = FileName::hidden(LEASE).map_err(|_| StateError::Name)?;
+        self.dir.remove(&name).map(drop).map_err(StateError::Write)
     }
 
     fn writable(&self) -> Result<(), StateError> {

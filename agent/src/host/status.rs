@@ -6,10 +6,13 @@
 use std::path::Path;
 
 use lucia_durable::{DirRules, FileName, FileRules, Loaded, PrivateDir};
+use lucia_proto::heartbeat::DirectoryReport;
 use lucia_proto::ids::{NodeId, StartId};
+use lucia_proto::intent::{IntentCode, IntentKind, Rule};
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::names::Hostname;
+use lucia_proto::owner::OwnerName;
 use lucia_proto::text::counted;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
@@ -37,12 +40,18 @@ pub enum Doing {
     AwaitingCertificate,
     /// Has a certificate that no heartbeat was accepted with yet.
     Certified,
+    /// Has a certificate, and waits for the directory before its first heartbeat ever.
+    AwaitingDirectory,
     /// Has a certificate and heartbeats.
     Heartbeating,
     /// Its certificate is over: renews, and nothing else.
     Lapsed,
     /// Has a new key that nobody has seen yet.
     Rekeyed,
+    /// An owner decided that another machine goes on as this node, or none.
+    Stopped,
+    /// An owner removed the identity.
+    Removed,
 }
 
 /// What a frozen identity is, and who decides.
@@ -64,6 +73,100 @@ pub struct Refusal {
     pub cure: String,
 }
 
+/// A machine that calls itself otherwise than the fleet does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OtherName {
+    /// What `/etc/hostname` says, shortened.
+    pub machine: String,
+    /// The name of its certificate.
+    pub fleet: Hostname,
+    /// The name the controller has approved instead, if another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Hostname>,
+    /// What becomes of it.
+    pub standing: Standing,
+}
+
+/// What becomes of the name that a machine gives itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Nothing: no node can have it.
+    Invalid,
+    /// The controller was told, and an operator decides.
+    Reported,
+    /// It is approved, and its certificate is waited for.
+    Approved,
+}
+
+impl OtherName {
+    /// What is so, and what cures it.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { machine, fleet, approved, standing } = self;
+        let known = approved.as_ref().unwrap_or(fleet);
+        let goes_on = format!("the node goes on as {fleet}");
+        match standing {
+            Standing::Invalid => format!(
+                "/etc/hostname says {machine:?}, which no node can be called, and {goes_on}; write {known} there, or another \
+                 name of a-z, 0-9 and -"
+            ),
+            Standing::Reported => format!(
+                "this machine calls itself {machine}, the fleet knows it as {known}, and {goes_on}; if the new name is meant, on \
+                 the controller's host: luciactl rename {known} {machine}; else write {known} into /etc/hostname"
+            ),
+            Standing::Approved => format!(
+                "this machine was given the name {machine}, and {goes_on} until its certificate for {machine} is there; where the \
+                 worker's admission is \"operator\", on the worker's host: lucia-enrollment-worker rename {fleet} {machine}"
+            ),
+        }
+    }
+}
+
+/// Orders that are shown.
+pub const ORDERS_SHOWN: usize = 16;
+
+/// An order, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OrderSeen {
+    /// What people type to sign it.
+    pub code: VerificationCode,
+    /// Of which kind; absent where that cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<IntentKind>,
+    /// When, by the agent's own clock.
+    pub at: UnixTime,
+    /// Why it was refused; absent when it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<IntentCode>,
+}
+
+/// Who may order, how late it is for orders, and the last of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OwnersStatus {
+    /// The newest roster; 0 where there was none ever.
+    pub roster_version: u64,
+    /// Whether it is there, and a worker of the bundle signed it.
+    pub believed: bool,
+    /// Who may order.
+    pub owners: Vec<OwnerName>,
+    /// Whether owners decide which SSH keys there are.
+    pub decide: bool,
+    /// The worker's time when it last said how late it is; absent where it has not since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<UnixTime>,
+    /// What is asked of each kind that a node carries out: the stricter of its own policy and the roster's.
+    pub rules: Vec<(IntentKind, Rule)>,
+    /// Why the policy of this machine cannot be read, so that everything is forbidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_refused: Option<String>,
+    /// The last orders, oldest first.
+    pub orders: Vec<OrderSeen>,
+}
+
 /// All that `status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -79,6 +182,9 @@ pub struct Status {
     /// The approved name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Hostname>,
+    /// What the machine calls itself, where the fleet has another name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_name: Option<OtherName>,
     /// Where the controller is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
@@ -94,6 +200,18 @@ pub struct Status {
     /// Whether the controller holds the identity frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
+    /// How the node stands to the fleet's directory; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryReport>,
+    /// Accounts whose SSH keys are on the disk as owners signed them, or before there are any as the controller told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_accounts: Option<u64>,
+    /// Accounts that have keys from before owners decided, of which no owner spoke since.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ssh_unsigned: u64,
+    /// Who may order, and what was ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owners: Option<OwnersStatus>,
     /// Heartbeats accepted since the agent started.
     #[serde(default)]
     pub heartbeats: u64,
@@ -103,6 +221,11 @@ pub struct Status {
     /// What was refused, at most once a call, in the order of the calls' names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A clock difference that changed by less is noise.
@@ -131,6 +254,10 @@ impl Status {
             status.last_heartbeat = None;
             status.heartbeats = 0;
             status.clock_offset_seconds = None;
+            // Whoever sends orders that are refused writes nothing to the disk.
+            if let Some(owners) = &mut status.owners {
+                owners.orders.retain(|order| order.refused.is_none());
+            }
             for refusal in &mut status.refusals {
                 refusal.at = UnixTime::EPOCH;
                 refusal.what.truncate(refusal.gist().len());
@@ -154,10 +281,21 @@ impl Status {
             Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
             Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
             Doing::Certified => "has its certificate; the first heartbeat is on its way".to_owned(),
+            Doing::AwaitingDirectory => {
+                "has its certificate; waiting for the directory before the first heartbeat".to_owned()
+            }
             Doing::Heartbeating if self.frozen => {
                 format!("{} accepted; the identity is frozen", counted(self.heartbeats, "heartbeat"))
             }
             Doing::Heartbeating => format!("{} accepted", counted(self.heartbeats, "heartbeat")),
+            Doing::Stopped => {
+                "stopped for good: an owner decided that another machine goes on as this node, or none; to make this one a node \
+                 of its own: `lucia-node-agent rekey`, or install it anew"
+                    .to_owned()
+            }
+            Doing::Removed => {
+                "no node any more: an owner removed its identity; `lucia-node-agent discover` begins anew".to_owned()
+            }
             Doing::Lapsed => "certificate is over; waiting for a new one".to_owned(),
             Doing::Rekeyed => {
                 "has a new key; run `lucia-node-agent discover`, have this machine approved, then `lucia-node-agent \
@@ -281,5 +419,28 @@ mod tests {
         std::fs::remove_dir_all(root.runtime()).unwrap();
         let after = read(&root).unwrap().unwrap();
         assert_eq!(after.refusals[0].gist(), "no answer: cannot connect");
+    }
+
+    // spec: AO-2
+    #[test]
+    fn an_order_that_is_refused_does_not_touch_the_disk_and_one_that_is_carried_out_does() {
+        use lucia_proto::intent::IntentId;
+
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let state = State::hold(&root, "test").unwrap();
+        let mut file = StatusFile::new(&root);
+        let mut status = Status { owners: Some(OwnersStatus::default()), ..Status::default() };
+        file.write(&state, &status);
+        let lasting = || state.read(StateFile::Status).unwrap().unwrap();
+        let first = lasting();
+        let seen = |refused| OrderSeen { code: IntentId::of("a").code(), kind: None, at: UnixTime::EPOCH, refused };
+        status.owners.as_mut().unwrap().orders.push(seen(Some(IntentCode::Malformed)));
+        file.write(&state, &status);
+        assert!(lasting() == first);
+        assert_eq!(read(&root), Ok(Some(status.clone())), "it is shown all the same");
+        status.owners.as_mut().unwrap().orders.push(seen(None));
+        file.write(&state, &status);
+        assert!(lasting() != first);
     }
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use lucia_durable::crash_point;
 use lucia_proto::answer::{Answer, AnswerError, AnswerExpectation, SignedAnswer};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
-use super::{Certificate, Identity};
+use super::installed::InstalledError;
+use super::{Certificate, Identity, rename};
+use crate::directory::{Access, Orders};
 use crate::host::state::{State, StateError, StateFile};
 
 /// The answer was not taken.
@@ -17,6 +20,17 @@ pub enum AcceptError {
     /// It is not the worker's, or not for this node and CSR.
     #[error("the enrolment answer is refused, and nothing of it is used")]
     Refused(#[source] AnswerError),
+    /// It was right once: its certificate ends before the one held. Somebody sends an old answer again.
+    #[error("the enrolment answer is an old one: its certificate ends {offered}, the one held ends {held}")]
+    Older {
+        /// End of the certificate offered.
+        offered: UnixTime,
+        /// End of the certificate held.
+        held: UnixTime,
+    },
+    /// It is right, for a new name that the installation cannot follow.
+    #[error("the enrolment answer is for a new name, which installed.json cannot be given")]
+    Installed(#[source] InstalledError),
     /// It is right and cannot be kept; it is asked for again.
     #[error("the enrolment answer cannot be kept")]
     State(#[source] StateError),
@@ -31,32 +45,60 @@ impl Identity {
     /// # Errors
     /// Any [`AcceptError`]; the identity is then as before.
     pub fn accept(&mut self, state: &State, signed: &SignedAnswer, now: UnixTime) -> Result<(), AcceptError> {
+        let asked = self.asked();
         let accepted = signed
             .accept(&AnswerExpectation {
                 root: &self.root,
                 node_id: &self.node_id,
                 task_id: Some(&self.task_id),
-                hostname: &self.hostname,
+                hostname: &asked.hostname,
                 fingerprint: &self.fingerprint,
-                csr_sha256: &self.csr.sha256(),
+                csr_sha256: &asked.csr.sha256(),
                 now,
                 current_bundle: self.bundle.as_ref(),
             })
             .map_err(AcceptError::Refused)?;
-        let certificate = Certificate::new(accepted.leaf());
+        let certificate = Certificate::new(accepted.leaf(), &asked.hostname);
+        // By ends and not by the time, which is the controller's: with a false one every answer is fresh again.
+        if let Some(held) = self.certificate.as_ref().filter(|held| certificate.not_after < held.not_after) {
+            return Err(AcceptError::Older { offered: certificate.not_after, held: held.not_after });
+        }
         let bundle = json::to_string(accepted.bundle().signed()).map_err(AcceptError::Form)?;
         let answer = json::to_string(signed).map_err(AcceptError::Form)?;
+        crash_point!("agent/answer-checked", state.path())
+            .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
         // In this order: a bundle is never older than the answer beside it, and the answer heals the certificate.
-        let files = [
+        let mut files = vec![
             (StateFile::Bundle, bundle.as_bytes()),
             (StateFile::Answer, answer.as_bytes()),
             (StateFile::Certificate, certificate.pem.as_bytes()),
         ];
+        let installed = match &self.other {
+            Some(other) => {
+                files.push((StateFile::Csr, other.csr_pem.as_bytes()));
+                rename::installed_as(state, &other.hostname).map_err(AcceptError::Installed)?
+            }
+            None => None,
+        };
+        files.extend(installed.as_ref().map(|text| (StateFile::Installed, text.as_bytes())));
         state.replace_all(&files).map_err(AcceptError::State)?;
+        crash_point!("agent/answer-kept", state.path())
+            .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
         self.bundle = Some(accepted.bundle().clone());
+        self.roster = accepted.roster().cloned();
         self.certificate = Some(Arc::new(certificate));
+        self.directory = orders(accepted.answer());
+        if let Some(other) = self.other.take() {
+            self.own = other;
+        }
         Ok(())
     }
+}
+
+/// What an answer says of a directory.
+pub(super) fn orders(answer: &Answer) -> Orders {
+    let Some(access) = answer.directory.clone() else { return Orders::None };
+    Orders::Ldap(Box::new(Access { access, csr_sha256: answer.csr_sha256 }))
 }
 
 /// What a kept answer says. It was checked before it was kept, in a directory that is ours alone.

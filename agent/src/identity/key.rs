@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lucia_durable::crash_point;
 use lucia_proto::key::NodeKey;
 use thiserror::Error;
 
@@ -81,6 +82,8 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
 pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
     let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
     state.create_new(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
+    crash_point!("agent/key-kept", state.path())
+        .map_err(|crashed| KeyError::State(StateError::crashed(state, crashed)))?;
     state.confirm_key().map_err(KeyError::State)
 }
 
@@ -91,6 +94,8 @@ pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
 pub(super) fn replace(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
     let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
     state.replace(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
+    crash_point!("agent/key-replaced", state.path())
+        .map_err(|crashed| KeyError::State(StateError::crashed(state, crashed)))?;
     state.confirm_key().map_err(KeyError::State)
 }
 

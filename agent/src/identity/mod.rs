@@ -8,6 +8,7 @@ pub mod enroll;
 pub mod installed;
 pub mod key;
 pub mod rekey;
+mod rename;
 pub mod renew;
 pub mod starts;
 
@@ -17,16 +18,19 @@ use lucia_proto::answer::SignedAnswer;
 use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use lucia_proto::certificate::{CheckedLeaf, Leaf, LeafRules};
 use lucia_proto::chain::{self, Root};
-use lucia_proto::csr::{self, CheckedCsr};
+use lucia_proto::csr;
 use lucia_proto::ids::{NodeId, TaskId};
 use lucia_proto::json;
 use lucia_proto::key::{Fingerprint, NodeKey};
 use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX, LAPSED_CHAIN_OFFSET};
 use lucia_proto::names::Hostname;
+use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use self::rename::Asked;
+use crate::directory::Orders;
 use crate::host::state::{State, StateError, StateFile};
 
 /// The identity cannot be opened.
@@ -35,6 +39,9 @@ pub enum IdentityError {
     /// The private directory fails.
     #[error("the identity cannot be kept")]
     State(#[source] StateError),
+    /// What the installer left cannot follow a rename.
+    #[error("the installation does not follow the node's new name")]
+    Installed(#[source] installed::InstalledError),
     /// The CSR made here is refused here: a mistake in the agent.
     #[error("the certificate request made for {hostname} is refused; a mistake in the agent, report it")]
     Csr {
@@ -49,6 +56,8 @@ pub enum IdentityError {
 /// A certificate in force, or lapsed.
 #[derive(Debug)]
 pub struct Certificate {
+    /// The name it is for.
+    pub hostname: Hostname,
     /// Leaf and issuing CA: what a node's call carries.
     pub pem: String,
     /// First second.
@@ -58,8 +67,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    fn new(leaf: &CheckedLeaf) -> Self {
-        Self { pem: leaf.pem(), not_before: leaf.not_before(), not_after: leaf.not_after() }
+    fn new(leaf: &CheckedLeaf, hostname: &Hostname) -> Self {
+        Self { hostname: hostname.clone(), pem: leaf.pem(), not_before: leaf.not_before(), not_after: leaf.not_after() }
     }
 }
 
@@ -69,12 +78,16 @@ pub struct Identity {
     node_id: NodeId,
     fingerprint: Fingerprint,
     task_id: TaskId,
-    hostname: Hostname,
     root: Root,
-    csr_pem: String,
-    csr: CheckedCsr,
+    /// What it asks for under its own name.
+    own: Asked,
+    /// And under another one, while it asks for that.
+    other: Option<Asked>,
     bundle: Option<VerifiedBundle>,
+    /// The roster of the last answer, until it is taken.
+    roster: Option<VerifiedRoster>,
     certificate: Option<Arc<Certificate>>,
+    directory: Orders,
 }
 
 impl Identity {
@@ -92,25 +105,27 @@ impl Identity {
     ) -> Result<Self, IdentityError> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
-        let csr_pem = csr::build(&node_id, hostname, key);
-        let csr = csr::check(&csr_pem, &node_id, hostname, &fingerprint)
-            .map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })?;
+        let own = Asked::of(&rename::name(state, hostname, task_id, key), key)?;
         // Persisted before it is ever sent. The signature is deterministic, so a broken file becomes the same again.
-        if read(state, StateFile::Csr).as_deref() != Some(csr_pem.as_bytes()) {
-            state.replace(StateFile::Csr, csr_pem.as_bytes()).map_err(IdentityError::State)?;
+        if read(state, StateFile::Csr).as_deref() != Some(own.csr_pem.as_bytes()) {
+            state.replace(StateFile::Csr, own.csr_pem.as_bytes()).map_err(IdentityError::State)?;
         }
         let mut identity = Self {
             node_id,
             fingerprint,
             task_id: task_id.clone(),
-            hostname: hostname.clone(),
             root,
-            csr_pem,
-            csr,
+            own,
+            other: None,
             bundle: None,
+            roster: None,
             certificate: None,
+            directory: Orders::Unknown,
         };
         identity.load(state).map_err(IdentityError::State)?;
+        if let Some(text) = rename::installed_as(state, identity.hostname()).map_err(IdentityError::Installed)? {
+            state.replace(StateFile::Installed, text.as_bytes()).map_err(IdentityError::State)?;
+        }
         Ok(identity)
     }
 
@@ -123,7 +138,7 @@ impl Identity {
     /// Its approved name.
     #[must_use]
     pub const fn hostname(&self) -> &Hostname {
-        &self.hostname
+        &self.own.hostname
     }
 
     /// Its installation.
@@ -132,10 +147,10 @@ impl Identity {
         &self.task_id
     }
 
-    /// Its one CSR.
+    /// The CSR of what it asks for now: one for each name.
     #[must_use]
     pub fn csr_pem(&self) -> &str {
-        &self.csr_pem
+        &self.asked().csr_pem
     }
 
     /// Its certificate, lapsed or not.
@@ -150,9 +165,34 @@ impl Identity {
         self.bundle.as_ref()
     }
 
+    /// The fleet's root.
+    #[must_use]
+    pub const fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Goes by a newer bundle than its own, which is on the disk.
+    pub fn hold(&mut self, bundle: &VerifiedBundle) {
+        if self.bundle.as_ref().is_none_or(|held| held.bundle().version < bundle.bundle().version) {
+            self.bundle = Some(bundle.clone());
+        }
+    }
+
+    /// The roster that the last answer brought, once.
+    pub const fn take_roster(&mut self) -> Option<VerifiedRoster> {
+        self.roster.take()
+    }
+
+    /// What the last answer says of a directory.
+    #[must_use]
+    pub const fn directory(&self) -> &Orders {
+        &self.directory
+    }
+
     fn load(&mut self, state: &State) -> Result<(), StateError> {
         let answer = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
         let answer = answer.and_then(|signed| accept::payload(&signed));
+        self.directory = answer.as_ref().map_or(Orders::Unknown, accept::orders);
         let held = read(state, StateFile::Bundle).and_then(|bytes| parse::<SignedBundle>(&bytes, StateFile::Bundle));
         let bundles = [held, answer.as_ref().map(|answer| answer.bundle.clone())];
         self.bundle = bundles
@@ -165,13 +205,17 @@ impl Identity {
                 signed.verify(&self.root).inspect_err(told).ok()
             })
             .max_by_key(|bundle| bundle.bundle().version);
+        // The answer was kept, and a crash may have come before its roster was. A newer bundle may know its worker no more.
+        let roster = answer.as_ref().and_then(|answer| answer.roster.as_ref());
+        let roster = roster.zip(self.bundle.as_ref());
+        self.roster = roster.and_then(|(roster, bundle)| roster.verify(bundle, &self.root.sha256()).ok());
 
         let on_disk = read(state, StateFile::Certificate);
         let text = on_disk.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_owned);
         let texts = [text, answer.map(|answer| answer.certificate_pem)];
         let newest = texts.into_iter().flatten().filter_map(|pem| self.check(&pem)).max_by_key(CheckedLeaf::not_after);
         let Some(leaf) = newest else { return Ok(()) };
-        let certificate = Certificate::new(&leaf);
+        let certificate = Certificate::new(&leaf, self.hostname());
         if on_disk.as_deref() != Some(certificate.pem.as_bytes()) {
             tracing::info!("certificate.pem was missing or cut; it is written again from answer.json");
             state.replace(StateFile::Certificate, certificate.pem.as_bytes())?;
@@ -186,7 +230,7 @@ impl Identity {
         let told = |error: &dyn std::error::Error| {
             tracing::warn!("a certificate on disk is passed over: {}", crate::host::chain(error));
         };
-        let rules = LeafRules { node_id: &self.node_id, hostname: &self.hostname, fingerprint: &self.fingerprint };
+        let rules = LeafRules { node_id: &self.node_id, hostname: self.hostname(), fingerprint: &self.fingerprint };
         let leaf = Leaf::parse(pem).and_then(|leaf| leaf.check(&rules)).inspect_err(|error| told(error)).ok()?;
         let issued = leaf.not_before().plus(LAPSED_CHAIN_OFFSET);
         let roots = std::slice::from_ref(&self.root);

@@ -4,6 +4,7 @@
 //! In this order, so that a crash leaves either the former identity, whole or healing, or the new key alone: the former
 //! key is copied aside; what was issued to it is removed; the new key takes its place.
 
+use lucia_durable::crash_point;
 use lucia_proto::ids::NodeId;
 use lucia_proto::key::{Fingerprint, NodeKey};
 use thiserror::Error;
@@ -15,9 +16,15 @@ use crate::host::random::{self, NoRandomness};
 use crate::host::state::{State, StateError, StateFile};
 use lucia_proto::api::Grant;
 
-/// What was issued to a key, or said with it; the bundle is the fleet's and stays.
-const OF_A_KEY: [StateFile; 5] =
-    [StateFile::Certificate, StateFile::Answer, StateFile::Csr, StateFile::Installation, StateFile::Starts];
+/// What was issued to a key, said with it, or ordered of it; bundle and roster are the fleet's and stay.
+const OF_A_KEY: [StateFile; 6] = [
+    StateFile::Certificate,
+    StateFile::Answer,
+    StateFile::Csr,
+    StateFile::Installation,
+    StateFile::Starts,
+    StateFile::Orders,
+];
 
 /// The key was not replaced.
 #[derive(Debug, Error)]
@@ -74,9 +81,13 @@ pub fn rekey(state: &mut State) -> Result<Rekeyed, RekeyError> {
     if let Some(bytes) = state.read(StateFile::Key).map_err(RekeyError::State)?.map(zeroize::Zeroizing::new) {
         state.put_aside(&aside, &bytes).map_err(RekeyError::State)?;
     }
+    crash_point!("agent/key-aside", state.path())
+        .map_err(|crashed| RekeyError::State(StateError::crashed(state, crashed)))?;
     for file in OF_A_KEY {
         state.remove(file).map_err(RekeyError::State)?;
     }
+    crash_point!("agent/identity-cleared", state.path())
+        .map_err(|crashed| RekeyError::State(StateError::crashed(state, crashed)))?;
     key::replace(state, &key).map_err(RekeyError::Key)?;
     Ok(Rekeyed { former: former_id, aside, fingerprint: key.public().fingerprint() })
 }
@@ -147,7 +158,7 @@ mod tests {
         for nth in 0.. {
             let (scratch, mut state) = node();
             let former = id(&state);
-            let plan = lucia_durable::crash_point::crash_at(&scratch.root().state(), nth);
+            let plan = crash_point::crash_at(&scratch.root().state(), nth);
             let _ = rekey(&mut state);
             let crashed = plan.crashed().is_some();
             drop((plan, state));

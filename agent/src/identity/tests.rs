@@ -230,3 +230,32 @@ fn the_newer_certificate_counts_after_a_crash_between_the_two_files() {
     assert_eq!(certificate.pem, ca.issue(&node, later));
     assert_ne!(std::fs::read(root.state().join("certificate.pem")).unwrap(), old);
 }
+
+/// threats.md B-3: an old answer is right in every part, and a controller that lies about the time makes it fresh.
+// spec: EN-13
+#[test]
+fn an_older_answer_is_refused_whatever_the_time_is_said_to_be() {
+    let ca = TestCa::new(now());
+    let scratch = Scratch::new();
+    let mut opened = open(&scratch.root(), &ca).unwrap();
+    let later = now().plus(Duration::from_secs(2 * 86_400));
+    let [old, new] = [now(), later].map(|at| {
+        let mut answer = ca.answer(&opened.node, at);
+        answer.bundle = ca.signed_bundle(1, now());
+        ca.sign_answer(&answer)
+    });
+    opened.identity.accept(&opened.state, &old, now()).unwrap();
+    opened.identity.accept(&opened.state, &new, later).unwrap();
+    let kept = files(&scratch.root());
+    for said in [now(), later] {
+        let refused = opened.identity.accept(&opened.state, &old, said);
+        assert!(matches!(refused, Err(AcceptError::Older { .. })), "{refused:?}");
+        assert_eq!(files(&scratch.root()), kept);
+    }
+    // Nor after a restart; the newest again is no harm.
+    drop((opened.state, opened.identity));
+    let mut opened = open(&scratch.root(), &ca).unwrap();
+    assert!(matches!(opened.identity.accept(&opened.state, &old, now()), Err(AcceptError::Older { .. })));
+    opened.identity.accept(&opened.state, &new, later).unwrap();
+    assert_eq!(files(&scratch.root()), kept);
+}

@@ -3,6 +3,7 @@
 //! Everything can be done again: a second run, after a crash or not, ends in the same files. `installed.json` comes
 //! last, so that a half staged system has an agent that refuses to start rather than one that starts without a key.
 
+use lucia_durable::crash_point;
 use lucia_proto::api::{Accepted, Endpoint, Grant};
 use lucia_proto::key::NodeKey;
 use lucia_proto::phase::DevicePhase;
@@ -11,7 +12,7 @@ use thiserror::Error;
 
 use super::target::{Target, TargetError};
 use super::{Installation, InstallationError, device_state};
-use crate::client::config::{DEFAULT_ROOT_FILE, Trust};
+use crate::client::config::{DEFAULT_ROOT_FILE, STAGED_PROXY_CA, Trust};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
 use crate::host::boot::{BootId, MachineId};
@@ -171,6 +172,10 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
     target.put("usr/lib/tmpfiles.d", "lucia-agent.conf", TMPFILES.as_bytes(), 0o644)?;
     let mut config = staged.trust.config.clone();
     config.root_file = DEFAULT_ROOT_FILE.into();
+    if let Some(ca) = config.proxy.as_mut().and_then(|proxy| proxy.ca.as_mut()) {
+        ca.file = STAGED_PROXY_CA.into();
+        target.put("etc/lucia", "proxy-ca.pem", ca.pem.as_bytes(), 0o644)?;
+    }
     target.put("etc/lucia", "root.pem", staged.trust.root.pem().as_bytes(), 0o644)?;
     target.put("etc/lucia", "agent.toml", config.to_text().as_bytes(), 0o644)?;
     target.put("etc", "hostname", format!("{}\n", grant.hostname).as_bytes(), 0o644)?;
@@ -183,6 +188,8 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
         Some(found) if found.public() == staged.key.public() => state.confirm_key().map_err(StageError::State)?,
         Some(_) => return Err(StageError::OtherKey),
     }
+    crash_point!("agent/key-staged", state.path())
+        .map_err(|crashed| StageError::State(StateError::crashed(&state, crashed)))?;
     target.link(
         "etc/systemd/system/multi-user.target.wants",
         "lucia-node-agent.service",
@@ -196,6 +203,8 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
         machine_id,
     };
     facts.write(&state).map_err(StageError::Installed)?;
+    crash_point!("agent/staged", state.path())
+        .map_err(|crashed| StageError::State(StateError::crashed(&state, crashed)))?;
     Ok(facts)
 }
 

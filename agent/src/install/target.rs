@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use lucia_durable::{
-    BadName, DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError, WriteError,
+    BadName, DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError, WriteError, crash_point,
 };
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat, renameat};
@@ -103,12 +103,16 @@ impl Target {
     fn dir_with(&self, path: &str, last: DirRules) -> Result<PrivateDir, TargetError> {
         let mut parts = path.split('/').peekable();
         let mut at: Option<PrivateDir> = None;
+        let mut ours = false;
         while let Some(part) = parts.next() {
+            ours = ours || part == "lucia";
             let name = FileName::new(part).map_err(TargetError::Name)?;
             let rules = if parts.peek().is_some() { DIR } else { last };
             let here = at.as_ref().unwrap_or(&self.0);
             let next = match here.subdir(&name, rules) {
                 Err(DirError::Missing { .. }) => here.create_subdir(&name, rules),
+                // Its own ones are made as they should be even where a run before died between making one and opening it.
+                Ok(_) if ours => here.create_subdir(&name, rules),
                 found => found,
             };
             at = Some(next.map_err(TargetError::Dir)?);
@@ -158,8 +162,11 @@ impl Target {
             Ok(()) | Err(Errno::ENOENT) => {}
             Err(errno) => return Err(failed("clear the way for", errno)),
         }
+        let crashed = |crashed| TargetError::Write(WriteError::Crashed { path: path.clone(), crashed });
         symlinkat(to, &fd, pending.as_str()).map_err(|errno| failed("make", errno))?;
+        crash_point!("agent/link-made", &path).map_err(crashed)?;
         renameat(&fd, pending.as_str(), &fd, name).map_err(|errno| failed("rename", errno))?;
+        crash_point!("agent/link-renamed", &path).map_err(crashed)?;
         self.sync(&fd, &path)
     }
 

@@ -287,6 +287,28 @@ fn stage_into(dir: &Path) -> Result<crate::identity::installed::InstalledFacts, 
     stage::stage(&target, &grant(), Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" })
 }
 
+// spec: AG-80
+#[test]
+fn a_proxy_and_its_ca_go_with_the_node_that_is_staged() {
+    let scratch = Scratch::new();
+    let (mut trust, node, boot) = (trust(), node(), boot());
+    let proxy = "[proxy]\nurl = \"https://p:3128\"\nca-file = \"/media/ca.pem\"\n";
+    trust.config = Config::parse(&format!("{}{proxy}", trust.config.to_text()), Path::new("x")).unwrap();
+    trust.config.proxy.as_mut().unwrap().ca.as_mut().unwrap().pem = "the CA".to_owned();
+    let dir = scratch.root().path().to_owned();
+    let target = Target::open(&dir).unwrap();
+    let staged = Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" };
+    stage::stage(&target, &grant(), staged).unwrap();
+    let files = tree(&dir);
+    assert_eq!(files["etc/lucia/proxy-ca.pem"], (0o644, b"the CA".to_vec()));
+    let text = String::from_utf8(files["etc/lucia/agent.toml"].1.clone()).unwrap();
+    let proxy = Config::parse(&text, Path::new("agent.toml")).unwrap().proxy.unwrap();
+    assert_eq!(
+        (proxy.url().as_str(), proxy.ca.unwrap().file.to_str()),
+        ("https://p:3128", Some("/etc/lucia/proxy-ca.pem"))
+    );
+}
+
 /// Path, mode and content of everything in a directory; a link's content is where it leads.
 fn tree(dir: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut out = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! `wait-install`: waits until a person approved, then takes the one grant.
 
+use lucia_durable::crash_point;
 use lucia_proto::api::{self, DeviceState, Endpoint, Grant};
 use lucia_proto::code::Code;
 use lucia_proto::ids::RequestId;
@@ -13,7 +14,7 @@ use crate::client::transport::Transport;
 use crate::client::{CallError, Client, cure};
 use crate::host::boot::BootId;
 use crate::host::random::{self, NoRandomness};
-use crate::host::state::State;
+use crate::host::state::{State, StateError};
 
 /// Time between two questions while a person thinks.
 const ASK_EVERY: Pace =
@@ -191,6 +192,8 @@ async fn take_grant<T: Transport>(
             return Err(Failure::Final(WaitError::Mismatch { field }));
         }
     }
+    crash_point!("agent/granted", state.path())
+        .map_err(|crashed| file(InstallationError::State(StateError::crashed(state, crashed))))?;
     kept.grant = Some(grant.clone());
     kept.write(state).map_err(file)?;
     Ok(Some(grant))

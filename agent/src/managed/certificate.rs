@@ -1,10 +1,14 @@
 //! The certificate loop: the first certificate, then each next one (managed-nodes.md "Enrollment", "Renewal and lapsed
 //! certificates").
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
+use lucia_proto::code::Code;
+use lucia_proto::names::Hostname;
 use tokio::time::sleep;
 
 use super::shared::Shared;
@@ -12,10 +16,12 @@ use crate::client::Client;
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::host::status::Doing;
-use crate::identity::Identity;
 use crate::identity::accept::AcceptError;
 use crate::identity::enroll::{self, EnrollError, Turn};
 use crate::identity::renew::{Renewal, renewal};
+use crate::identity::{Certificate, Identity};
+use crate::owners::Owners;
+use crate::owners::record::RecordError;
 
 /// Time between two looks at a certificate that is good.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -28,18 +34,38 @@ pub struct CertificateLoop<T> {
     identity: Identity,
     backoff: Backoff,
     shared: Arc<Shared>,
+    owners: Rc<RefCell<Owners>>,
+    /// Tries so far while both names are asked for by turns; the last of a turn is the one that is refused.
+    tries: u32,
 }
+
+/// Tries with the one name before the other has its turn.
+const BY_TURNS: u32 = 4;
+/// A new name that somebody has to say yes to: 5 s doubled up to 5 min.
+const RENAMING: Pace = Pace { base: Duration::from_secs(5), cap: Duration::from_secs(300), jitter: false };
 
 /// The disk is in a state in which the daemon must not go on.
 #[derive(Debug, thiserror::Error)]
-#[error("the private directory cannot be trusted after a failed write; the daemon ends to read it anew")]
-pub struct DiskDoubtful(#[source] AcceptError);
+pub enum DiskDoubtful {
+    /// What an answer brought.
+    #[error("the private directory cannot be trusted after a failed write; the daemon ends to read it anew")]
+    Answer(#[source] AcceptError),
+    /// Its roster.
+    #[error("the private directory cannot be trusted after a failed write; the daemon ends to read it anew")]
+    Record(#[source] RecordError),
+}
 
 impl<T: Transport> CertificateLoop<T> {
     /// The loop of this identity; its certificate is known to the other loops from here on.
     #[must_use]
-    pub fn new(client: Client<T>, identity: Identity, backoff: Backoff, shared: Arc<Shared>) -> Self {
-        let this = Self { client, identity, backoff, shared };
+    pub fn new(
+        client: Client<T>,
+        identity: Identity,
+        backoff: Backoff,
+        shared: Arc<Shared>,
+        owners: Rc<RefCell<Owners>>,
+    ) -> Self {
+        let this = Self { client, identity, backoff, shared, owners, tries: 0 };
         this.publish();
         this
     }
@@ -54,6 +80,12 @@ impl<T: Transport> CertificateLoop<T> {
                 (Some(_), Doing::AwaitingCertificate | Doing::Lapsed) => status.doing = Doing::Certified,
                 (Some(_), _) => {}
             }
+        });
+        // Before the certificate, which lets others act: what they wait for is on its way then.
+        self.shared.orders.send_if_modified(|orders| {
+            let changed = orders != self.identity.directory();
+            orders.clone_from(self.identity.directory());
+            changed
         });
         self.shared.certificate.send_replace(certificate);
     }
@@ -77,7 +109,28 @@ impl<T: Transport> CertificateLoop<T> {
                 }
             },
         };
-        let doing = match renewal(certificate.not_after, now) {
+        let due = renewal(certificate.not_after, now);
+        let other = self.other_name(&certificate, due);
+        if other.is_none() {
+            self.tries = 0;
+        }
+        let asked = match (&other, due) {
+            (None, _) => &certificate.hostname,
+            (Some(other), Renewal::Keep) => other,
+            // Long enough with each that the worker can answer, and the one it has first.
+            (Some(other), _) => {
+                if (self.tries / BY_TURNS).is_multiple_of(2) {
+                    &certificate.hostname
+                } else {
+                    other
+                }
+            }
+        };
+        if let Err(error) = self.identity.ask_as(asked, &self.client.key()) {
+            tracing::error!("{}", crate::host::chain(&error));
+        }
+        let doing = match due {
+            Renewal::Keep if other.is_some() => None,
             Renewal::Keep => {
                 self.backoff.reset();
                 self.shared.succeeded("renew", |_| {});
@@ -89,26 +142,71 @@ impl<T: Transport> CertificateLoop<T> {
         self.ask("renew", doing).await
     }
 
+    /// The name that the machine calls itself by, where its certificate is to be for that one: it is approved, or the
+    /// controller cannot say whether it is since a lapsed node sends no heartbeats.
+    fn other_name(&self, certificate: &Certificate, due: Renewal) -> Option<Hostname> {
+        let approved = self.shared.approved.borrow().clone();
+        let machine = || {
+            let readings = self.shared.readings.borrow();
+            let name = readings.as_ref()?.machine_name.as_deref()?;
+            name.parse::<Hostname>().ok().filter(|_| due == Renewal::Lapsed)
+        };
+        approved.or_else(machine).filter(|name| *name != certificate.hostname)
+    }
+
+    /// Gives on what the answer says of bundle and roster.
+    fn tell_owners(&mut self) -> Result<(), DiskDoubtful> {
+        let roster = self.identity.take_roster();
+        let mut owners = self.owners.borrow_mut();
+        match owners.answered(&self.shared.state, self.identity.bundle(), roster) {
+            Err(error) if error.is_doubtful() => Err(DiskDoubtful::Record(error)),
+            Err(error) => {
+                // The controller has it as well, and offers it with its replies.
+                tracing::warn!("{}", crate::host::chain(&error));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
     async fn ask(&mut self, call: &'static str, doing: Option<Doing>) -> Result<Duration, DiskDoubtful> {
         if let Some(doing) = doing {
             self.shared.update(|status| status.doing = doing);
         }
-        let pace = if call == "renew" { Pace::RENEWAL } else { PENDING };
+        let renames = self.identity.csr_is_for_another_name();
+        let pace = match call {
+            "renew" if renames => RENAMING,
+            "renew" => Pace::RENEWAL,
+            _ => PENDING,
+        };
+        if let Some(bundle) = self.owners.borrow().bundle() {
+            self.identity.hold(bundle);
+        }
         match enroll::turn(&mut self.client, &mut self.identity, &self.shared.state).await {
             Ok(Turn::Pending) => {
                 self.shared.succeeded(call, |_| {});
+                // Its own name is not given up for one that nobody approved yet because the worker is slow.
+                self.tries = self.tries.wrapping_add(u32::from(renames || self.shared.approved.borrow().is_some()));
                 Ok(self.backoff.next(pace, None))
             }
             Ok(Turn::Accepted) => {
                 self.backoff.reset();
+                self.tries = 0;
                 self.shared.succeeded(call, |status| status.refusals.retain(|last| last.call != "enroll"));
                 self.publish();
+                self.tell_owners()?;
                 let until = self.identity.certificate().map(|certificate| certificate.not_after.to_string());
-                tracing::info!("certificate until {}", until.unwrap_or_default());
+                tracing::info!("certificate of {} until {}", self.identity.hostname(), until.unwrap_or_default());
                 Ok(self.backoff.around(LOOK_EVERY))
             }
             Err(EnrollError::Call(error)) => {
-                self.shared.failed(call, &error);
+                if matches!(error.code(), Some(Code::NodeEnrollmentFailed | Code::EnrollmentMismatch)) {
+                    self.tries = self.tries.wrapping_add(BY_TURNS - self.tries % BY_TURNS);
+                }
+                // A name that nobody approved yet was only tried.
+                if !renames || self.shared.approved.borrow().is_some() {
+                    self.shared.failed(call, &error);
+                }
                 let asked = Pace::after(&error);
                 // A renewal has days of slack and keeps the reference's steps, unless more patience is asked for.
                 let pace = if call == "renew" && asked.cap < pace.cap { pace } else { asked };
@@ -117,19 +215,24 @@ impl<T: Transport> CertificateLoop<T> {
             Err(EnrollError::Accept(error)) => {
                 let doubtful = matches!(&error, AcceptError::State(state) if state.is_doubtful());
                 self.shared.refused(call, crate::host::chain(&error), accept_cure(&error));
-                if doubtful { Err(DiskDoubtful(error)) } else { Ok(self.backoff.next(Pace::RENEWAL, None)) }
+                if doubtful { Err(DiskDoubtful::Answer(error)) } else { Ok(self.backoff.next(Pace::RENEWAL, None)) }
             }
         }
     }
 
     /// Turns for ever, or until the disk is doubtful.
     pub async fn run(mut self) -> String {
+        let mut approved = self.shared.approved.subscribe();
         loop {
             self.shared.expect_within("certificate", Duration::ZERO);
             match self.turn().await {
                 Ok(pause) => {
                     self.shared.expect_within("certificate", pause);
-                    sleep(pause).await;
+                    // A name that is approved is asked for at once.
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        _ = approved.changed() => {}
+                    }
                 }
                 Err(error) => return crate::host::chain(&error),
             }
@@ -139,10 +242,11 @@ impl<T: Transport> CertificateLoop<T> {
 
 const fn accept_cure(error: &AcceptError) -> &'static str {
     match error {
-        AcceptError::Refused(_) => {
+        AcceptError::Refused(_) | AcceptError::Older { .. } => {
             "check that root-file is the root of the worker that answers; if it is, somebody between changes answers. \
              Key and certificate are kept"
         }
+        AcceptError::Installed(_) => "restore /var/lib/lucia/agent/installed.json from a backup; it is tried again",
         AcceptError::State(_) | AcceptError::Form(_) => "free space on the disk of /var/lib/lucia; it is tried again",
     }
 }

@@ -1,33 +1,45 @@
 //! The heartbeat loop: every 30 seconds, over one kept connection, from readings that were taken beside its path.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::bounded::OutOfBounds;
 use lucia_proto::feature::Features;
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields, HeartbeatReply};
+use lucia_proto::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
 use lucia_proto::ids::NodeId;
 use lucia_proto::limits::HEARTBEAT_INTERVAL;
 use lucia_proto::names::Hostname;
+use lucia_proto::orders::OrdersReport;
 use lucia_proto::report::Purpose;
 use tokio::time::{sleep, timeout};
 
 use super::shared::Shared;
 use super::usage::Readings;
+use super::{Ended, names};
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
+use crate::host::random;
 use crate::host::status::{self, Doing};
 use crate::identity::Certificate;
 use crate::identity::starts::{Starts, StartsError};
+use crate::keys::reply::{Reply, Told};
+use crate::owners::offer::Offer;
+use crate::owners::record::RecordError;
+use crate::owners::{Ending, Me, Owners};
 
 /// Longest wait for something that another loop brings, so that this loop is seen to be alive.
 const LISTEN: Duration = Duration::from_secs(60);
 
 /// Time until the readings are looked for again.
 const NO_READINGS: Duration = Duration::from_secs(5);
+
+/// Time between two tries to say the last word of an identity that is removed.
+const FAREWELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What cures a start that cannot be written.
 const STARTS_CURE: &str = "free space on the disk of /var/lib/lucia; it is tried again";
@@ -48,11 +60,14 @@ pub fn heartbeat(
     hostname: &Hostname,
     readings: &Readings,
     starts: Option<&Starts>,
+    directory: Option<DirectoryReport>,
+    orders: Option<OrdersReport>,
 ) -> Result<Heartbeat, OutOfBounds> {
     Heartbeat::try_from(HeartbeatFields {
         node_id: node_id.clone(),
         purpose: Purpose::Heartbeat,
         hostname: hostname.clone(),
+        new_hostname: names::other(hostname, readings.machine_name.as_deref()),
         os_version: readings.os_version.clone(),
         uptime_seconds: readings.uptime_seconds,
         load_average: readings.load_average,
@@ -65,13 +80,15 @@ pub fn heartbeat(
         agent_release: None,
         cpu_percent: readings.cpu_percent,
         cpu_temperature_celsius: readings.cpu_temperature_celsius,
-        gpu_percent: None,
-        gpu_temperature_celsius: None,
+        gpu_percent: readings.gpu_percent,
+        gpu_temperature_celsius: readings.gpu_temperature_celsius,
         features: Features::default(),
         start_id: starts.map(|starts| starts.start_id().clone()),
         former_starts: starts.map_or_else(Vec::new, |starts| starts.former_starts().to_vec()),
         chain: starts.and_then(Starts::chain),
         boot_id: readings.boot_id.clone(),
+        directory,
+        orders,
         extensions: BTreeMap::new(),
     })
 }
@@ -79,22 +96,40 @@ pub fn heartbeat(
 /// Says that the node is alive.
 pub struct HeartbeatLoop<T> {
     client: Client<T>,
-    hostname: Hostname,
     backoff: Backoff,
     shared: Arc<Shared>,
+    owners: Rc<RefCell<Owners>>,
     /// This start, once the first heartbeat is about to be sent.
     starts: Option<Starts>,
+}
+
+/// Nobody knows what the disk holds: the daemon ends, and its next start reads what is really there.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskDoubtful {
+    /// What a start is known by.
+    #[error(transparent)]
+    Starts(#[from] StartsError),
+    /// What owners ordered.
+    #[error(transparent)]
+    Record(#[from] RecordError),
 }
 
 /// Why a turn sent nothing or was not heard.
 enum Unheard {
     Call(CallError),
     Starts(StartsError),
+    Record(RecordError),
 }
 
 impl From<CallError> for Unheard {
     fn from(error: CallError) -> Self {
         Self::Call(error)
+    }
+}
+
+impl From<RecordError> for Unheard {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
     }
 }
 
@@ -107,21 +142,30 @@ impl From<StartsError> for Unheard {
 impl<T: Transport> HeartbeatLoop<T> {
     /// The loop of the node that `client` speaks for.
     #[must_use]
-    pub const fn new(client: Client<T>, hostname: Hostname, backoff: Backoff, shared: Arc<Shared>) -> Self {
-        Self { client, hostname, backoff, shared, starts: None }
+    pub const fn new(client: Client<T>, backoff: Backoff, shared: Arc<Shared>, owners: Rc<RefCell<Owners>>) -> Self {
+        Self { client, backoff, shared, owners, starts: None }
     }
 
     /// One turn; says how long to wait for the next.
     ///
     /// # Errors
-    /// When nobody knows what the disk holds; the daemon ends, and its next start reads what is really there.
-    pub async fn turn(&mut self) -> Result<Duration, StartsError> {
+    /// [`DiskDoubtful`].
+    pub async fn turn(&mut self) -> Result<Duration, DiskDoubtful> {
         let mut certificates = self.shared.certificate.subscribe();
         let Some(certificate) = certificates.borrow_and_update().clone() else {
             // Woken by the certificate itself: the first heartbeat follows it at once.
             let _ = timeout(LISTEN, certificates.changed()).await;
             return Ok(Duration::ZERO);
         };
+        let mut standing = self.shared.standing.subscribe();
+        if !standing.borrow_and_update().open {
+            // Owners who can log in come before the first word that the node is there (design.md N4).
+            if self.shared.status().doing == Doing::Certified {
+                self.shared.update(|status| status.doing = Doing::AwaitingDirectory);
+            }
+            let _ = timeout(LISTEN, standing.changed()).await;
+            return Ok(Duration::ZERO);
+        }
         match self.beat(&certificate).await {
             Ok(Beat::Accepted) => {
                 self.backoff.reset();
@@ -139,22 +183,33 @@ impl<T: Transport> HeartbeatLoop<T> {
             }
             Err(Unheard::Starts(error)) => {
                 self.shared.refused("heartbeat", crate::host::chain(&error), STARTS_CURE);
-                if error.is_doubtful() { Err(error) } else { Ok(self.backoff.around(HEARTBEAT_INTERVAL)) }
+                if error.is_doubtful() { Err(error.into()) } else { Ok(self.backoff.around(HEARTBEAT_INTERVAL)) }
             }
+            Err(Unheard::Record(error)) => Err(error.into()),
         }
     }
 
     /// Sends one heartbeat, if there is something to send and a certificate in force to send it with.
     async fn beat(&mut self, certificate: &Certificate) -> Result<Beat, Unheard> {
+        names::note(&self.shared, &certificate.hostname);
         // The challenge held or fetched here tells the controller's time, and that alone decides whether it is over.
         let now = self.client.prepare(Endpoint::Heartbeat).await?;
         if now > certificate.not_after {
             return Ok(Beat::Lapsed);
         }
-        let Some(report) = self.report()? else { return Ok(Beat::NoReadings) };
+        let Some(report) = self.report(&certificate.hostname)? else { return Ok(Beat::NoReadings) };
         let answer = self.client.call(Endpoint::Heartbeat, &report, Some(&certificate.pem)).await?;
-        // Its members beyond these are for later steps.
-        let HeartbeatReply { chain, frozen, .. } = answer.json()?;
+        let Reply { chain, frozen, ssh_keys, hostname, orders, accepted: _ } = answer.json()?;
+        names::told(&self.shared, &certificate.hostname, hostname);
+        let offer = orders.as_ref().map(Offer::of).unwrap_or_default();
+        self.owners(&certificate.hostname, report.orders.as_ref(), offer)?;
+        // Written beside this path: a disk or a directory that is slow delays no heartbeat.
+        match (self.owners.borrow().keys(), ssh_keys) {
+            // Said with each reply, as unsigned ones are, so that an account which only now is there gets its keys.
+            (Some(signed), _) => drop(self.shared.told.send_replace(signed)),
+            (None, Some(entries)) => drop(self.shared.told.send_replace(Arc::new(Told::of(&entries)))),
+            (None, None) => {}
+        }
         let at = self.client.server_now();
         let start_id = report.start_id.clone();
         self.shared.succeeded("heartbeat", |status| {
@@ -170,8 +225,11 @@ impl<T: Transport> HeartbeatLoop<T> {
         if let Some(starts) = &mut self.starts {
             let since_boot = self.shared.clock.since_boot();
             let noted = starts.answered(&self.shared.state, chain);
+            // While it is frozen this start is the one that a person decides about.
+            let grown =
+                noted.and_then(|()| if frozen { Ok(()) } else { starts.grow_old(&self.shared.state, since_boot) });
             // A full disk costs nothing here: this start goes on as one that was not answered, or as it is.
-            if let Err(error) = noted.and_then(|()| starts.grow_old(&self.shared.state, since_boot)) {
+            if let Err(error) = grown {
                 tracing::warn!("{}", crate::host::chain(&error));
                 if error.is_doubtful() {
                     return Err(error.into());
@@ -182,27 +240,82 @@ impl<T: Transport> HeartbeatLoop<T> {
     }
 
     /// What is to be said, with a start that is on the disk.
-    fn report(&mut self) -> Result<Option<Heartbeat>, StartsError> {
+    fn report(&mut self, hostname: &Hostname) -> Result<Option<Heartbeat>, StartsError> {
         let Some(readings) = self.shared.readings.borrow().clone() else { return Ok(None) };
+        let directory = self.shared.standing.borrow().report.clone();
         let starts = match &mut self.starts {
             Some(starts) => starts,
             none => none.insert(Starts::begin(&self.shared.state, self.shared.clock.since_boot())?),
         };
-        let report = heartbeat(self.client.node_id(), &self.hostname, &readings, Some(starts));
+        let since_boot = self.shared.clock.since_boot();
+        let mut owners = self.owners.borrow_mut();
+        // Without randomness nothing is asked, so no order is taken, and the heartbeat goes out all the same.
+        let drawn = owners.asks(since_boot).then(random::bytes).transpose();
+        let drawn = drawn.inspect_err(|error| tracing::warn!("{}", crate::host::chain(error))).ok().flatten();
+        let orders = owners.report(drawn.as_deref(), since_boot);
+        let report = heartbeat(self.client.node_id(), hostname, &readings, Some(starts), directory, Some(orders));
         let told = |error: &OutOfBounds| tracing::warn!("this machine's readings cannot be sent: {error}");
         Ok(report.inspect_err(told).ok())
     }
 
-    /// Turns for ever.
-    pub async fn run(mut self) -> String {
+    /// What a reply to `said` brought about orders, and what became of it.
+    fn owners(&self, hostname: &Hostname, said: Option<&OrdersReport>, offer: Offer) -> Result<(), RecordError> {
+        let (state, clock) = (&self.shared.state, &self.shared.clock);
+        let start_id = self.starts.as_ref().map(Starts::start_id);
+        let former_starts = self.starts.as_ref().map_or(&[][..], Starts::former_starts);
+        let mut owners = self.owners.borrow_mut();
+        if let Some(said) = said
+            && let Err(error) = owners.told(state, said)
+        {
+            tracing::warn!("{}", crate::host::chain(&error));
+            if error.is_doubtful() {
+                return Err(error);
+            }
+        }
+        let me = Me { hostname, start_id, former_starts, since_boot: clock.since_boot(), now: clock.now() };
+        let notes = owners.take(state, offer, me)?;
+        let told = owners.status();
+        drop(owners);
+        let before = self.shared.status();
+        for note in notes {
+            match note.refused {
+                Some(error) => self.shared.refused(note.call, crate::host::chain(&error), error.cure()),
+                None if before.refusals.iter().any(|last| last.call == note.call) => {
+                    self.shared.succeeded(note.call, |_| {});
+                }
+                None => {}
+            }
+        }
+        if before.owners.as_ref() != Some(&told) {
+            self.shared.update(|status| status.owners = Some(told));
+        }
+        Ok(())
+    }
+
+    /// Turns for ever, or until an owner's word ends the daemon.
+    pub async fn run(mut self) -> Ended {
         loop {
             self.shared.expect_within("heartbeat", LISTEN);
-            match self.turn().await {
+            let is_leaving = self.owners.borrow().is_leaving();
+            if is_leaving {
+                self.owners.borrow_mut().count_farewell();
+            }
+            let done = self.turn().await;
+            match self.owners.borrow().ending() {
+                Some(Ending::Stopped(why)) => return Ended::Stopped(why),
+                Some(Ending::Remove) => return Ended::Removed,
+                None => {}
+            }
+            match done {
                 Ok(pause) => {
+                    // The last word is said soon, or not at all.
+                    let pause = if self.owners.borrow().is_leaving() { pause.min(FAREWELL_EVERY) } else { pause };
                     self.shared.expect_within("heartbeat", pause);
                     sleep(pause).await;
                 }
-                Err(error) => return format!("{}; the daemon ends to read it anew", crate::host::chain(&error)),
+                Err(error) => {
+                    return Ended::Broke(format!("{}; the daemon ends to read it anew", crate::host::chain(&error)));
+                }
             }
         }
     }

@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lucia_proto::names::Hostname;
 use lucia_proto::time::Clock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::directory::Standing;
 use crate::client::clock::ServerClock;
 use crate::client::{CallError, cure};
+use crate::directory::Orders;
 use crate::host::notify::Notify;
 use crate::host::state::State;
 use crate::host::status::{Refusal, Status, StatusFile, gist};
 use crate::identity::Certificate;
+use crate::keys::reply::Told;
 use crate::managed::usage::Readings;
 
 /// A loop that is at work this long, or asleep this much longer than it said, makes no progress.
@@ -31,6 +35,14 @@ pub struct Shared {
     pub certificate: watch::Sender<Option<Arc<Certificate>>>,
     /// What the usage loop last read.
     pub readings: watch::Sender<Option<Readings>>,
+    /// What the worker's answer says of a directory.
+    pub orders: watch::Sender<Orders>,
+    /// How the node stands to it.
+    pub standing: watch::Sender<Standing>,
+    /// The keys of the last reply that had any.
+    pub told: watch::Sender<Arc<Told>>,
+    /// What `/etc/hostname` says, once the controller said that it is the approved name and no certificate is for it yet.
+    pub approved: watch::Sender<Option<Hostname>>,
     notify: Notify,
     status: Mutex<(StatusFile, Status)>,
     due: Mutex<BTreeMap<&'static str, Instant>>,
@@ -46,6 +58,10 @@ impl Shared {
             server: Arc::new(ServerClock::new()),
             certificate: watch::Sender::new(None),
             readings: watch::Sender::new(None),
+            orders: watch::Sender::new(Orders::Unknown),
+            standing: watch::Sender::new(Standing::default()),
+            told: watch::Sender::new(Arc::default()),
+            approved: watch::Sender::new(None),
             notify,
             status: Mutex::new((file, status)),
             due: Mutex::new(BTreeMap::new()),

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::host::boot::{self, BootError, BootId, MachineId};
 use crate::host::root::{AGENT_BINARY, Root};
-use crate::host::state::{State, StateError};
+use crate::host::state::{State, StateError, StateFile};
 use crate::identity::installed::{InstalledError, InstalledFacts};
 
 /// Device and inode: which file it really is.
@@ -42,6 +42,8 @@ pub struct Facts {
     pub boot_id: BootId,
     /// What `/etc/hostname` says.
     pub hostname: String,
+    /// Whether it ever had a certificate: from then on another name is the fleet's to approve, and stops nothing.
+    pub certified: bool,
 }
 
 /// Why `managed-run` does not start. Each has its own exit code.
@@ -127,6 +129,7 @@ impl Facts {
             machine_id: boot::machine_id(root).ok(),
             boot_id: boot::boot_id(root).map_err(FactsError::Boot)?,
             hostname: boot::hostname(root).map_err(FactsError::Boot)?,
+            certified: State::open(root).is_ok_and(|state| state.exists(StateFile::Certificate).unwrap_or(false)),
         })
     }
 }
@@ -170,7 +173,7 @@ pub fn check(facts: &Facts, installed: Option<InstalledFacts>) -> Result<Install
     if facts.boot_id == installed.install_boot_id {
         return Err(NotInstalled::InstallersBoot);
     }
-    if facts.hostname != installed.hostname.as_str() {
+    if !facts.certified && facts.hostname != installed.hostname.as_str() {
         let approved = installed.hostname.to_string();
         return Err(NotInstalled::Hostname { found: facts.hostname.clone(), approved });
     }
@@ -272,6 +275,24 @@ mod tests {
         let (scratch, installed) = good();
         let same = InstalledFacts { install_boot_id: BOOT.parse().unwrap(), ..installed };
         assert_eq!(judge(&scratch, Some(same)), Err(12));
+    }
+
+    // spec: NN-3
+    #[test]
+    fn a_node_that_had_a_certificate_starts_under_any_name() {
+        let (scratch, installed) = good();
+        let state = State::hold(&scratch.root(), "test").unwrap();
+        for name in ["n2", "", "N1", "n1.example"] {
+            scratch.put("etc/hostname", name);
+            assert_eq!(judge(&scratch, Some(installed.clone())), Err(13), "{name:?}");
+        }
+        state.replace(StateFile::Certificate, b"one").unwrap();
+        for name in ["n2", "", "N1", "n1.example"] {
+            scratch.put("etc/hostname", name);
+            assert_eq!(judge(&scratch, Some(installed.clone())), Ok(()), "{name:?}");
+        }
+        // The other three still hold.
+        assert_eq!(judge(&scratch, None), Err(11));
     }
 
     // spec: MR-5

@@ -14,12 +14,15 @@ use lucia_proto::time::{Clock, UnixTime};
 
 use super::*;
 use crate::client::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
+use crate::directory::ldap::Reader;
+use crate::directory::ldap::tests::FakeDirectory;
 use crate::host::notify::Notify;
 use crate::host::root::Root;
 use crate::host::scratch::Scratch;
 use crate::host::state::State;
-use crate::host::status::{Doing, Status, StatusFile};
+use crate::host::status::StatusFile;
 use crate::identity::installed::InstalledFacts;
+use crate::units::fake::FakeRunner;
 
 const DAY: u64 = 86_400;
 
@@ -29,13 +32,14 @@ struct World {
     ca: Rc<TestCa>,
     node: Rc<TestNode>,
     wall: UnixTime,
+    runner: FakeRunner,
 }
 
 struct Ran {
     fake: Fake,
     status: Status,
     /// What ended the daemon, if it ended.
-    ended: Option<String>,
+    ended: Option<Ended>,
 }
 
 fn start_time() -> UnixTime {
@@ -49,6 +53,7 @@ impl World {
             ca: Rc::new(TestCa::new(start_time().minus(Duration::from_secs(30 * DAY)))),
             node: Rc::new(TestNode::new(7)),
             wall: start_time(),
+            runner: FakeRunner::nobody(),
         };
         // No hot copy of the status: here /run is a disk, and hours of heartbeats would wait for it.
         world.scratch.put("run/lucia/agent", "");
@@ -93,6 +98,16 @@ impl World {
         move |now| Reply::Ok(lucia_proto::json::to_string(&signed(&ca, &node, now)).unwrap())
     }
 
+    fn installed(&self) -> InstalledFacts {
+        InstalledFacts {
+            node_id: self.node.node_id.clone(),
+            task_id: self.node.task_id.clone(),
+            hostname: self.node.hostname.clone(),
+            install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
+            machine_id: "22222222222242228222222222222222".parse().unwrap(),
+        }
+    }
+
     /// Runs the daemon for so many seconds.
     async fn run(&self, seconds: u64, decide: impl FnMut(&Seen) -> Reply + 'static) -> Ran {
         self.run_opened(self.open().unwrap(), seconds, decide).await
@@ -109,19 +124,17 @@ impl World {
         let clock: Arc<dyn Clock> = TestClock::at(self.wall);
         let shared =
             Arc::new(Shared::new(state, StatusFile::new(&self.root()), Status::default(), clock, Notify::silent()));
-        let installed = start::installed_for_tests(InstalledFacts {
-            node_id: self.node.node_id.clone(),
-            task_id: self.node.task_id.clone(),
-            hostname: self.node.hostname.clone(),
-            install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
-            machine_id: "22222222222242228222222222222222".parse().unwrap(),
-        });
+        let installed = start::installed_for_tests(self.installed());
         let transport = fake.clone();
         let daemon = Daemon {
             shared: Arc::clone(&shared),
             key: node_key,
             identity,
             transport: move || transport.clone(),
+            runner: self.runner.clone(),
+            directory: FakeDirectory(|_: &Reader| Ok(())),
+            root: self.root(),
+            root_file: crate::client::config::DEFAULT_ROOT_FILE.into(),
             sampler: Sampler::new(&Root::system()),
             seed: 42,
         };
@@ -138,6 +151,9 @@ impl World {
             .collect()
     }
 }
+
+mod directory;
+mod owners;
 
 type MakeReply = fn() -> Reply;
 

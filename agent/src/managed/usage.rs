@@ -3,6 +3,7 @@
 //! Every reading is within the bounds of a heartbeat or absent, so that a broken sensor never keeps a node from being
 //! heard.
 
+mod gpu;
 mod system;
 
 use lucia_proto::bounded::Text;
@@ -37,8 +38,14 @@ pub struct Readings {
     pub cpu_percent: Option<f64>,
     /// Temperature of the hottest processor, between -40 and 150.
     pub cpu_temperature_celsius: Option<f64>,
+    /// Use of the busiest GPU, 0 to 100.
+    pub gpu_percent: Option<f64>,
+    /// Temperature of the hottest GPU, between -40 and 150.
+    pub gpu_temperature_celsius: Option<f64>,
     /// The machine's boot.
     pub boot_id: Option<BootId>,
+    /// What `/etc/hostname` says now, valid or not.
+    pub machine_name: Option<String>,
 }
 
 /// Reads the machine again and again.
@@ -54,6 +61,9 @@ impl Sampler {
     /// Reads below this root. The first reading has no processor use.
     #[must_use]
     pub fn new(root: &Root) -> Self {
+        if gpu::is_silent(root) {
+            tracing::info!("this machine's NVIDIA GPUs are not measured: their driver tells its own program alone");
+        }
         Self { root: root.clone(), former: None, told: false }
     }
 
@@ -74,6 +84,7 @@ impl Sampler {
         let former = std::mem::replace(&mut self.former, ticks);
         let memory = memory::gather(&self.root)?;
         let storage = storage(&self.root);
+        let gpus = gpu::gpus(&self.root);
         Some(Readings {
             os_version: system::os_version(&self.root)?,
             uptime_seconds: uptime(&line("proc/uptime")?)?,
@@ -84,7 +95,10 @@ impl Sampler {
             storage_available_bytes: storage.map(|(_, available)| available),
             cpu_percent: ticks.and_then(|ticks| ticks.percent_since(former?)),
             cpu_temperature_celsius: system::cpu_temperature(&self.root),
+            gpu_percent: gpus.percent,
+            gpu_temperature_celsius: gpus.celsius,
             boot_id: boot::boot_id(&self.root).ok(),
+            machine_name: boot::hostname(&self.root).ok(),
         })
     }
 }

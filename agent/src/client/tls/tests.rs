@@ -7,11 +7,15 @@ use rcgen::{
 };
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+
+mod proxy;
 
 const NAME: &str = "controller.test";
 
@@ -38,12 +42,30 @@ impl Ca {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.not_before = date_time_ymd(from, 1, 1);
         params.not_after = date_time_ymd(until, 1, 1);
+        self.serving(params, None)
+    }
+
+    /// One that asks its callers for a certificate.
+    fn asking(&self, name: &str) -> ServerConfig {
+        let certificate: &rcgen::Certificate = self.0.as_ref();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let asks = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        self.serving(CertificateParams::new(vec![name.to_owned()]).unwrap(), Some(asks))
+    }
+
+    fn serving(&self, params: CertificateParams, asks: Option<Arc<dyn ClientCertVerifier>>) -> ServerConfig {
         let key = KeyPair::generate().unwrap();
         let chain = vec![params.signed_by(&key, &self.0).unwrap().der().clone()];
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]).unwrap();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        config.with_no_client_auth().with_single_cert(chain, key).unwrap()
+        let config = match asks {
+            Some(asks) => config.with_client_cert_verifier(asks),
+            None => config.with_no_client_auth(),
+        };
+        config.with_single_cert(chain, key).unwrap()
     }
 }
 
@@ -82,8 +104,12 @@ fn http(head: &str, body: &str) -> Vec<u8> {
 }
 
 fn transport(root: &chain::Root, port: u16) -> TlsTransport {
-    let config =
-        Config { host: "127.0.0.1".into(), port, name: NAME.parse().unwrap(), root_file: "/etc/lucia/root.pem".into() };
+    through(root, port, None)
+}
+
+fn through(root: &chain::Root, port: u16, proxy: Option<super::super::proxy::Proxy>) -> TlsTransport {
+    let name = NAME.parse().unwrap();
+    let config = Config { host: "127.0.0.1".into(), port, name, root_file: "/etc/lucia/root.pem".into(), proxy };
     TlsTransport::new(&config, &settings(root).unwrap()).unwrap()
 }
 
@@ -132,9 +158,12 @@ async fn one_connection_is_kept_and_made_anew_when_its_peer_has_ended_it() {
         if sent % 3 == 0 {
             // The peer ends the connection now; wait until that has arrived.
             let mut kept = transport.kept.take().unwrap();
-            while kept.ready().await.is_ok() {
-                tokio::task::yield_now().await;
-            }
+            let ended = async {
+                while kept.ready().await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the peer ends the connection");
             transport.kept = Some(kept);
         }
     }

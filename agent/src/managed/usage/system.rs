@@ -59,23 +59,24 @@ pub(super) fn cpu_temperature(root: &Root) -> Option<f64> {
         let zones = zones.filter(|zone| is_one_of(&zone.join("type"), CPU_ZONES));
         hottest(zones.filter_map(|zone| degrees(&zone.join("temp"))))
     };
-    hottest(chips.filter_map(|chip| chip_temperature(&chip))).or_else(zone)
+    // k10temp's Tctl is what the fan goes by, up to 27 degrees above the truth; Tdie is the truth, where it is there.
+    hottest(chips.filter_map(|chip| chip_temperature(&chip, "Tdie"))).or_else(zone)
 }
 
 fn is_one_of(path: &Path, known: &[&str]) -> bool {
     read::attribute(path).is_some_and(|name| known.contains(&name.as_str()))
 }
 
-fn chip_temperature(chip: &Path) -> Option<f64> {
+/// The hottest of a chip's sensors that have this label; of all of them, if none has a usable one.
+pub(super) fn chip_temperature(chip: &Path, preferred: &str) -> Option<f64> {
     let inputs = read::names(chip, |name| name.starts_with("temp") && name.ends_with("_input"));
     let labelled = inputs.iter().map(|input| {
         let label = read::attribute(&chip.join(input.replace("_input", "_label"))).unwrap_or_default();
         (label, degrees(&chip.join(input)))
     });
     let sensors = labelled.collect::<Vec<_>>();
-    // k10temp's Tctl is what the fan goes by, up to 27 degrees above the truth; Tdie is the truth, where it is there.
-    let die = hottest(sensors.iter().filter(|(label, _)| label == "Tdie").filter_map(|(_, degrees)| *degrees));
-    die.or_else(|| hottest(sensors.iter().filter_map(|(_, degrees)| *degrees)))
+    let named = hottest(sensors.iter().filter(|(label, _)| label == preferred).filter_map(|(_, degrees)| *degrees));
+    named.or_else(|| hottest(sensors.iter().filter_map(|(_, degrees)| *degrees)))
 }
 
 /// A sensor tells thousandths of a degree.
@@ -84,7 +85,7 @@ fn degrees(path: &Path) -> Option<f64> {
     (degrees > -40.0 && degrees < 150.0).then_some(degrees)
 }
 
-fn hottest(degrees: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn hottest(degrees: impl Iterator<Item = f64>) -> Option<f64> {
     degrees.max_by(f64::total_cmp)
 }
 

@@ -8,7 +8,7 @@ use crate::managed::heartbeat::heartbeat;
 
 fn sent(readings: &Readings) -> Result<Heartbeat, lucia_proto::bounded::OutOfBounds> {
     let node = "0".repeat(32).parse::<NodeId>().unwrap();
-    heartbeat(&node, &"n1".parse().unwrap(), readings, None)
+    heartbeat(&node, &"n1".parse().unwrap(), readings, None, None, None)
 }
 
 // spec: AG-70
@@ -20,6 +20,9 @@ fn a_server_is_read_whole() {
     assert_eq!(readings.memory_total_bytes, 131_811_084 * 1024);
     assert_eq!(readings.memory_available_bytes, 120_500_112 * 1024);
     assert_eq!((readings.cpu_percent, readings.cpu_temperature_celsius), (None, Some(51.0)));
+    assert_eq!((readings.gpu_percent, readings.gpu_temperature_celsius), (Some(12.0), Some(47.0)));
+    let heartbeat = sent(&readings).unwrap();
+    assert_eq!((heartbeat.gpu_percent, heartbeat.gpu_temperature_celsius), (Some(12.0), Some(47.0)));
     let (total, available) = (readings.storage_total_bytes.unwrap(), readings.storage_available_bytes.unwrap());
     assert!(total > 0 && available <= total);
 }

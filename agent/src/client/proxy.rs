@@ -1,0 +1,414 @@
+//! The way through an HTTP proxy: one CONNECT, and then a tunnel that the proxy cannot look into.
+//!
+//! A proxy is believed nothing but that it passes bytes on. Inside the tunnel the controller proves itself by the
+//! pinned root and its exact name as on the direct way; the CA of an `https://` proxy counts for the proxy alone. The
+//! agent has no password for a proxy: one that asks for it is told apart (407), with the cure.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::handshake::{Failure, failure};
+
+/// Longest head of an answer to CONNECT.
+const HEAD_MAX: usize = 8 * 1024;
+/// Lines of it at most.
+const LINES_MAX: usize = 64;
+/// Certificates of one CA file at most.
+const CERTIFICATES_MAX: usize = 16;
+
+/// A proxy, as the settings name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// Host name or address to connect to.
+    pub host: String,
+    /// Port to connect to.
+    pub port: u16,
+    /// The CA that vouches for it, where it is spoken to over TLS.
+    pub ca: Option<ProxyCa>,
+}
+
+/// The CA of a proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyCa {
+    /// Where it lies.
+    pub file: PathBuf,
+    /// What is in it, once it was read.
+    pub pem: String,
+}
+
+impl Proxy {
+    /// As the settings have it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.ca.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", authority(&self.host, self.port))
+    }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub(super) fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// The file of a proxy's CA has no usable certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("1 to 16 certificates in PEM")]
+pub struct BadCa;
+
+/// Why a proxy gave no way to the controller.
+#[derive(Debug, Error)]
+pub enum ProxyError {
+    /// Its name has no address.
+    #[error("its name is not found")]
+    Name(#[source] io::Error),
+    /// Nothing listens there, or it cannot be reached.
+    #[error("it takes no connection")]
+    Connect(#[source] io::Error),
+    /// Whoever answers there is not the proxy by its certificate.
+    #[error("it does not prove to be {name} by its ca-file")]
+    Stranger {
+        /// The name in its url.
+        name: String,
+        /// What is wrong with its certificate.
+        #[source]
+        source: io::Error,
+    },
+    /// The certificate is right but not now: a wrong clock here, or an expired proxy.
+    #[error("its certificate is not valid at the time of this machine's clock")]
+    Clock(#[source] io::Error),
+    /// It speaks no TLS, or none that the agent speaks, or wants a certificate of the agent's.
+    #[error("there is no TLS with it")]
+    Tls(#[source] io::Error),
+    /// The connection broke.
+    #[error("the connection to it broke")]
+    Cut(#[source] io::Error),
+    /// It went away without an answer.
+    #[error("it ended the connection before its answer was whole")]
+    Closed,
+    /// It said no.
+    #[error("it answered CONNECT with {status}")]
+    Refused {
+        /// Its status.
+        status: u16,
+    },
+    /// It said something that is no answer to CONNECT.
+    #[error("what it answered is no answer to CONNECT: {0}")]
+    Strange(&'static str),
+}
+
+impl ProxyError {
+    /// What cures it, in one line.
+    #[must_use]
+    pub const fn cure(&self) -> &'static str {
+        match self {
+            Self::Name(_) => {
+                "check the url of [proxy] in /etc/lucia/agent.toml and this machine's name server; it is tried again"
+            }
+            Self::Connect(_) => {
+                "check that the proxy runs at the url of [proxy] in /etc/lucia/agent.toml; it is tried again"
+            }
+            Self::Stranger { .. } => {
+                "check the url and ca-file of [proxy] in /etc/lucia/agent.toml, and who answers there"
+            }
+            Self::Clock(_) => {
+                "set this machine's clock (timedatectl); if it is right, the proxy needs a new certificate: its own has ended"
+            }
+            Self::Tls(_) => {
+                "see that the proxy speaks TLS 1.2 or 1.3 at that port and asks for no certificate of this machine; one that speaks plain HTTP there has an http:// url in [proxy] of /etc/lucia/agent.toml, and no ca-file"
+            }
+            Self::Cut(_) | Self::Closed => "look at the proxy's log; it is tried again",
+            Self::Refused { status: 407 } => {
+                "let the proxy admit this machine by its address: it asks for a password, and the agent has none"
+            }
+            Self::Refused { status: 403 | 405 } => {
+                "let the proxy allow CONNECT to the controller's host and port (squid: an http_access rule for that port)"
+            }
+            Self::Refused { status: 502..=504 } => {
+                "check controller-url as the proxy sees it: it finds no way to that host and port; it is tried again"
+            }
+            Self::Refused { .. } => "look at the proxy's log for why it refuses CONNECT; it is tried again",
+            Self::Strange(_) => "check that an HTTP proxy answers at the url of [proxy] in /etc/lucia/agent.toml",
+        }
+    }
+}
+
+/// What TLS to the controller may run over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A proxy with all that is needed to go through it.
+pub(super) struct Way {
+    pub(super) proxy: Proxy,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// The certificates in a CA file.
+fn certificates(pem: &str) -> Result<RootCertStore, BadCa> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1) {
+        certificate.map_err(|_| BadCa).and_then(|der| roots.add(der).map_err(|_| BadCa))?;
+    }
+    if roots.is_empty() || roots.len() > CERTIFICATES_MAX { Err(BadCa) } else { Ok(roots) }
+}
+
+/// Whether a CA file can be used.
+///
+/// # Errors
+/// [`BadCa`].
+pub(super) fn check_ca(pem: &str) -> Result<(), BadCa> {
+    certificates(pem).map(drop)
+}
+
+impl Way {
+    /// # Errors
+    /// A CA or a name that TLS does not take; checked settings have none such.
+    pub(super) fn new(proxy: &Proxy) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let tls = match &proxy.ca {
+            None => None,
+            Some(ca) => {
+                let provider = Arc::new(rustls::crypto::ring::default_provider());
+                let mut config = ClientConfig::builder_with_provider(provider)
+                    .with_protocol_versions(&[&TLS13, &TLS12])?
+                    .with_root_certificates(certificates(&ca.pem)?)
+                    .with_no_client_auth();
+                config.alpn_protocols = vec![b"http/1.1".to_vec()];
+                config.resumption = Resumption::disabled();
+                Some((TlsConnector::from(Arc::new(config)), ServerName::try_from(proxy.host.clone())?))
+            }
+        };
+        Ok(Self { proxy: proxy.clone(), tls })
+    }
+
+    /// Asks the proxy behind `tcp` for a tunnel to `to`. The caller limits the time.
+    pub(super) async fn tunnel(&self, tcp: TcpStream, to: &str) -> Result<Box<dyn Stream>, ProxyError> {
+        match &self.tls {
+            None => {
+                let mut stream = tcp;
+                ask(&mut stream, to, &self.proxy.host).await?;
+                Ok(Box::new(stream))
+            }
+            Some((tls, name)) => {
+                let mut stream =
+                    tls.connect(name.clone(), tcp).await.map_err(|source| broke(source, &self.proxy.host))?;
+                ask(&mut stream, to, &self.proxy.host).await?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+/// Why a connection to a proxy broke, over TLS or not.
+fn broke(source: io::Error, name: &str) -> ProxyError {
+    match failure(&source) {
+        Failure::Certificate => ProxyError::Stranger { name: name.to_owned(), source },
+        Failure::Time => ProxyError::Clock(source),
+        Failure::Protocol => ProxyError::Tls(source),
+        // Over TLS: ended without a farewell.
+        Failure::Connection if source.kind() == io::ErrorKind::UnexpectedEof => ProxyError::Closed,
+        Failure::Connection => ProxyError::Cut(source),
+    }
+}
+
+async fn ask<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, to: &str, name: &str) -> Result<(), ProxyError> {
+    let broke = |source| broke(source, name);
+    let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(broke)?;
+    stream.flush().await.map_err(broke)?;
+    let mut answer = Vec::new();
+    let mut bytes = [0; 1024];
+    loop {
+        let count = match stream.read(&mut bytes).await {
+            Ok(0) => return Err(ProxyError::Closed),
+            Ok(count) => count,
+            Err(error) => return Err(broke(error)),
+        };
+        answer.extend_from_slice(bytes.get(..count).unwrap_or_default());
+        if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n")
+            && at <= HEAD_MAX
+        {
+            return understand(&answer, at);
+        }
+        if answer.len() > HEAD_MAX {
+            return Err(ProxyError::Strange("its head is over 8 KiB"));
+        }
+    }
+}
+
+/// Reads an answer whose head ends at `end`. In a tunnel the first word is ours, so what the proxy sends ahead of it
+/// comes from nobody we asked.
+fn understand(answer: &[u8], end: usize) -> Result<(), ProxyError> {
+    let head = answer.get(..end).unwrap_or_default();
+    let mut lines = head.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let ends = head.iter().filter(|b| **b == b'\n').count();
+    // Every line ends with CRLF, and nothing else is in one.
+    if ends != head.windows(2).filter(|two| two == b"\r\n").count()
+        || head.iter().any(|b| (*b < b' ' && !matches!(b, b'\r' | b'\n' | b'\t')) || *b == 0x7f)
+        || head.iter().filter(|b| **b == b'\r').count() != ends
+    {
+        return Err(ProxyError::Strange("its head is not plain lines"));
+    }
+    if ends >= LINES_MAX {
+        return Err(ProxyError::Strange("its head has over 64 lines"));
+    }
+    let status = lines.next().and_then(status).ok_or(ProxyError::Strange("it is not HTTP/1"))?;
+    let named = |line: &[u8]| line.iter().position(|b| *b == b':').is_some_and(|at| at > 0) && !line.starts_with(b" ");
+    if !lines.all(|line| named(line) && !line.starts_with(b"\t")) {
+        return Err(ProxyError::Strange("a line of its head is no header"));
+    }
+    match status {
+        100..=199 => Err(ProxyError::Strange("an interim answer")),
+        200 if answer.len() == end + 4 => Ok(()),
+        200 => Err(ProxyError::Strange("bytes before the tunnel")),
+        status => Err(ProxyError::Refused { status }),
+    }
+}
+
+/// The three digits of a status line.
+fn status(line: &[u8]) -> Option<u16> {
+    let rest = line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 "))?;
+    let (digits, after) = rest.split_at_checked(3)?;
+    if !digits.iter().all(u8::is_ascii_digit) || !(after.is_empty() || after.starts_with(b" ")) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok().filter(|status| (100..=599).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of an answer that comes in pieces of `size`.
+    fn answered(answer: &[u8], size: usize) -> Result<(), String> {
+        let rt = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        rt.block_on(async {
+            let (mut ours, mut theirs) = tokio::io::duplex(64 * 1024);
+            let pieces = async {
+                for piece in answer.chunks(size) {
+                    if theirs.write_all(piece).await.is_err() {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                let mut asked = [0; 256];
+                let count = theirs.read(&mut asked).await.unwrap_or(0);
+                drop(theirs);
+                String::from_utf8_lossy(&asked[..count]).into_owned()
+            };
+            let (asked, result) = tokio::join!(pieces, async {
+                let result = ask(&mut ours, "c.example:8443", "p").await;
+                // Whoever is told nothing more goes away.
+                drop(ours);
+                result
+            });
+            assert_eq!(asked, "CONNECT c.example:8443 HTTP/1.1\r\nHost: c.example:8443\r\n\r\n");
+            result.map_err(|error| error.to_string())
+        })
+    }
+
+    // spec: AG-81
+    #[test]
+    fn only_a_plain_200_and_nothing_behind_it_opens_the_tunnel() {
+        for answer in [
+            "HTTP/1.1 200 Connection established\r\n\r\n",
+            "HTTP/1.0 200\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nVia: 1.1 proxy\r\nContent-Length: 0\r\nX:\r\n\r\n",
+        ] {
+            for size in [1, 7, 4096] {
+                assert_eq!(answered(answer.as_bytes(), size), Ok(()), "{answer:?}");
+            }
+        }
+        for (answer, why) in [
+            ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno", "with 407"),
+            ("HTTP/1.1 403 Forbidden\r\n\r\n<html>", "with 403"),
+            ("HTTP/1.1 204 No Content\r\n\r\n", "with 204"),
+            ("HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\n\r\n", "with 302"),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "an interim answer"),
+            ("HTTP/1.1 103 Early Hints\r\n\r\n", "an interim answer"),
+            ("HTTP/1.1 200 OK\r\n\r\n\u{16}\u{3}\u{3}", "bytes before the tunnel"),
+            ("HTTP/1.1 200 OK\r\n\r\n\r\n", "bytes before the tunnel"),
+            ("HTTP/2 200\r\n\r\n", "it is not HTTP/1"),
+            ("HTTP/1.1 2000\r\n\r\n", "it is not HTTP/1"),
+            ("HTTP/1.1 +20\r\n\r\n", "it is not HTTP/1"),
+            ("HTTP/1.1  200 OK\r\n\r\n", "it is not HTTP/1"),
+            ("SSH-2.0-OpenSSH_9.9\r\n\r\n", "it is not HTTP/1"),
+            ("HTTP/1.1 200 OK\r\nno header\r\n\r\n", "a line of its head is no header"),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n folded: x\r\n\r\n", "a line of its head is no header"),
+            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", "a line of its head is no header"),
+            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", "its head is not plain lines"),
+            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", "its head is not plain lines"),
+            ("HTTP/1.1 200 OK\r\nA: \u{1b}[31m\r\n\r\n", "its head is not plain lines"),
+            ("HTTP/1.1 200 OK\rA: b\r\n\r\n", "its head is not plain lines"),
+            ("HTTP/1.1 200 OK\r\n", "before its answer was whole"),
+            ("", "before its answer was whole"),
+        ] {
+            // In one piece: what stands behind the head is seen with it.
+            let error = answered(answer.as_bytes(), 4096).unwrap_err();
+            assert!(error.contains(why), "{answer:?}: {error}");
+        }
+    }
+
+    // spec: AG-81
+    #[test]
+    fn an_endless_head_ends_at_eight_kilobytes() {
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "X: aaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(2000));
+        assert!(answered(endless.as_bytes(), 1000).unwrap_err().contains("over 8 KiB"));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(64));
+        assert!(answered(many.as_bytes(), 4096).unwrap_err().contains("over 64 lines"));
+        let most = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(63));
+        assert_eq!(answered(most.as_bytes(), 4096), Ok(()));
+    }
+
+    // spec: AG-81
+    #[test]
+    fn no_changed_byte_opens_a_tunnel_that_was_refused_or_panics() {
+        let answer = b"HTTP/1.1 200 OK\r\nVia: 1.1 p\r\n\r\n".to_vec();
+        let judge = |answer: &[u8]| {
+            let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+            end.is_some_and(|end| understand(answer, end).is_ok())
+        };
+        assert!(judge(&answer));
+        for at in 0..answer.len() {
+            for byte in 0..=u8::MAX {
+                let mut changed = answer.clone();
+                changed[at] = byte;
+                let is_200 = changed.starts_with(b"HTTP/1.1 200 ") || changed.starts_with(b"HTTP/1.0 200 ");
+                assert!(is_200 || !judge(&changed), "{at} {byte}");
+            }
+            assert!(!judge(&answer[..at]) && !judge(&answer[at + 1..]), "cut at {at}");
+        }
+    }
+
+    // spec: AG-82
+    #[test]
+    fn every_failure_has_its_own_cure() {
+        let io = || io::Error::from(io::ErrorKind::Other);
+        let mut cures = std::collections::BTreeSet::new();
+        for (error, word) in [
+            (ProxyError::Name(io()), "name server"),
+            (ProxyError::Connect(io()), "that the proxy runs"),
+            (ProxyError::Stranger { name: "p".to_owned(), source: io() }, "ca-file"),
+            (ProxyError::Clock(io()), "timedatectl"),
+            (ProxyError::Tls(io()), "http:// url"),
+            (ProxyError::Closed, "proxy's log"),
+            (ProxyError::Refused { status: 407 }, "password"),
+            (ProxyError::Refused { status: 403 }, "allow CONNECT"),
+            (ProxyError::Refused { status: 502 }, "controller-url as the proxy sees it"),
+            (ProxyError::Refused { status: 500 }, "why it refuses"),
+            (ProxyError::Strange("x"), "an HTTP proxy answers"),
+        ] {
+            assert!(error.cure().contains(word) && cures.insert(error.cure()), "{error}: {}", error.cure());
+        }
+    }
+}

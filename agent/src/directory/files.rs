@@ -1,0 +1,269 @@
+//! The two files of the directory: as they are, as they are to be, and as they last worked.
+
+use std::fmt;
+
+use lucia_durable::{DirError, FileName, PrivateDir, ReadError, WriteError};
+use lucia_proto::json::{self, JsonError};
+use lucia_proto::limits::JSON_DEPTH_MAX;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use super::{sshd, sssd};
+use crate::host::etc::{self, EtcDir};
+use crate::host::root::Root;
+use crate::host::state::{State, StateError, StateFile};
+
+/// Longest of either file: ours have under 4 KiB.
+const MAX: u64 = 64 * 1024;
+/// Longest `directory.json`.
+const KEPT_MAX: usize = 64 * 1024;
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// `/etc/sssd/sssd.conf`.
+    Sssd,
+    /// `/etc/ssh/sshd_config.d/10-lucia.conf`.
+    Sshd,
+}
+
+impl File {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Sssd, Self::Sshd];
+
+    const fn dir(self) -> EtcDir {
+        match self {
+            Self::Sssd => EtcDir::Sssd,
+            Self::Sshd => EtcDir::SshdConfig,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sssd => "sssd.conf",
+            Self::Sshd => sshd::NAME,
+        }
+    }
+
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Sssd => sssd::MARK,
+            Self::Sshd => sshd::MARK,
+        }
+    }
+
+    /// The mode it gets, and the widest it may have: sssd gives its group a read bit at each start.
+    const fn modes(self) -> (u32, u32) {
+        match self {
+            Self::Sssd => (0o600, 0o640),
+            Self::Sshd => (0o644, 0o644),
+        }
+    }
+
+    /// Its path on a node.
+    #[must_use]
+    pub fn path(self) -> String {
+        format!("{}/{}", self.dir().path(), self.name())
+    }
+}
+
+/// Both files; one that is none is not there.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// sssd's configuration.
+    pub sssd: Option<Zeroizing<String>>,
+    /// sshd's drop-in.
+    pub sshd: Option<String>,
+}
+
+impl Wanted {
+    /// The text of one.
+    #[must_use]
+    pub fn text(&self, file: File) -> Option<&str> {
+        match file {
+            File::Sssd => self.sssd.as_ref().map(|text| text.as_str()),
+            File::Sshd => self.sshd.as_deref(),
+        }
+    }
+}
+
+impl fmt::Debug for Wanted {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wanted").field("sssd", &self.sssd.is_some()).field("sshd", &self.sshd).finish()
+    }
+}
+
+/// What has a file's name.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Missing,
+    /// A file of the agent.
+    Ours(Zeroizing<String>),
+    /// A file that somebody else wrote.
+    Foreign,
+}
+
+impl Found {
+    /// Whether it is exactly this.
+    #[must_use]
+    pub fn is(&self, text: Option<&str>) -> bool {
+        match self {
+            Self::Missing => text.is_none(),
+            Self::Ours(found) => text == Some(found.as_str()),
+            Self::Foreign => false,
+        }
+    }
+
+    /// The agent's own text.
+    #[must_use]
+    pub fn ours(&self) -> Option<&str> {
+        match self {
+            Self::Ours(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A file cannot be read or written.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// Its directory.
+    #[error("the directory of {} cannot be used", file.path())]
+    Dir {
+        /// Which file.
+        file: File,
+        /// What is wrong.
+        #[source]
+        source: DirError,
+    },
+    /// Something has its name that is not a plain file of root's.
+    #[error("{} is not a plain file of root's, and is left as it is", file.path())]
+    Read {
+        /// Which file.
+        file: File,
+        /// What is wrong.
+        #[source]
+        source: ReadError,
+    },
+    /// Somebody else's configuration.
+    #[error("{} was not written by the agent, and is left as it is", file.path())]
+    Foreign {
+        /// Which file.
+        file: File,
+    },
+    /// It cannot be written.
+    #[error("{} cannot be written", file.path())]
+    Write {
+        /// Which file.
+        file: File,
+        /// What the system said.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl FilesError {
+    /// What cures it, in one line.
+    #[must_use]
+    pub fn cure(&self) -> String {
+        match self {
+            Self::Dir { file, source: DirError::Missing { .. } } => file.dir().cure().to_owned(),
+            Self::Dir { .. } | Self::Read { .. } => {
+                "find out who changed it, put it right as the message says; it is tried again".to_owned()
+            }
+            Self::Foreign { file } => format!(
+                "if this node is to use the fleet's directory, move {0} away (`mv {0} {0}.old`); it is tried again",
+                file.path()
+            ),
+            Self::Write { .. } => {
+                "free space on the disk of /etc and see that it is writable (`lsattr` shows a file that is not), then \
+                 `systemctl restart lucia-node-agent`"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+fn open(root: &Root, file: File) -> Result<(PrivateDir, FileName), DirError> {
+    let dir = file.dir().open(root)?;
+    // Constants of this crate, both of them names.
+    let name = FileName::new(file.name()).map_err(|_| DirError::Missing { path: file.path().into() })?;
+    Ok((dir, name))
+}
+
+fn look(dir: &PrivateDir, name: &FileName, file: File) -> Result<Found, FilesError> {
+    let (_, widest) = file.modes();
+    let bytes = etc::read(dir, name, MAX, widest).map_err(|source| FilesError::Read { file, source })?;
+    let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(Found::Missing) };
+    Ok(match std::str::from_utf8(&bytes) {
+        Ok(text) if text.lines().next() == Some(file.mark()) => Found::Ours(Zeroizing::new(text.to_owned())),
+        _ => Found::Foreign,
+    })
+}
+
+/// What is there.
+///
+/// # Errors
+/// [`FilesError::Dir`], [`FilesError::Read`].
+pub fn find(root: &Root, file: File) -> Result<Found, FilesError> {
+    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
+    look(&dir, &name, file)
+}
+
+/// Puts this text there, or takes the file away; only ever in the place of nothing or of the agent's own.
+///
+/// # Errors
+/// Any [`FilesError`]; the former file stands then, unless the disk is in doubt.
+pub fn put(root: &Root, file: File, text: Option<&str>) -> Result<(), FilesError> {
+    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
+    if look(&dir, &name, file)? == Found::Foreign {
+        return Err(FilesError::Foreign { file });
+    }
+    let done = match text {
+        Some(text) => dir.replace(&name, text.as_bytes(), file.modes().0),
+        None => dir.remove(&name).map(drop),
+    };
+    done.map_err(|source| FilesError::Write { file, source })
+}
+
+/// `directory.json`: both files as they last worked. It has the reader's password, like the file it is a copy of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Kept {
+    sssd: Option<String>,
+    sshd: Option<String>,
+}
+
+/// `directory.json` cannot be kept.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    /// The private directory fails.
+    #[error("directory.json cannot be kept")]
+    State(#[source] StateError),
+    /// It cannot be written as JSON; a mistake in the agent.
+    #[error("directory.json cannot be made")]
+    Form(#[source] JsonError),
+}
+
+/// The files that last worked, if any ever did. What cannot be read counts as none.
+#[must_use]
+pub fn kept(state: &State) -> Option<Wanted> {
+    let told =
+        |error: &dyn std::error::Error| tracing::warn!("directory.json is passed over: {}", crate::host::chain(error));
+    let bytes = state.read(StateFile::Directory).inspect_err(|error| told(error)).ok().flatten().map(Zeroizing::new)?;
+    let kept: Kept = json::from_slice(&bytes, KEPT_MAX, JSON_DEPTH_MAX).inspect_err(|error| told(error)).ok()?;
+    Some(Wanted { sssd: kept.sssd.map(Zeroizing::new), sshd: kept.sshd })
+}
+
+/// Notes that these files work.
+///
+/// # Errors
+/// [`KeepError`].
+pub fn keep(state: &State, wanted: &Wanted) -> Result<(), KeepError> {
+    let kept = Kept { sssd: wanted.sssd.as_ref().map(|text| text.to_string()), sshd: wanted.sshd.clone() };
+    let text = json::to_string(&kept).map(Zeroizing::new).map_err(KeepError::Form)?;
+    state.replace(StateFile::Directory, text.as_bytes()).map_err(KeepError::State)
+}

@@ -1,0 +1,92 @@
+//! Another name with the same key: asked for beside the own one, which stays in force until the answer is kept.
+//!
+//! What decides after a crash is the answer: it is kept before its certificate, and CSR and `installed.json` are made to
+//! follow it, now or at the next start.
+
+use lucia_proto::answer::SignedAnswer;
+use lucia_proto::certificate::{Leaf, LeafRules};
+use lucia_proto::csr::{self, CheckedCsr};
+use lucia_proto::ids::TaskId;
+use lucia_proto::json;
+use lucia_proto::key::NodeKey;
+use lucia_proto::names::Hostname;
+
+use super::installed::{InstalledError, InstalledFacts};
+use super::{Identity, IdentityError, accept, parse, read};
+use crate::host::state::{State, StateFile};
+
+/// What is asked for under another name.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) hostname: Hostname,
+    pub(super) csr_pem: String,
+    pub(super) csr: CheckedCsr,
+}
+
+impl Asked {
+    pub(super) fn of(hostname: &Hostname, key: &NodeKey) -> Result<Self, IdentityError> {
+        let fingerprint = key.public().fingerprint();
+        let node_id = fingerprint.node_id();
+        let csr_pem = csr::build(&node_id, hostname, key);
+        let csr = csr::check(&csr_pem, &node_id, hostname, &fingerprint)
+            .map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })?;
+        Ok(Self { hostname: hostname.clone(), csr_pem, csr })
+    }
+}
+
+impl Identity {
+    /// Asks for its next certificate under this name, or under its own.
+    ///
+    /// # Errors
+    /// [`IdentityError::Csr`], a mistake in the agent.
+    pub fn ask_as(&mut self, hostname: &Hostname, key: &NodeKey) -> Result<(), IdentityError> {
+        if *hostname == self.own.hostname {
+            self.other = None;
+        } else if self.other.as_ref().is_none_or(|other| other.hostname != *hostname) {
+            self.other = Some(Asked::of(hostname, key)?);
+        }
+        Ok(())
+    }
+
+    /// Whether what it asks for now is another name than its own.
+    #[must_use]
+    pub const fn csr_is_for_another_name(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// What it asks for now.
+    pub(super) const fn asked(&self) -> &Asked {
+        match &self.other {
+            Some(other) => other,
+            None => &self.own,
+        }
+    }
+}
+
+/// The name that counts: the kept answer's where it is another one than the installation's, which a crash left behind.
+pub(super) fn name(state: &State, installed: &Hostname, task_id: &TaskId, key: &NodeKey) -> Hostname {
+    let signed = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
+    let answer = signed.and_then(|signed| accept::payload(&signed));
+    let fingerprint = key.public().fingerprint();
+    let node_id = fingerprint.node_id();
+    let ours = answer.filter(|answer| answer.node_id == node_id && answer.task_id == *task_id);
+    let renamed = ours.filter(|answer| {
+        let rules = LeafRules { node_id: &node_id, hostname: &answer.hostname, fingerprint: &fingerprint };
+        answer.hostname != *installed
+            && Leaf::parse(&answer.certificate_pem).and_then(|leaf| leaf.check(&rules)).is_ok()
+    });
+    renamed.map_or_else(|| installed.clone(), |answer| answer.hostname)
+}
+
+/// `installed.json` with this name, where there is one and it has another.
+///
+/// # Errors
+/// It cannot be read, or written as JSON.
+pub(super) fn installed_as(state: &State, hostname: &Hostname) -> Result<Option<String>, InstalledError> {
+    let facts = InstalledFacts::read(state)?.filter(|facts| facts.hostname != *hostname);
+    let renamed = facts.map(|facts| InstalledFacts { hostname: hostname.clone(), ..facts });
+    renamed.map(|facts| json::to_string(&facts)).transpose().map_err(InstalledError::Form)
+}
+
+#[cfg(test)]
+mod tests;

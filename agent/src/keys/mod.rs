@@ -1,0 +1,99 @@
+//! Which SSH keys may log in: what a heartbeat's reply says, on the disk (design.md N2; wire-facts.md 3.6; threats.md D-4,
+//! D-5, D-7, B-27).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`reply`] | the reply, entry by entry: a bad one costs no other |
+//! | [`passwd`] | which accounts are this machine's own, and what getent says of the directory's |
+//! | [`files`] | one file an account, of keys that were taken apart and written anew |
+//!
+//! A reply without keys changes nothing. One with keys is the whole truth: whoever is not in it has none any more.
+
+pub mod files;
+pub mod passwd;
+pub mod reply;
+
+use std::fmt;
+
+use lucia_proto::text::{counted, shown};
+
+/// Entries that a message names; the rest is counted.
+const NAMED: usize = 3;
+/// Most characters of a name that a message repeats.
+const NAME_MAX: usize = 32;
+
+/// Why an entry of the reply, or a file, is not used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Not an account's name, or one that never gets keys.
+    Name,
+    /// Not a list of keys.
+    List,
+    /// Not a key that a node takes.
+    Key,
+    /// More keys than an account may have.
+    TooMany,
+    /// More than all accounts together may have.
+    TooMuch,
+    /// The machine's own account.
+    Local,
+    /// A directory account below 1000, or with the uid of a local account.
+    System,
+    /// The directory does not have it, or does not answer.
+    Unknown,
+    /// The fleet has no directory.
+    NoDirectory,
+    /// Its file is not a plain file of root's.
+    File(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "no account of that name gets keys",
+            Self::List => "what it should have is no list of keys",
+            Self::Key => "a key of it is none that a node takes",
+            Self::TooMany => "it has more than 10 keys",
+            Self::TooMuch => "all keys together are too long",
+            Self::Local => "it is an account of this machine itself",
+            Self::System => "its uid is below 1000 or that of an account of this machine",
+            Self::Unknown => "the directory does not answer with it",
+            Self::NoDirectory => "the fleet has no directory",
+            Self::File(what) => what,
+        })
+    }
+}
+
+/// An entry or a file that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dropped {
+    /// Whose, as far as it may be shown.
+    pub account: String,
+    /// Why.
+    pub why: Why,
+}
+
+impl Dropped {
+    /// Of this account.
+    #[must_use]
+    pub fn new(account: &str, why: Why) -> Self {
+        Self { account: shown(&account.chars().take(NAME_MAX).collect::<String>()), why }
+    }
+}
+
+/// What was dropped, in one line; nothing where nothing was.
+#[must_use]
+pub fn told(dropped: &[Dropped]) -> Option<String> {
+    if dropped.is_empty() {
+        return None;
+    }
+    let named: Vec<_> = dropped.iter().take(NAMED).map(|one| format!("{}: {}", one.account, one.why)).collect();
+    let rest = dropped.len().saturating_sub(NAMED);
+    let rest = if rest == 0 { String::new() } else { format!("; and {rest} more") };
+    let count = u64::try_from(dropped.len()).unwrap_or(u64::MAX);
+    Some(format!(
+        "{} left out: {}{rest}",
+        counted(count, "SSH key entry").replace("entrys", "entries"),
+        named.join("; ")
+    ))
+}

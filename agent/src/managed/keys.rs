@@ -1,0 +1,184 @@
+//! The keys loop: brings the disk to what the last reply said, within that heartbeat, and tells when none says anything
+//! any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_proto::names::AccountName;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::shared::Shared;
+use crate::directory::Orders;
+use crate::directory::files::kept;
+use crate::host::root::Root;
+use crate::host::status::Status;
+use crate::keys::files::{Brought, Files, KeysError};
+use crate::keys::passwd::Local;
+use crate::keys::reply::Told;
+use crate::keys::{Dropped, Why, passwd, told};
+use crate::units::program::LOOK_UP_MAX;
+use crate::units::{Program, Runner};
+
+/// Keys that nobody confirmed for this long are told of (threats.md D-5). They stay: a controller that is away locks
+/// nobody out.
+pub const AGE_ALARM: Duration = Duration::from_secs(3600);
+/// Time between two looks at that age.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Time until an account that the directory did not have is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(120);
+/// What cures an entry that was left out.
+const DROPPED_CURE: &str = "compare `luciactl keys list` with the accounts of the directory and of this machine; what is \
+     right is used, and every reply tries the rest again";
+/// What cures a directory of keys that cannot be used.
+const FILES_CURE: &str = "put /etc/ssh/lucia-authorized-keys right as the message says (`systemd-tmpfiles --create` makes \
+     it), then `systemctl restart lucia-node-agent`";
+/// What cures old keys.
+const AGE_CURE: &str = "look at the controller: whoever lost a key since then can still log in here; remove a file of \
+     /etc/ssh/lucia-authorized-keys by hand to lock its account out";
+
+/// Keeps the files of keys.
+pub struct KeysLoop<R> {
+    runner: R,
+    root: Root,
+    shared: Arc<Shared>,
+    told: watch::Receiver<Arc<Told>>,
+    /// When a reply last had keys, or the daemon began.
+    since: Instant,
+    /// Accounts that got no file, why, and when the directory was asked.
+    strangers: Option<(BTreeMap<AccountName, Why>, Instant)>,
+}
+
+impl<R: Runner> KeysLoop<R> {
+    /// The loop.
+    #[must_use]
+    pub fn new(runner: R, root: Root, shared: Arc<Shared>) -> Self {
+        let told = shared.told.subscribe();
+        Self { runner, root, shared, told, since: Instant::now(), strangers: None }
+    }
+
+    /// Brings the disk to what was told.
+    async fn turn(&mut self) {
+        let told = Arc::clone(&self.told.borrow_and_update());
+        self.since = Instant::now();
+        match self.bring(&told).await {
+            Ok(brought) => self.say(&brought),
+            Err(error) => self.shared.refused("keys", crate::host::chain(&error), FILES_CURE),
+        }
+    }
+
+    async fn bring(&mut self, told: &Told) -> Result<Brought, KeysError> {
+        let files = Files::open(&self.root)?;
+        let has_directory = match &*self.shared.orders.borrow() {
+            Orders::Ldap(_) => true,
+            Orders::None => false,
+            // An answer that cannot be read locks nobody out: what it last came to is still set up.
+            Orders::Unknown => kept(&self.shared.state).is_some_and(|files| files.sssd.is_some()),
+        };
+        let local = passwd::local(&self.root);
+        let mut brought = files.bring(told, local.as_ref(), has_directory)?;
+        if brought.new.is_empty() {
+            self.strangers = None;
+            return Ok(brought);
+        }
+        let strangers = match self.strangers.take() {
+            // What the directory said holds a while: a program is not run with every heartbeat.
+            Some((strangers, at)) if at.elapsed() < ASK_AGAIN && strangers.keys().eq(&brought.new) => {
+                self.strangers = Some((strangers.clone(), at));
+                strangers
+            }
+            _ => {
+                let strangers = self.ask(&files, told, &local.unwrap_or_default(), &mut brought).await;
+                self.strangers = Some((strangers.clone(), Instant::now()));
+                strangers
+            }
+        };
+        brought.new.clear();
+        brought.dropped.extend(strangers.into_iter().map(|(account, why)| Dropped::new(account.as_str(), why)));
+        Ok(brought)
+    }
+
+    /// Asks the directory for the new accounts, and writes the files of those it has. The others, and why not.
+    async fn ask(
+        &self,
+        files: &Files,
+        told: &Told,
+        local: &Local,
+        brought: &mut Brought,
+    ) -> BTreeMap<AccountName, Why> {
+        let names: Vec<_> = brought.new.iter().cloned().collect();
+        let mut found = BTreeMap::new();
+        for names in names.chunks(LOOK_UP_MAX) {
+            match self.runner.run(&Program::LookUpAccounts(names.to_vec())).await {
+                Ok(ended) => found.extend(passwd::looked_up(&ended.output, &local.uids)),
+                Err(error) => {
+                    tracing::warn!("keys: {}", crate::host::chain(&error));
+                    break;
+                }
+            }
+        }
+        let mut strangers = BTreeMap::new();
+        for account in brought.new.clone() {
+            match (found.get(&account), told.accounts.get(&account)) {
+                (Some(true), Some(keys)) => files.write(&account, keys, brought),
+                (Some(false), _) => drop(strangers.insert(account, Why::System)),
+                _ => drop(strangers.insert(account, Why::Unknown)),
+            }
+        }
+        strangers
+    }
+
+    fn say(&self, brought: &Brought) {
+        if brought.changed > 0 {
+            let count = u64::from(brought.changed);
+            tracing::info!("keys: {} written or removed", lucia_proto::text::counted(count, "file"));
+        }
+        let accounts = u64::try_from(brought.held.len()).ok();
+        let count = |status: &mut Status| {
+            status.ssh_accounts = accounts;
+            status.ssh_unsigned = u64::from(brought.others);
+        };
+        match told(&brought.dropped) {
+            None => self.shared.succeeded("keys", count),
+            Some(what) => {
+                self.shared.update(count);
+                self.shared.refused("keys", what, DROPPED_CURE);
+            }
+        }
+    }
+
+    /// Takes keys away from accounts that became this machine's own, and tells of keys that no reply spoke of for long.
+    /// A frozen identity is told of none, and says that itself.
+    fn look_at_age(&self) {
+        if let Some(local) = passwd::local(&self.root) {
+            let gone = Files::open(&self.root).and_then(|files| files.without(&local)).unwrap_or(0);
+            if gone > 0 {
+                let count = lucia_proto::text::counted(u64::from(gone), "file");
+                tracing::warn!("keys: {count} removed, of accounts that are this machine's own now");
+            }
+        }
+        let age = self.since.elapsed();
+        if age < AGE_ALARM || self.shared.status().frozen {
+            return;
+        }
+        let held = Files::open(&self.root).and_then(|files| files.count()).unwrap_or(0);
+        if held > 0 {
+            let hours = age.as_secs() / 3600;
+            let what = format!("no reply told of SSH keys for {hours} h, so those of {held} accounts stay as they are");
+            self.shared.refused("keys", what, AGE_CURE);
+        }
+    }
+
+    /// Turns for ever: with each reply that has keys.
+    pub async fn run(mut self) -> String {
+        loop {
+            self.shared.expect_within("keys", LOOK_EVERY);
+            match timeout(LOOK_EVERY, self.told.changed()).await {
+                Ok(Ok(())) => self.turn().await,
+                Ok(Err(_)) => return "nobody tells of keys any more".to_owned(),
+                Err(_) => self.look_at_age(),
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The directory and the keys of its users, as the whole daemon keeps them.
+
+use std::cell::RefCell;
+use std::fs;
+
+use lucia_proto::directory::{DirectoryAccess, reader_dn};
+use lucia_proto::sealed::Sealed;
+use serde_json::Value;
+
+use super::*;
+use crate::host::etc::EtcDir;
+use crate::keys::reply::tests::line;
+use crate::units::fake::{Asked, Said};
+use crate::units::{Act, Program};
+
+pub(super) const PASSWORD: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP_";
+const SHOWN: &str =
+    "authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2 /etc/ssh/lucia-authorized-keys/%u\nusepam yes\n";
+const KEYS: &str = "/etc/ssh/lucia-authorized-keys";
+
+pub(super) fn well(asked: &Asked) -> Said {
+    match asked {
+        Asked::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
+        Asked::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
+        Asked::Run(Program::LookUpAccounts(names)) => Said::Says(
+            names
+                .iter()
+                .filter(|name| !name.as_str().starts_with("stranger"))
+                .map(|name| {
+                    format!(
+                        "{name}:*:{}:20001::/home/{name}:/bin/bash\n",
+                        if name.as_str() == "low" { 999 } else { 20001 }
+                    )
+                })
+                .collect(),
+        ),
+        Asked::Run(Program::CheckSshd) | Asked::Act(_) => Said::Ends(0, ""),
+    }
+}
+
+impl World {
+    /// A node of a fleet with a directory, just installed: no certificate yet.
+    pub(super) fn with_directory(runner: FakeRunner) -> Self {
+        let mut world = Self::new();
+        world.runner = runner;
+        for dir in EtcDir::ALL {
+            fs::create_dir_all(world.root().join(&dir.path())).unwrap();
+        }
+        world.scratch.put("etc/passwd", "root:x:0:0::/root:/bin/sh\nadmin:x:1000:1000::/home/admin:/bin/sh\n");
+        world
+    }
+
+    /// The worker's answer, with a directory and this password.
+    pub(super) fn answer_with(&self, password: &str, sealed_to: &TestNode) -> Reply {
+        let node = &self.node;
+        let base = "dc=lucia,dc=home,dc=arpa".parse().unwrap();
+        let seed = zeroize::Zeroizing::new([7; 32]);
+        let public = sealed_to.key.public();
+        let sealed = Sealed::seal(password.as_bytes(), public, &node.node_id, &node.csr_sha256(), &seed).unwrap();
+        let mut answer = self.ca.answer(node, start_time());
+        answer.bundle = self.ca.signed_bundle(1, start_time());
+        answer.directory = Some(DirectoryAccess {
+            uri: "ldaps://directory.lucia.home.arpa".parse().unwrap(),
+            bind_dn: reader_dn(&node.node_id, &base).unwrap(),
+            owner_group: "cn=lucia-owners,ou=Groups,dc=lucia,dc=home,dc=arpa".parse().unwrap(),
+            base_dn: base,
+            bind_password: sealed,
+        });
+        Reply::Ok(lucia_proto::json::to_string(&self.ca.sign_answer(&answer)).unwrap())
+    }
+
+    /// Runs the daemon of this node for so many seconds; heartbeats are answered with what `reply` makes.
+    async fn live(&self, seconds: u64, reply: impl FnMut() -> String + 'static) -> Ran {
+        let Reply::Ok(answer) = self.answer_with(PASSWORD, &self.node) else { unreachable!() };
+        let reply = RefCell::new(reply);
+        let ran = self.run(
+            seconds,
+            with_challenges(move |seen| match seen.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                Endpoint::Heartbeat => Reply::Ok(reply.borrow_mut()()),
+                call => panic!("{call:?} was not scripted"),
+            }),
+        );
+        ran.await
+    }
+
+    /// The files of keys.
+    pub(super) fn keys(&self) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(self.root().join(KEYS)).unwrap().map(Result::unwrap);
+        let text = |entry: &fs::DirEntry| fs::read_to_string(entry.path()).unwrap();
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), text(&entry))).collect()
+    }
+}
+
+fn plain() -> String {
+    r#"{"accepted":true}"#.to_owned()
+}
+
+pub(super) fn beats(ran: &Ran) -> Vec<Value> {
+    let beats = ran.fake.seen().into_iter().filter(|seen| seen.call == Endpoint::Heartbeat);
+    beats.map(|seen| serde_json::from_str(&seen.report).unwrap()).collect()
+}
+
+/// design.md N4.
+// spec: DI-10
+#[tokio::test(start_paused = true)]
+async fn the_first_heartbeat_ever_waits_until_the_directory_answers() {
+    let begun = tokio::time::Instant::now();
+    let world = World::with_directory(FakeRunner::new(move |asked| match asked {
+        Asked::Run(Program::LookUpGroup(_)) if begun.elapsed() < Duration::from_secs(100) => Said::Ends(2, ""),
+        asked => well(asked),
+    }));
+    let ran = world.live(400, plain).await;
+    let times = times(&ran, Endpoint::Heartbeat);
+    assert!((100..=320).contains(&times[0]), "{times:?}");
+    assert!(beats(&ran).iter().all(|beat| beat["directory"] == serde_json::json!({"state": "Ready"})));
+    assert_eq!(ran.status.doing, Doing::Heartbeating);
+    assert!(ran.status.refusals.is_empty(), "{:?}", ran.status.refusals);
+    // It worked once, so heartbeats go on while it does not, and say so.
+    let world = World {
+        runner: FakeRunner::new(|asked| match asked {
+            Asked::Run(Program::LookUpGroup(_)) => Said::Ends(2, ""),
+            asked => well(asked),
+        }),
+        ..world
+    };
+    let ran = world.live(100, plain).await;
+    let beats = beats(&ran);
+    assert_eq!(beats[0]["directory"]["state"], "Waiting");
+    let last = &beats.last().unwrap()["directory"];
+    assert_eq!(last["state"], "Failed");
+    assert!(last["message"].as_str().unwrap().contains("lucia-owners"), "{last}");
+    let refusal = &ran.status.refusals[0];
+    assert_eq!((refusal.call.as_str(), ran.status.refusals.len()), ("directory", 1));
+    assert!(
+        !world.runner.asked().contains(&"restart sssd.service".to_owned()),
+        "nothing changed, nothing is restarted"
+    );
+}
+
+// spec: DI-10
+#[tokio::test(start_paused = true)]
+async fn a_node_without_its_directory_says_why_and_sends_nothing() {
+    let world = World::with_directory(FakeRunner::new(|asked| match asked {
+        Asked::Act(Act::RestartSssd) => Said::Ends(1, ""),
+        asked => well(asked),
+    }));
+    let ran = world.live(3600, plain).await;
+    assert_eq!(ran.fake.count(Endpoint::Heartbeat), 0);
+    assert_eq!(ran.status.doing, Doing::AwaitingDirectory);
+    assert!(ran.status.refusals[0].what.contains("restart sssd.service"), "{:?}", ran.status.refusals);
+    // 30 s, 1, 2, 4, 8 and then 15 minutes: seven tries in an hour or eight.
+    let tries = world.runner.asked().iter().filter(|word| *word == "sshd-check").count();
+    assert!((7..=9).contains(&tries), "{tries}");
+}
+
+// spec: DI-11
+#[tokio::test(start_paused = true)]
+async fn a_password_for_somebody_else_is_not_used() {
+    let world = World::with_directory(FakeRunner::nobody());
+    let Reply::Ok(answer) = world.answer_with(PASSWORD, &TestNode::new(8)) else { unreachable!() };
+    let ran = world
+        .run(
+            300,
+            with_challenges(move |seen| match seen.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                call => panic!("{call:?} was not scripted"),
+            }),
+        )
+        .await;
+    assert!(ran.status.refusals[0].what.contains("cannot be opened"), "{:?}", ran.status.refusals);
+    assert!(fs::read_dir(world.root().join("/etc/sssd")).unwrap().next().is_none());
+}
+
+/// threats.md D-5, D-4: kept, changed and withdrawn within one heartbeat.
+// spec: KF-3
+#[tokio::test(start_paused = true)]
+async fn keys_follow_the_replies() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let replies = [
+        format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}","{}"],"bob":["{}"]}}}}"#, line(1), line(2), line(3)),
+        plain(),
+        format!(
+            r#"{{"accepted":true,"sshKeys":{{"alice":["{}"],"admin":["{}"],"low":["{0}"],"../x":[""]}}}}"#,
+            line(2),
+            line(9)
+        ),
+        r#"{"accepted":true,"sshKeys":{}}"#.to_owned(),
+    ];
+    let (root, seen) = (world.root(), Rc::new(RefCell::new(Vec::new())));
+    let (noted, mut count) = (Rc::clone(&seen), 0);
+    let ran = world
+        .live(140, move || {
+            // What is on the disk when the next heartbeat comes.
+            let names = fs::read_dir(root.join(KEYS)).unwrap().map(|entry| {
+                let entry = entry.unwrap();
+                format!(
+                    "{} {}",
+                    entry.file_name().into_string().unwrap(),
+                    fs::read_to_string(entry.path()).unwrap().lines().count()
+                )
+            });
+            let mut names: Vec<_> = names.collect();
+            names.sort();
+            noted.borrow_mut().push(names.join(", "));
+            count += 1;
+            replies[(count - 1).min(3)].clone()
+        })
+        .await;
+    assert_eq!(seen.borrow()[..5], ["", "alice 2, bob 1", "alice 2, bob 1", "alice 1", ""], "{:?}", ran.status);
+    assert!(ran.status.refusals.is_empty(), "{:?}", ran.status.refusals);
+    assert_eq!(ran.status.ssh_accounts, Some(0));
+}
+
+// spec: KF-5
+#[tokio::test(start_paused = true)]
+async fn an_account_that_the_directory_does_not_have_gets_no_keys_and_is_asked_for_now_and_then() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let reply = format!(
+        r#"{{"accepted":true,"sshKeys":{{"alice":["{0}"],"low":["{0}"],"stranger":["{0}"],"admin":["{0}"]}}}}"#,
+        line(1)
+    );
+    let ran = world.live(620, move || reply.clone()).await;
+    assert_eq!(world.keys().into_keys().collect::<Vec<_>>(), ["alice"]);
+    let refusal = &ran.status.refusals[0];
+    assert_eq!((refusal.call.as_str(), ran.status.ssh_accounts), ("keys", Some(1)));
+    for part in [
+        "3 SSH key entries left out",
+        "admin: it is an account of this machine",
+        "low: its uid",
+        "stranger: the directory",
+    ] {
+        assert!(refusal.what.contains(part), "{}", refusal.what);
+    }
+    let asked = world.runner.asked().iter().filter(|word| *word == "getent-passwd").count();
+    assert!((5..=6).contains(&asked), "{asked} questions in ten minutes");
+}
+
+/// threats.md D-5: a controller that says nothing of keys locks nobody out, and is told of.
+// spec: KF-9
+#[tokio::test(start_paused = true)]
+async fn keys_that_nobody_confirms_stay_and_are_told_of_after_an_hour() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let first = Cell::new(true);
+    let told = format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}"]}}}}"#, line(1));
+    let ran = world.live(3500, move || if first.replace(false) { told.clone() } else { plain() }).await;
+    assert!(ran.status.refusals.is_empty());
+    let ran = world.live(3800, plain).await;
+    assert_eq!(world.keys().len(), 1);
+    let refusal = &ran.status.refusals[0];
+    assert!(
+        refusal.call == "keys" && refusal.what.contains("for 1 h") && refusal.cure.contains("by hand"),
+        "{refusal:?}"
+    );
+    // Nothing is held back for it, and the first reply that tells of keys ends it.
+    let told = format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}"]}}}}"#, line(1));
+    assert!(world.live(60, move || told.clone()).await.status.refusals.is_empty());
+}

@@ -1,0 +1,423 @@
+//! Owners and their orders, as the whole daemon goes by them: through a controller that is honest, and through one that is
+//! not.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use lucia_durable::crash_point::{Fate, ask_at, crash_at};
+use lucia_proto::challenge::Nonce;
+use lucia_proto::freshness::{FreshnessAnswer, SignedFreshness};
+use lucia_proto::heartbeat::HeartbeatReply;
+use lucia_proto::intent::{Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, SignedIntent};
+use lucia_proto::json;
+use lucia_proto::orders::{OrdersReply, OrdersReport};
+use lucia_proto::test_support::OrderWorld;
+use serde_json::Value;
+
+use super::directory::{PASSWORD, beats, well};
+use super::*;
+use crate::host::etc::EtcDir;
+use crate::host::state::StateFile;
+use crate::keys::reply::tests::line;
+
+mod clones;
+
+const HOUR: u64 = 3600;
+/// The account that the orders are about.
+const ALICE: &str = "alice";
+
+/// The owners of the node's fleet, and what the controller makes of them.
+struct Fleet {
+    owners: OrderWorld,
+    /// Whether the roster is passed on.
+    roster: bool,
+    /// Whether the worker's answers are passed on.
+    answers: bool,
+    /// Orders, until their outcome came.
+    orders: Vec<SignedIntent>,
+    /// The unsigned keys that it sends.
+    unsigned: Option<String>,
+    frozen: bool,
+    /// What the node said, each time.
+    said: Vec<OrdersReport>,
+}
+
+type OneFleet = Rc<RefCell<Fleet>>;
+
+impl Fleet {
+    fn new() -> Self {
+        let owners = OrderWorld::new(start_time().minus(Duration::from_secs(30 * DAY)));
+        let orders = Vec::new();
+        Self { owners, roster: true, answers: true, orders, unsigned: None, frozen: false, said: Vec::new() }
+    }
+
+    fn shared(self) -> OneFleet {
+        Rc::new(RefCell::new(self))
+    }
+
+    /// What the worker says, by its own clock, which is not the controller's.
+    fn answer(&self, nonce: Nonce, now: UnixTime) -> SignedFreshness {
+        let passed = now.since(start_time());
+        let answer = FreshnessAnswer {
+            fleet: self.owners.fleet,
+            node_id: self.owners.node.node_id.clone(),
+            nonce,
+            bundle_version: 1,
+            roster_version: self.owners.roster.version(),
+            time: self.owners.now.plus(passed),
+        };
+        SignedFreshness::sign(&answer, &self.owners.ca.worker_key).unwrap()
+    }
+
+    fn reply(&mut self, seen: &Seen) -> Reply {
+        let beat: Value = serde_json::from_str(&seen.report).unwrap();
+        let said: OrdersReport = serde_json::from_value(beat["orders"].clone()).expect("orders are spoken of");
+        for outcome in &said.outcomes {
+            let ends = outcome.refused.is_none_or(|code| {
+                !matches!(code, IntentCode::NoFreshness | IntentCode::RosterBehind | IntentCode::BundleBehind)
+            });
+            self.orders.retain(|order| !ends || order.id() != outcome.intent);
+        }
+        let roster = self.roster && said.roster_version < self.owners.roster.version();
+        let orders = OrdersReply {
+            bundle: None,
+            roster: roster.then(|| self.owners.roster.signed().clone()),
+            freshness: said.freshness.clone().filter(|_| self.answers).map(|nonce| self.answer(nonce, seen.now)),
+            intent: self.orders.first().cloned().map(Box::new),
+        };
+        self.said.push(said);
+        let ssh_keys = self.unsigned.as_ref().map(|account| {
+            let account = account.parse().unwrap();
+            BTreeMap::from([(account, vec![line(77)])])
+        });
+        let reply = HeartbeatReply {
+            accepted: true,
+            ssh_keys,
+            chain: None,
+            frozen: self.frozen,
+            hostname: None,
+            orders: (!orders.is_empty()).then_some(orders),
+        };
+        Reply::Ok(json::to_string(&reply).unwrap())
+    }
+}
+
+impl World {
+    /// The same node on a disk of its own.
+    fn copied(&self) -> Self {
+        let (ca, node) = (Rc::clone(&self.ca), Rc::clone(&self.node));
+        let copied = Self { scratch: Scratch::new(), ca, node, wall: self.wall, runner: FakeRunner::new(well) };
+        copy(self.root().path(), copied.root().path());
+        copied
+    }
+
+    /// Runs the daemon of a node with a directory in this fleet.
+    async fn owned(&self, fleet: &OneFleet, seconds: u64) -> Ran {
+        let Reply::Ok(answer) = self.answer_with(PASSWORD, &self.node) else { unreachable!() };
+        let fleet = Rc::clone(fleet);
+        let decide = with_challenges(move |seen: &Seen| match seen.call {
+            Endpoint::Enroll => Reply::Ok(answer.clone()),
+            Endpoint::Heartbeat => fleet.borrow_mut().reply(seen),
+            call => panic!("{call:?} was not scripted"),
+        });
+        self.run(seconds, decide).await
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy(&path, &to);
+            fs::set_permissions(&to, fs::metadata(&path).unwrap().permissions()).unwrap();
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+fn accounts(world: &World) -> Vec<String> {
+    world.keys().into_keys().collect()
+}
+
+/// The second condition, on a node.
+// spec: AO-10
+// spec: AO-13
+#[tokio::test(start_paused = true)]
+async fn signed_keys_are_on_the_disk_and_unsigned_ones_never_again() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let mut fleet = Fleet::new();
+    (fleet.roster, fleet.answers, fleet.unsigned) = (false, false, Some("bob".to_owned()));
+    let fleet = fleet.shared();
+    world.owned(&fleet, 60).await;
+    assert_eq!(accounts(&world), ["bob"], "as long as there are no owners");
+
+    // Owners come, and order keys for alice; the controller goes on with keys of its own.
+    let order = fleet.borrow().owners.order(IntentKind::SshKey);
+    {
+        let mut fleet = fleet.borrow_mut();
+        (fleet.roster, fleet.answers, fleet.unsigned) = (true, true, Some("mallory".to_owned()));
+        fleet.orders.push(order.clone());
+    }
+    let ran = world.owned(&fleet, 150).await;
+    assert_eq!(accounts(&world), [ALICE, "bob"], "who had keys before keeps them until an owner says otherwise");
+    let signed = world.keys()[ALICE].clone();
+    assert!(order.body.contains(signed.trim_end()), "{signed}");
+    assert!(fleet.borrow().orders.is_empty(), "it was told that it is done");
+    let owners = ran.status.owners.unwrap();
+    assert_eq!((owners.roster_version, owners.decide, owners.orders.len()), (5, true, 1));
+
+    // Withholding the roster later brings nothing back; a file that somebody removed comes again, controller or not.
+    fs::remove_file(world.root().join("etc/ssh/lucia-authorized-keys/alice")).unwrap();
+    (fleet.borrow_mut().roster, fleet.borrow_mut().answers) = (false, false);
+    world.owned(&fleet, 100).await;
+    assert_eq!(world.keys()[ALICE], signed);
+    fs::remove_file(world.root().join("etc/ssh/lucia-authorized-keys/alice")).unwrap();
+    world.run(100, |_: &Seen| Reply::Down).await;
+    assert_eq!((accounts(&world), &world.keys()[ALICE]), (vec![ALICE.to_owned(), "bob".to_owned()], &signed));
+}
+
+/// The third condition, with a moved clock: the controller's and the machine's say whatever they like.
+// spec: AO-8
+#[tokio::test(start_paused = true)]
+async fn without_the_worker_orders_are_refused_after_a_day_and_heartbeats_go_on() {
+    let mut world = World::with_directory(FakeRunner::new(well));
+    world.wall = UnixTime::from_secs(7);
+    let fleet = Fleet::new().shared();
+    let rest = fleet.borrow().owners.order(IntentKind::SshKey);
+    let Reply::Ok(answer) = world.answer_with(PASSWORD, &world.node) else { unreachable!() };
+    let (inner, renewal) = (Rc::clone(&fleet), world.answer_at());
+    let ran = world
+        .run(
+            26 * HOUR,
+            with_challenges(move |seen: &Seen| match seen.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                Endpoint::Renew => renewal(seen.now),
+                Endpoint::Heartbeat => {
+                    let passed = seen.now.secs() - START;
+                    let mut fleet = inner.borrow_mut();
+                    // The worker is heard once. A day later an order comes that was signed in time.
+                    fleet.answers = passed < HOUR;
+                    if passed >= 25 * HOUR && fleet.orders.is_empty() {
+                        fleet.orders.push(rest.clone());
+                    }
+                    fleet.reply(seen)
+                }
+                call => panic!("{call:?} was not scripted"),
+            }),
+        )
+        .await;
+    assert!(accounts(&world).is_empty());
+    let fleet = fleet.borrow();
+    let refused: std::collections::BTreeSet<_> =
+        fleet.said.iter().flat_map(|said| &said.outcomes).map(|outcome| outcome.refused).collect();
+    assert_eq!(refused, [Some(IntentCode::NoFreshness)].into());
+    assert!(ran.status.heartbeats > 3000, "{}", ran.status.heartbeats);
+    // It asked at the start, was answered, and asks again from six hours on.
+    let asked: Vec<_> = fleet.said.iter().map(|said| said.freshness.is_some()).collect();
+    assert!(asked[0] && !asked[1] && asked.iter().take(700).filter(|asked| **asked).count() == 1);
+    assert!(asked.iter().skip(800).all(|asked| *asked));
+    let nonces: std::collections::BTreeSet<_> =
+        fleet.said.iter().filter_map(|said| said.freshness.as_ref()).map(Nonce::as_str).collect();
+    assert!((110..=130).contains(&nonces.len()), "one question for ten minutes: {}", nonces.len());
+}
+
+/// HB-22's other end: what a node holds costs it nothing while nothing changes.
+// spec: AO-14
+#[tokio::test(start_paused = true)]
+async fn a_steady_heartbeat_writes_nothing_of_owners() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let fleet = Fleet::new().shared();
+    let order = fleet.borrow().owners.order(IntentKind::SshKey);
+    fleet.borrow_mut().orders.push(order);
+    let steps: Arc<Mutex<usize>> = Arc::default();
+    let counted = Arc::clone(&steps);
+    let plan = ask_at(world.root().path(), move |step, _| {
+        // A named point is a place between writes, not one.
+        *counted.lock().unwrap() += usize::from(!step.starts_with("agent/"));
+        Fate::Live
+    });
+    let mut seen = Vec::new();
+    let Reply::Ok(answer) = world.answer_with(PASSWORD, &world.node) else { unreachable!() };
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let (inner, noted) = (Rc::clone(&fleet), Rc::clone(&told));
+    world
+        .run(
+            2 * HOUR,
+            with_challenges(move |asked: &Seen| match asked.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                Endpoint::Heartbeat => {
+                    noted.borrow_mut().push(*steps.lock().unwrap());
+                    inner.borrow_mut().reply(asked)
+                }
+                call => panic!("{call:?} was not scripted"),
+            }),
+        )
+        .await;
+    drop(plan);
+    seen.extend(told.borrow().iter().skip(6).copied());
+    assert!(seen.len() > 200 && seen.iter().all(|count| *count == seen[0]), "{seen:?}");
+    assert_eq!(accounts(&world), [ALICE]);
+}
+
+/// What is there of the fleet, and of this machine itself.
+fn left(world: &World) -> Vec<String> {
+    let mut out = Vec::new();
+    let state = fs::read_dir(world.root().state()).unwrap().map(Result::unwrap);
+    out.extend(state.map(|entry| entry.file_name().into_string().unwrap()));
+    for dir in EtcDir::ALL {
+        let entries = fs::read_dir(world.root().join(&dir.path())).unwrap().map(Result::unwrap);
+        out.extend(entries.map(|entry| format!("{}/{}", dir.path(), entry.file_name().into_string().unwrap())));
+    }
+    out.sort();
+    out
+}
+
+// spec: AO-15
+#[tokio::test(start_paused = true)]
+async fn a_removed_identity_says_so_once_more_and_is_gone() {
+    for hears in [true, false] {
+        let world = World::with_directory(FakeRunner::new(well));
+        world.scratch.put("etc/ssh/sshd_config.d/50-mine.conf", "Port 22\n");
+        let fleet = Fleet::new().shared();
+        let (keys, removal) = {
+            let owners = &fleet.borrow().owners;
+            (owners.order(IntentKind::SshKey), owners.order(IntentKind::RemoveIdentity))
+        };
+        fleet.borrow_mut().orders.push(keys);
+        let passwd = fs::read(world.root().join("etc/passwd")).unwrap();
+        world.owned(&fleet, 150).await;
+        assert!(left(&world).iter().any(|name| name == "/etc/sssd/sssd.conf"), "{:?}", left(&world));
+        assert_eq!(accounts(&world), [ALICE]);
+        world.runner.take();
+
+        fleet.borrow_mut().orders.push(removal.clone());
+        let (inner, gone) = (Rc::clone(&fleet), removal.id());
+        let ran = world
+            .run(
+                600,
+                with_challenges(move |seen: &Seen| {
+                    let mut fleet = inner.borrow_mut();
+                    let is_last = seen.report.contains(&gone.to_string());
+                    if is_last && !hears { Reply::Down } else { fleet.reply(seen) }
+                }),
+            )
+            .await;
+        assert_eq!(ran.ended, Some(Ended::Removed), "{hears}");
+        let last: Vec<_> = beats(&ran).into_iter().filter(|beat| !beat["orders"]["outcomes"].is_null()).collect();
+        assert!(if hears { last.len() == 1 } else { (2..=6).contains(&last.len()) }, "{hears}: {}", last.len());
+        assert_eq!(left(&world), ["/etc/ssh/sshd_config.d/50-mine.conf", "status.json"], "{hears}");
+        let asked = world.runner.take();
+        assert!(asked.ends_with(&["reload ssh.service".to_owned(), "restart sssd.service".to_owned()]), "{asked:?}");
+        assert_eq!((fs::read(world.root().join("etc/passwd")).unwrap(), ran.status.doing), (passwd, Doing::Removed));
+        assert!(ran.status.node_id.is_none() && ran.status.line().contains("discover"));
+        // It begins anew as any machine does, with a key that nobody has seen.
+        let mut state = State::hold(&world.root(), "test").unwrap();
+        let new = crate::identity::key::load_or_make(&mut state).unwrap();
+        assert_ne!(new.public().fingerprint().node_id(), world.node.node_id);
+    }
+}
+
+/// The machine dies at any durable step of the removal, anywhere on its disk.
+// spec: AO-16
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_a_crash_cut_is_ended_by_the_next_start() {
+    let first = World::with_directory(FakeRunner::new(well));
+    let fleet = Fleet::new().shared();
+    let (keys, removal) = {
+        let owners = &fleet.borrow().owners;
+        (owners.order(IntentKind::SshKey), owners.order(IntentKind::RemoveIdentity))
+    };
+    fleet.borrow_mut().orders.extend([keys, removal.clone()]);
+    // Up to the moment in which the last word was heard: the controller goes away before it.
+    let inner = Rc::clone(&fleet);
+    let Reply::Ok(answer) = first.answer_with(PASSWORD, &first.node) else { unreachable!() };
+    let gone = removal.id().to_string();
+    first
+        .run(
+            45,
+            with_challenges(move |seen: &Seen| match seen.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                _ if seen.report.contains(&gone) => Reply::Down,
+                _ => inner.borrow_mut().reply(seen),
+            }),
+        )
+        .await;
+    for nth in 0.. {
+        let world = first.copied();
+        let state = State::hold(&world.root(), "test").unwrap();
+        world.installed().write(&state).unwrap();
+        assert!(!remove::is_under_way(&world.root()));
+        let plan = crash_at(world.root().path(), nth);
+        let done = remove::remove(&world.root(), &state, &world.runner).await;
+        let crashed = plan.crashed().is_some();
+        drop((plan, state));
+        assert!(done.is_ok() || crashed, "step {nth}: {done:?}");
+        let begun = remove::is_under_way(&world.root());
+        if begun {
+            // Whatever was left, the next start goes on before it looks at anything else.
+            let state = State::hold(&world.root(), "test").unwrap();
+            remove::remove(&world.root(), &state, &world.runner).await.unwrap();
+        }
+        let whole = state_has(&world, StateFile::Orders);
+        assert!(begun || !whole || crashed, "step {nth}");
+        if whole {
+            assert!(state_has(&world, StateFile::Key), "step {nth}: nothing goes before it is noted");
+        } else {
+            let left: Vec<_> =
+                left(&world).into_iter().filter(|name| name != ".lease" && name != "status.json").collect();
+            assert!(left.is_empty(), "step {nth}: {left:?}");
+            let mut state = State::hold(&world.root(), "test").unwrap();
+            assert!(crate::identity::key::load_or_make(&mut state).is_ok(), "step {nth}: no key is missed");
+        }
+        if !crashed {
+            assert!(nth > 20, "only {nth} steps were tried");
+            break;
+        }
+    }
+}
+
+fn state_has(world: &World, file: StateFile) -> bool {
+    world.root().state().join(file.as_str()).exists()
+}
+
+// spec: AO-16
+#[tokio::test(start_paused = true)]
+async fn nothing_is_removed_that_nobody_ordered() {
+    let world = World::with_certificate(i64::try_from(6 * DAY + 3600).unwrap());
+    let before = world.files();
+    let state = State::hold(&world.root(), "test").unwrap();
+    assert!(remove::remove(&world.root(), &state, &world.runner).await.is_err());
+    assert!(world.files() == before);
+}
+
+// spec: AO-7
+#[tokio::test(start_paused = true)]
+async fn the_first_heartbeat_has_the_roster_of_the_enrolment_answer() {
+    let world = World::new();
+    let owners = Fleet::new().owners;
+    let mut answer = world.ca.answer(&world.node, start_time());
+    answer.bundle = world.ca.signed_bundle(1, start_time());
+    answer.roster = Some(owners.roster.signed().clone());
+    let signed = json::to_string(&world.ca.sign_answer(&answer)).unwrap();
+    for restarted in [false, true] {
+        let signed = signed.clone();
+        let ran = world
+            .run(
+                60,
+                with_challenges(move |seen| match seen.call {
+                    Endpoint::Enroll => Reply::Ok(signed.clone()),
+                    _ => accepted(),
+                }),
+            )
+            .await;
+        let beats = beats(&ran);
+        assert_eq!(beats[0]["orders"]["rosterVersion"], 5, "{restarted}");
+        assert_eq!(beats[0]["orders"]["bundleVersion"], 1, "{restarted}");
+        // A crash may have come between the answer and its roster.
+        fs::remove_file(world.root().state().join("roster.json")).unwrap();
+    }
+}

@@ -1,0 +1,106 @@
+//! `roster.json`: the newest roster, which one it was, and whether owners decide here.
+
+use lucia_proto::bundle::VerifiedBundle;
+use lucia_proto::digest::Digest;
+use lucia_proto::json;
+use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use lucia_proto::roster::{self, RosterError, RosterMark, SignedRoster, VerifiedRoster};
+use serde::{Deserialize, Serialize};
+
+use super::record::RecordError;
+use crate::host::state::{State, StateFile};
+
+/// The file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Kept {
+    /// Stays when the roster itself cannot be believed any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mark: Option<RosterMark>,
+    owned: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roster: Option<SignedRoster>,
+}
+
+/// The roster held.
+#[derive(Debug, Default)]
+pub struct HeldRoster {
+    kept: Kept,
+    /// The roster, if a worker of the bundle signed it.
+    verified: Option<VerifiedRoster>,
+}
+
+impl HeldRoster {
+    /// Reads it; nothing when there is none. A file that cannot be read is one of a node that has owners: who spoils it
+    /// gains no word of the controller's.
+    #[must_use]
+    pub fn load(state: &State) -> Option<Self> {
+        let file = StateFile::Roster;
+        let read = state.read(file).map_err(|error| crate::host::chain(&error));
+        let kept = read.and_then(|bytes| {
+            let read = |bytes: Vec<u8>| json::from_slice(&bytes, ANSWER_MAX, JSON_DEPTH_MAX);
+            bytes.map(read).transpose().map_err(|error| error.to_string())
+        });
+        let kept = kept.unwrap_or_else(|what| {
+            tracing::warn!("{} cannot be used, and is taken for that of a node with owners: {what}", file.as_str());
+            Some(Kept { owned: true, ..Kept::default() })
+        });
+        kept.map(|kept| Self { kept, verified: None })
+    }
+
+    /// Keeps it.
+    ///
+    /// # Errors
+    /// [`RecordError::Form`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RecordError> {
+        json::to_string(&self.kept).map(String::into_bytes).map_err(RecordError::Form)
+    }
+
+    /// The roster, if it can be believed now.
+    #[must_use]
+    pub const fn roster(&self) -> Option<&VerifiedRoster> {
+        self.verified.as_ref()
+    }
+
+    /// The version held; 0 where none was ever.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.kept.mark.map_or(0, |mark| mark.version)
+    }
+
+    /// Whether owners decide here, for good: unsigned keys count no more.
+    #[must_use]
+    pub const fn is_owned(&self) -> bool {
+        self.kept.owned
+    }
+
+    /// Holds the roster on the disk against a bundle: one whose worker is gone is not believed, and its mark stays.
+    pub fn verify(&mut self, bundle: &VerifiedBundle, fleet: &Digest) {
+        let told = |error: &RosterError| tracing::warn!("the roster on disk is not believed: {error}");
+        self.verified = self.kept.roster.as_ref().and_then(|signed| {
+            let checked = signed.verify(bundle, fleet).and_then(|new| roster::accept(self.kept.mark.as_ref(), new));
+            checked.inspect_err(told).ok()
+        });
+    }
+
+    /// What is held once this roster is; nothing when it is the one that is held.
+    ///
+    /// # Errors
+    /// An older one, or another of the same version.
+    pub fn with(&self, new: VerifiedRoster) -> Result<Option<Self>, RosterError> {
+        let new = roster::accept(self.kept.mark.as_ref(), new)?;
+        if self.verified.as_ref() == Some(&new) {
+            return Ok(None);
+        }
+        let owned = self.kept.owned || new.has_owner();
+        let kept = Kept { mark: Some(new.mark()), owned, roster: Some(new.signed().clone()) };
+        Ok(Some(Self { kept, verified: Some(new) }))
+    }
+
+    /// What is held once it is known that there are owners; nothing when it was known.
+    #[must_use]
+    pub fn owned(&self) -> Option<Self> {
+        let kept = Kept { owned: true, ..self.kept.clone() };
+        (!self.kept.owned).then(|| Self { kept, verified: self.verified.clone() })
+    }
+}

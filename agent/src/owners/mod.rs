@@ -1,0 +1,445 @@
+//! Who may order this node, what they ordered, and what became of it (design.md O2 to O5).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`policy`] | what may be ordered here at all, as this machine's own administrator says |
+//! | [`held`] | the newest roster, and whether owners decide here |
+//! | [`record`] | what was ordered: remembered, holding, under way, told |
+//! | [`offer`] | what a heartbeat's reply brings, each part by itself |
+//! | [`remove`] | the way back to a plain machine |
+//!
+//! The controller carries all of it and is believed in nothing: a bundle is the root's, a roster and an answer how late it
+//! is are a worker's of the bundle, an order is an owner's of the roster. A part that is refused changes nothing and costs no
+//! other. An order is on the disk, remembered and holding, before anything is done about it.
+
+pub mod held;
+pub mod offer;
+pub mod policy;
+pub mod record;
+pub mod remove;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_proto::bundle::{self, SignedBundle, VerifiedBundle};
+use lucia_proto::chain::Root as FleetRoot;
+use lucia_proto::digest::Digest;
+use lucia_proto::freshness::{Freshness, FreshnessError, SignedFreshness};
+use lucia_proto::ids::{NodeId, StartId};
+use lucia_proto::intent::{Actor, Checker, Intent, IntentId, IntentRefusal, SignedIntent};
+use lucia_proto::json;
+use lucia_proto::limits::OUTCOMES_MAX;
+use lucia_proto::names::Hostname;
+use lucia_proto::orders::{NodeOutcome, OrdersReport};
+use lucia_proto::owner::Role;
+use lucia_proto::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::time::UnixTime;
+
+use self::held::HeldRoster;
+use self::offer::{Note, Offer, OfferError};
+use self::record::{Loaded, NotDone, Record, RecordError};
+use crate::host::root::Root;
+use crate::host::state::{State, StateFile};
+use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
+use crate::keys::reply::Told;
+
+/// Tries to say a last word before the identity is removed.
+const FAREWELLS: u32 = 5;
+
+/// Who this node is at the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Me<'a> {
+    /// The name of its certificate.
+    pub hostname: &'a Hostname,
+    /// The start it says.
+    pub start_id: Option<&'a StartId>,
+    /// What it said before, newest first.
+    pub former_starts: &'a [StartId],
+    /// Time since boot.
+    pub since_boot: Duration,
+    /// Its own clock: for what people read, and for nothing else.
+    pub now: UnixTime,
+}
+
+/// Why the daemon ends by an owner's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// This holder of the identity stopped for good.
+    Stopped(String),
+    /// The identity is to be removed now.
+    Remove,
+}
+
+/// What is held of owners, and the door for what comes.
+#[derive(Debug)]
+pub struct Owners {
+    root: Root,
+    fleet_root: FleetRoot,
+    fleet: Digest,
+    node_id: NodeId,
+    bundle: Option<VerifiedBundle>,
+    roster: HeldRoster,
+    /// None: it was lost, and begins anew once it is known how late it is.
+    record: Option<Record>,
+    /// Whether the record has a file.
+    is_kept: bool,
+    freshness: Freshness,
+    answered_at: Option<UnixTime>,
+    /// Orders that were refused since the start, oldest first.
+    refused: Vec<(IntentId, OrderSeen)>,
+    /// Refusals that were not told yet. Not on the disk: whoever sends such an order again is told again.
+    untold: Vec<NodeOutcome>,
+    keys: Arc<Told>,
+    farewells: u32,
+}
+
+impl Owners {
+    /// What is on the disk, held against the newest bundle. What cannot be read is told in the log.
+    #[must_use]
+    pub fn open(
+        state: &State,
+        root: &Root,
+        fleet_root: FleetRoot,
+        node_id: NodeId,
+        bundle: Option<VerifiedBundle>,
+    ) -> Self {
+        let on_disk = HeldRoster::load(state);
+        let loaded = Record::load(state);
+        let is_kept = !matches!(loaded, Loaded::Missing);
+        let record = match loaded {
+            Loaded::Held(record) => Some(*record),
+            Loaded::Missing if on_disk.is_none() => Some(Record::first()),
+            Loaded::Missing | Loaded::Broken => {
+                tracing::warn!("what owners ordered before is not known here any more: orders from before are refused");
+                None
+            }
+        };
+        // Orders are kept only where there are owners, whatever became of the roster.
+        let none = || HeldRoster::default().owned().filter(|_| is_kept).unwrap_or_default();
+        let mut owners = Self {
+            root: root.clone(),
+            fleet: fleet_root.sha256(),
+            fleet_root,
+            node_id,
+            bundle: None,
+            roster: on_disk.unwrap_or_else(none),
+            record,
+            is_kept,
+            freshness: Freshness::default(),
+            answered_at: None,
+            refused: Vec::new(),
+            untold: Vec::new(),
+            keys: Arc::default(),
+            farewells: 0,
+        };
+        if let Some(bundle) = bundle {
+            owners.hold(bundle);
+        }
+        owners.gather_keys();
+        owners
+    }
+
+    /// The newest bundle.
+    #[must_use]
+    pub const fn bundle(&self) -> Option<&VerifiedBundle> {
+        self.bundle.as_ref()
+    }
+
+    /// What owners want in the files of keys; nothing where they do not decide yet, and unsigned keys count.
+    #[must_use]
+    pub fn keys(&self) -> Option<Arc<Told>> {
+        self.roster.is_owned().then(|| Arc::clone(&self.keys))
+    }
+
+    /// Whether random bytes are needed for the next report.
+    #[must_use]
+    pub fn asks(&self, since_boot: Duration) -> bool {
+        self.freshness.is_due(since_boot)
+    }
+
+    /// What the next heartbeat says. `random` was drawn for it, where it asks.
+    #[must_use]
+    pub fn report(&mut self, random: Option<&[u8; 32]>, since_boot: Duration) -> OrdersReport {
+        let question = random.and_then(|random| self.freshness.ask(&self.node_id, random, since_boot));
+        let done = self.record.as_ref().map_or(&[][..], Record::untold);
+        let news = self.untold.iter().filter(|outcome| done.iter().all(|done| done.intent != outcome.intent));
+        OrdersReport {
+            bundle_version: self.bundle.as_ref().map_or(0, |bundle| bundle.bundle().version),
+            // One that is not believed is asked for again: whoever is a worker now signed it anew.
+            roster_version: self.roster.roster().map_or(0, VerifiedRoster::version),
+            freshness: question.map(|question| question.nonce),
+            outcomes: done.iter().chain(news).take(OUTCOMES_MAX).cloned().collect(),
+        }
+    }
+
+    /// A reply to this report came.
+    ///
+    /// # Errors
+    /// [`RecordError`]: it is told once more.
+    pub fn told(&mut self, state: &State, report: &OrdersReport) -> Result<(), RecordError> {
+        self.untold.retain(|outcome| !report.outcomes.contains(outcome));
+        let next = self.record.as_ref().and_then(|record| record.told(&report.outcomes));
+        next.map_or(Ok(()), |next| self.keep(state, next))
+    }
+
+    /// What the enrolment answer brought; the identity has kept its bundle.
+    ///
+    /// # Errors
+    /// [`RecordError`]; the next reply or start brings the rest.
+    pub fn answered(
+        &mut self,
+        state: &State,
+        bundle: Option<&VerifiedBundle>,
+        roster: Option<VerifiedRoster>,
+    ) -> Result<(), RecordError> {
+        match (&self.bundle, bundle) {
+            (Some(held), Some(new)) if held.bundle().version > new.bundle().version => {
+                // A reply brought a newer one while the answer was on its way.
+                let held = held.clone();
+                write_bundle(state, &held)?;
+            }
+            (_, Some(new)) => self.hold(new.clone()),
+            (_, None) => {}
+        }
+        let Some(roster) = roster else { return Ok(()) };
+        match self.roster.with(roster) {
+            Ok(Some(next)) => self.hold_roster(state, next),
+            Ok(None) => Ok(()),
+            Err(error) => {
+                // An answer that was given once is given again: an old roster in it is no error.
+                tracing::info!("the roster of the enrolment answer is passed over: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes what a reply brought: bundle, roster, how late it is, an order, in this order and each by itself.
+    ///
+    /// # Errors
+    /// [`RecordError`] when nobody knows what the disk holds; whatever else fails is told in the notes.
+    pub fn take(&mut self, state: &State, offer: Offer, me: Me<'_>) -> Result<Vec<Note>, RecordError> {
+        let Offer { bundle, roster, freshness, order } = offer;
+        let mut notes = Vec::new();
+        let mut note = |call, done: Result<(), OfferError>| match done {
+            Err(OfferError::Record(error)) if error.is_doubtful() => Err(error),
+            done => {
+                notes.push(Note { call, refused: done.err() });
+                Ok(())
+            }
+        };
+        note("bundle", bundle.map_or(Ok(()), |bundle| self.take_bundle(state, &bundle?)))?;
+        note("roster", roster.map_or(Ok(()), |roster| self.take_roster(state, &roster?)))?;
+        note("freshness", freshness.map_or(Ok(()), |answer| self.take_freshness(state, &answer?, me)))?;
+        note("orders", order.map_or(Ok(()), |order| self.take_order(state, &order?, me)))?;
+        Ok(notes)
+    }
+
+    fn take_bundle(&mut self, state: &State, signed: &SignedBundle) -> Result<(), OfferError> {
+        let new = signed.verify(&self.fleet_root).and_then(|new| bundle::accept(self.bundle.as_ref(), new));
+        let new = new.map_err(OfferError::Bundle)?;
+        if self.bundle.as_ref() != Some(&new) {
+            write_bundle(state, &new)?;
+            tracing::info!("bundle {} is held", new.bundle().version);
+            self.hold(new);
+        }
+        Ok(())
+    }
+
+    fn take_roster(&mut self, state: &State, signed: &SignedRoster) -> Result<(), OfferError> {
+        let bundle = self.bundle.as_ref().ok_or(OfferError::NoBundle)?;
+        let new = signed.verify(bundle, &self.fleet).and_then(|new| self.roster.with(new));
+        match new.map_err(OfferError::Roster)? {
+            Some(next) => Ok(self.hold_roster(state, next)?),
+            None => Ok(()),
+        }
+    }
+
+    fn take_freshness(&mut self, state: &State, signed: &SignedFreshness, me: Me<'_>) -> Result<(), OfferError> {
+        let bundle = self.bundle.as_ref().ok_or(OfferError::NoBundle)?;
+        match self.freshness.take(signed, bundle, &self.fleet, &self.node_id) {
+            Ok(()) => {}
+            // The answer to the last question, once more: it was taken.
+            Err(FreshnessError::NotAsked) => return Ok(()),
+            Err(error) => return Err(OfferError::Freshness(error)),
+        }
+        let Some(time) = self.freshness.time(me.since_boot) else { return Ok(()) };
+        self.answered_at = Some(time.now());
+        if self.record.is_none() {
+            self.keep(state, Record::after_loss(time.now()))?;
+        }
+        let owned = self.roster.owned().filter(|_| time.roster_version() > 0);
+        Ok(owned.map_or(Ok(()), |next| self.hold_roster(state, next))?)
+    }
+
+    fn take_order(&mut self, state: &State, signed: &SignedIntent, me: Me<'_>) -> Result<(), OfferError> {
+        if self.record.as_ref().is_some_and(|record| record.stopped().is_some() || record.leaving().is_some()) {
+            return Ok(());
+        }
+        match self.judge(signed, me) {
+            Ok(next) => {
+                self.keep(state, next)?;
+                self.refused.retain(|(intent, _)| *intent != signed.id());
+                self.untold.retain(|outcome| outcome.intent != signed.id());
+                tracing::info!("order {} is carried out", signed.id().code());
+            }
+            Err(refusal) => self.refuse(signed, &refusal, me.now),
+        }
+        Ok(())
+    }
+
+    /// The record in which this order is remembered and holds, if it is an owner's for this node, now.
+    fn judge(&self, signed: &SignedIntent, me: Me<'_>) -> Result<Record, NotDone> {
+        let time = self.freshness.time(me.since_boot);
+        let (Some(record), Some(bundle)) = (&self.record, &self.bundle) else {
+            return Err(IntentRefusal::NoFreshness.into());
+        };
+        let Some(roster) = self.roster.roster() else {
+            let behind = |current| IntentRefusal::RosterBehind { held: 0, current };
+            return Err(time.map_or(IntentRefusal::NoFreshness, |time| behind(time.roster_version())).into());
+        };
+        let policy = policy::read(&self.root);
+        let verified = signed.check(&Checker {
+            actor: Actor::Node,
+            policy: &policy.rules,
+            fleet: &self.fleet,
+            node: &self.node_id,
+            hostname: me.hostname,
+            roster,
+            bundle_version: bundle.bundle().version,
+            time,
+            memory: record.memory(),
+        })?;
+        record.after(signed, verified, me)
+    }
+
+    /// Notes a refusal, in memory alone: nobody but an owner makes this node write.
+    fn refuse(&mut self, signed: &SignedIntent, refusal: &NotDone, at: UnixTime) {
+        let (intent, code) = (signed.id(), refusal.code());
+        let told = if code.is_repeat() {
+            self.record.as_ref().map_or(Some(code), |record| record.repeated(intent, code))
+        } else {
+            Some(code)
+        };
+        self.untold.retain(|outcome| outcome.intent != intent);
+        self.untold.push(NodeOutcome { intent, refused: told });
+        let over = self.untold.len().saturating_sub(OUTCOMES_MAX);
+        self.untold.drain(..over);
+        let Some(code) = told else { return };
+        if !self.refused.iter().any(|(known, seen)| *known == intent && seen.refused == Some(code)) {
+            let why = lucia_proto::text::shown(&crate::host::chain(refusal));
+            tracing::warn!("order {} is refused ({}): {why}; {}", intent.code(), code.as_str(), code.cure());
+        }
+        let kind = Intent::parse(&signed.intent_json).ok().map(|intent| intent.kind);
+        self.refused.retain(|(known, _)| *known != intent);
+        self.refused.push((intent, OrderSeen { code: intent.code(), kind, at, refused: Some(code) }));
+        let over = self.refused.len().saturating_sub(ORDERS_SHOWN);
+        self.refused.drain(..over);
+    }
+
+    /// Writes the record, then goes by it.
+    fn keep(&mut self, state: &State, next: Record) -> Result<(), RecordError> {
+        next.write(state)?;
+        self.record = Some(next);
+        self.is_kept = true;
+        self.gather_keys();
+        Ok(())
+    }
+
+    fn gather_keys(&mut self) {
+        let keys = self.record.as_ref().map_or_else(|| Told { signed: true, ..Told::default() }, Record::keys);
+        if *self.keys != keys {
+            self.keys = Arc::new(keys);
+        }
+    }
+
+    fn hold(&mut self, bundle: VerifiedBundle) {
+        self.roster.verify(&bundle, &self.fleet);
+        self.bundle = Some(bundle);
+    }
+
+    /// Writes what is known of the roster, then goes by it. The record is there first: with a roster and without a record
+    /// one was lost.
+    fn hold_roster(&mut self, state: &State, next: HeldRoster) -> Result<(), RecordError> {
+        let text = next.to_bytes()?;
+        let record = self.record.as_ref().filter(|_| !self.is_kept).map(Record::to_bytes).transpose()?;
+        let files = record.iter().map(|record| (StateFile::Orders, record.as_slice()));
+        let files: Vec<_> = files.chain([(StateFile::Roster, text.as_slice())]).collect();
+        let file = StateFile::Roster;
+        state.replace_all(&files).map_err(|source| RecordError::State { file, source })?;
+        self.is_kept |= record.is_some();
+        if next.version() != self.roster.version() {
+            tracing::info!("roster {} is held", next.version());
+        }
+        if next.is_owned() && !self.roster.is_owned() {
+            tracing::info!("owners decide here from now on: SSH keys that no owner signed are not taken any more");
+        }
+        self.roster = next;
+        Ok(())
+    }
+
+    /// One more turn of a node that is about to go.
+    pub const fn count_farewell(&mut self) {
+        self.farewells = self.farewells.saturating_add(1);
+    }
+
+    /// Whether the identity is about to be removed.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.leaving().is_some())
+    }
+
+    /// Whether the daemon ends by an owner's word now.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        let record = self.record.as_ref()?;
+        if let Some(stopped) = record.stopped() {
+            return Some(Ending::Stopped(stopped.sentence()));
+        }
+        let leaving = record.leaving()?;
+        let is_told = record.untold().iter().all(|outcome| outcome.intent != leaving);
+        (is_told || self.farewells >= FAREWELLS).then_some(Ending::Remove)
+    }
+
+    /// What `status` and `why` say.
+    #[must_use]
+    pub fn status(&self) -> OwnersStatus {
+        let roster = self.roster.roster();
+        let owners = roster.iter().flat_map(|roster| &roster.roster().owners);
+        let policy = policy::read(&self.root);
+        let rule = |kind: &lucia_proto::intent::IntentKind| {
+            let own = policy.rules.rule(*kind);
+            (*kind, roster.map_or(own, |roster| policy.rules.stricter(roster.policy(), *kind)))
+        };
+        let ours = lucia_proto::intent::IntentKind::ALL.iter().filter(|kind| kind.actors().contains(&Actor::Node));
+        let done = self.record.as_ref().map_or(&[][..], Record::done);
+        let done = done.iter().map(|done| OrderSeen {
+            code: done.intent.code(),
+            kind: Some(done.kind),
+            at: done.at,
+            refused: None,
+        });
+        let mut orders: Vec<_> = done.chain(self.refused.iter().map(|(_, seen)| seen.clone())).collect();
+        orders.sort_by_key(|seen| seen.at);
+        let over = orders.len().saturating_sub(ORDERS_SHOWN);
+        orders.drain(..over);
+        OwnersStatus {
+            roster_version: self.roster.version(),
+            believed: roster.is_some(),
+            owners: owners.filter(|owner| owner.role == Role::Owner).map(|owner| owner.name.clone()).collect(),
+            decide: self.roster.is_owned(),
+            answered_at: self.answered_at,
+            rules: ours.map(rule).collect(),
+            policy_refused: policy.refused.map(|error| crate::host::chain(&error)),
+            orders,
+        }
+    }
+}
+
+fn write_bundle(state: &State, bundle: &VerifiedBundle) -> Result<(), RecordError> {
+    let text = json::to_string(bundle.signed()).map_err(RecordError::Form)?;
+    let file = StateFile::Bundle;
+    state.replace(file, text.as_bytes()).map_err(|source| RecordError::State { file, source })
+}
+
+#[cfg(test)]
+mod tests;

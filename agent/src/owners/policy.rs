@@ -1,0 +1,164 @@
+//! What owners may order here: `/etc/lucia/agent-policy.toml` (agent/agent-policy.toml is the commented default, and counts
+//! where there is no file), read before each order (design.md O5).
+
+use lucia_durable::{DirError, FileName, ReadError};
+use lucia_proto::intent::IntentPolicy;
+use thiserror::Error;
+
+use crate::host::etc;
+use crate::host::root::Root;
+
+/// What counts where there is no file.
+const DEFAULT: &str = include_str!("../../agent-policy.toml");
+/// Its name.
+pub const NAME: &str = "agent-policy.toml";
+/// Longest file.
+const MAX: u64 = 16 * 1024;
+/// Widest mode: everybody may read it, root alone may write it.
+const MODE: u32 = 0o644;
+
+/// The policy cannot be used, and everything is forbidden.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// Its directory.
+    #[error("/etc/lucia cannot be trusted")]
+    Dir(#[source] DirError),
+    /// The file itself.
+    #[error("/etc/lucia/{NAME} cannot be trusted")]
+    Read(#[source] ReadError),
+    /// What stands in it.
+    #[error("/etc/lucia/{NAME} is no policy ({line})")]
+    Form {
+        /// Where and what, in one line.
+        line: String,
+    },
+}
+
+/// What cures it.
+pub const CURE: &str = "make /etc/lucia/agent-policy.toml a plain file of root's that nobody else can write to, with lines such as \
+     `ssh-key = \"allow\"`, or remove it for the default; it is read before each order";
+
+/// The policy in force, and why it forbids everything where it cannot be read.
+#[derive(Debug)]
+pub struct Policy {
+    /// What is asked of orders.
+    pub rules: IntentPolicy,
+    /// Why it could not be read.
+    pub refused: Option<PolicyError>,
+}
+
+/// Reads it.
+#[must_use]
+pub fn read(root: &Root) -> Policy {
+    let text = match text(root) {
+        Ok(text) => text,
+        Err(error) => return Policy { rules: IntentPolicy::forbid_all(), refused: Some(error) },
+    };
+    let read = parse(text.as_deref().unwrap_or(DEFAULT));
+    match read {
+        Ok(rules) => Policy { rules, refused: None },
+        Err(error) => Policy { rules: IntentPolicy::forbid_all(), refused: Some(error) },
+    }
+}
+
+/// What the file says, where there is one that can be trusted.
+///
+/// # Errors
+/// [`PolicyError`].
+pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
+    let dir = match etc::settings(root) {
+        Ok(dir) => dir,
+        Err(DirError::Missing { .. }) => return Ok(None),
+        Err(error) => return Err(PolicyError::Dir(error)),
+    };
+    let form = |line: &str| PolicyError::Form { line: line.to_owned() };
+    let name = FileName::new(NAME).map_err(|_| form("no file name"))?;
+    let bytes = etc::read(&dir, &name, MAX, MODE).map_err(PolicyError::Read)?;
+    bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| form("not UTF-8"))).transpose()
+}
+
+fn parse(text: &str) -> Result<IntentPolicy, PolicyError> {
+    toml::from_str(text).map_err(|error| PolicyError::Form { line: first_line(error.message()) })
+}
+
+fn first_line(text: &str) -> String {
+    lucia_proto::text::shown(text.lines().next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use lucia_proto::intent::{Actor, IntentKind, Rule};
+
+    use super::*;
+    use crate::host::scratch::Scratch;
+
+    const PATH: &str = "etc/lucia/agent-policy.toml";
+
+    // spec: AO-1
+    #[test]
+    fn without_a_file_the_packaged_default_counts_and_allows_what_a_node_carries_out() {
+        let scratch = Scratch::new();
+        for step in ["no directory", "no file"] {
+            let Policy { rules, refused } = read(&scratch.root());
+            assert!(refused.is_none(), "{step}");
+            for kind in IntentKind::ALL {
+                let ours = kind.actors().contains(&Actor::Node);
+                assert_eq!(rules.rule(*kind), if ours { Rule::Allow } else { Rule::Forbid }, "{step}: {kind:?}");
+            }
+            scratch.put("etc/lucia/agent.toml", "");
+        }
+        scratch.put(PATH, "ssh-key = \"two-owners\"\n");
+        let Policy { rules, refused } = read(&scratch.root());
+        assert!(refused.is_none());
+        assert_eq!(rules.rule(IntentKind::SshKey), Rule::TwoOwners);
+        assert_eq!(rules.rule(IntentKind::RemoveIdentity), Rule::Forbid);
+    }
+
+    // spec: AO-1
+    #[test]
+    fn a_policy_that_others_could_have_written_or_that_is_none_forbids_everything() {
+        let good = "default = \"allow\"\n";
+        type Spoil = fn(&std::path::Path);
+        let cases: &[(&str, &str, Spoil)] = &[
+            ("group-writable", good, |at| std::fs::set_permissions(at, Permissions::from_mode(0o664)).unwrap()),
+            ("world-writable", good, |at| std::fs::set_permissions(at, Permissions::from_mode(0o646)).unwrap()),
+            ("its directory is open", good, |at| {
+                std::fs::set_permissions(at.parent().unwrap(), Permissions::from_mode(0o775)).unwrap();
+            }),
+            ("another user's", good, |at| {
+                if nix::unistd::geteuid().is_root() {
+                    std::os::unix::fs::chown(at, Some(1000), None).unwrap();
+                } else {
+                    std::fs::write(at, "?").unwrap();
+                }
+            }),
+            ("a link", good, |at| {
+                std::fs::rename(at, at.with_extension("real")).unwrap();
+                symlink(at.with_extension("real"), at).unwrap();
+            }),
+            ("a directory", good, |at| {
+                std::fs::remove_file(at).unwrap();
+                std::fs::create_dir(at).unwrap();
+            }),
+            ("no TOML", "ssh-key: allow", |_| ()),
+            ("an unknown kind", "default = \"allow\"\nexecute = \"allow\"\n", |_| ()),
+            ("an unknown rule", "ssh-key = \"yes\"\n", |_| ()),
+            ("not text", good, |at| std::fs::write(at, [0xff, 0xfe]).unwrap()),
+            ("too long", good, |at| std::fs::write(at, " ".repeat(16 * 1024 + 1)).unwrap()),
+        ];
+        for (name, text, spoil) in cases {
+            let scratch = Scratch::new();
+            scratch.put(PATH, text);
+            let at = scratch.root().join(PATH);
+            std::fs::set_permissions(&at, Permissions::from_mode(0o644)).unwrap();
+            spoil(&at);
+            let Policy { rules, refused } = read(&scratch.root());
+            let said = refused.unwrap_or_else(|| panic!("{name} is taken"));
+            assert!(!crate::host::chain(&said).contains('\n'), "{name}");
+            assert!(IntentKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{name}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The way back to a plain machine, on an owner's word: everything of the fleet goes, and people with an account of this
+//! machine's own log in as before.
+//!
+//! | step | a crash before the next one |
+//! |---|---|
+//! | `orders.json` says that things go from here on | the next start goes on here, whatever else is left |
+//! | key files, sshd's drop-in and sssd.conf are removed, both services told | as before |
+//! | all of the private directory but what is named here is removed, the key with it | as before |
+//! | the lease forgets that there was a key, `installed.json` is removed | as before |
+//! | `orders.json` is removed | nothing is left to do |
+
+use lucia_durable::DirError;
+use thiserror::Error;
+
+use super::record::{Loaded, Record, RecordError};
+use crate::directory::files::{self, File, FilesError};
+use crate::host::chain;
+use crate::host::root::Root;
+use crate::host::state::{State, StateError, StateFile};
+use crate::keys::files::{Files, KeysError};
+use crate::keys::reply::Told;
+use crate::units::{Act, Runner};
+
+/// What became of the node, for people.
+pub const REMOVED: &str = "an owner removed this node's identity: key, certificate, directory and SSH keys of the fleet are gone, \
+     accounts of this machine itself are as before; to bring it back begin with `lucia-node-agent discover`";
+/// What stays to the end: what says that there is something to end, and what people read.
+const LAST: [StateFile; 3] = [StateFile::Orders, StateFile::Installed, StateFile::Status];
+
+/// The identity is not removed yet; the next start goes on.
+#[derive(Debug, Error)]
+pub enum RemoveError {
+    /// The private directory.
+    #[error("the private directory cannot be cleared")]
+    State(#[source] StateError),
+    /// `orders.json`.
+    #[error("the removal of the identity cannot be noted")]
+    Record(#[source] RecordError),
+    /// Key files.
+    #[error("SSH keys of the fleet cannot be removed")]
+    Keys(#[source] KeysError),
+    /// sssd's or sshd's file.
+    #[error("the fleet's directory cannot be taken away")]
+    Directory(#[source] FilesError),
+    /// Nobody ordered it.
+    #[error("no owner's order to remove the identity is under way; nothing is removed")]
+    NotOrdered,
+}
+
+/// Whether a removal was begun, and is to be ended before anything else.
+#[must_use]
+pub fn is_under_way(root: &Root) -> bool {
+    let state = State::open(root);
+    state.is_ok_and(|state| matches!(Record::load(&state), Loaded::Held(record) if record.is_wiping()))
+}
+
+/// Removes everything of the fleet. The daemon's loops have ended.
+///
+/// # Errors
+/// [`RemoveError`]; another call goes on from where this one ended.
+pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result<(), RemoveError> {
+    let Loaded::Held(record) = Record::load(state) else { return Err(RemoveError::NotOrdered) };
+    let wiping = record.wiping().ok_or(RemoveError::NotOrdered)?;
+    if !record.is_wiping() {
+        wiping.write(state).map_err(RemoveError::Record)?;
+    }
+    remove_keys(root)?;
+    let had = files::kept(state);
+    for file in File::ALL {
+        match files::put(root, file, None) {
+            Ok(()) | Err(FilesError::Dir { source: DirError::Missing { .. }, .. }) => {}
+            // What the agent did not write is none of the fleet's.
+            Err(error @ (FilesError::Foreign { .. } | FilesError::Read { .. })) => tracing::warn!("{}", chain(&error)),
+            Err(error) => return Err(RemoveError::Directory(error)),
+        }
+    }
+    if had.is_some_and(|had| had.sssd.is_some()) {
+        for act in [Act::ReloadSshd, Act::RestartSssd] {
+            if let Err(error) = runner.act(act).await {
+                tracing::warn!(
+                    "{}; its files are gone, and it goes by that at the next boot at the latest",
+                    chain(&error)
+                );
+            }
+        }
+    }
+    state.remove_all_but(&LAST).map_err(RemoveError::State)?;
+    state.forget_key().map_err(RemoveError::State)?;
+    state.remove(StateFile::Installed).map_err(RemoveError::State)?;
+    state.remove(StateFile::Orders).map_err(RemoveError::State)
+}
+
+fn remove_keys(root: &Root) -> Result<(), RemoveError> {
+    let files = match Files::open(root) {
+        Ok(files) => files,
+        Err(KeysError::Dir(DirError::Missing { .. })) => return Ok(()),
+        Err(error) => return Err(RemoveError::Keys(error)),
+    };
+    let brought = files.bring(&Told::default(), None, false).map_err(RemoveError::Keys)?;
+    if let Some(what) = crate::keys::told(&brought.dropped) {
+        tracing::warn!("{what}");
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Bundle, roster and the time for orders.
+
+use super::*;
+
+/// threats.md C: older, equal but different, another fleet's, forged and broken ones, each beside a part that is good.
+// spec: AO-5
+#[test]
+fn a_bundle_or_roster_that_is_refused_changes_nothing_and_costs_no_other_part() {
+    let mut door = Door::settled();
+    door.hear();
+    let stranger = OrderWorld::new(NOW);
+    let foreign = TestCa::with_keys(NOW, 211);
+    let sign = |door: &Door, change: &dyn Fn(&mut lucia_proto::roster::Roster), by: &NodeKey| {
+        let mut roster = door.world.roster.roster().clone();
+        change(&mut roster);
+        SignedRoster::sign(&roster, by).unwrap()
+    };
+    let worker = stranger.ca.worker_key;
+    let rosters = [
+        ("older", sign(&door, &|roster| roster.version = 4, &worker)),
+        ("version 0", sign(&door, &|roster| roster.version = 0, &worker)),
+        ("equal but different", sign(&door, &|roster| roster.owners.truncate(1), &worker)),
+        ("another fleet's", sign(&door, &|roster| (roster.version, roster.fleet) = (9, Digest::ZERO), &worker)),
+        ("the controller's own", sign(&door, &|roster| roster.version = 9, &key(99))),
+        ("an owner's own", sign(&door, &|roster| roster.version = 9, &door.world.alice.key)),
+        ("another fleet's worker", sign(&door, &|roster| roster.version = 9, &foreign.worker_key)),
+        ("cut", {
+            let parts = door.world.roster.signed().parts();
+            SignedRoster::from_parts(parts.payload()[1..].to_vec(), parts.signature().to_vec())
+        }),
+    ];
+    let bundles = [
+        ("older", door.world.ca.signed_bundle(2, NOW)),
+        ("equal but different", door.world.ca.signed_bundle(BUNDLE, NOW.plus(HOUR))),
+        ("another root's", foreign.signed_bundle(9, NOW)),
+        ("of a worker", {
+            let bundle = Bundle { version: 9, ..door.world.bundle.bundle().clone() };
+            SignedBundle::sign(&bundle, &worker).unwrap()
+        }),
+    ];
+    let before = door.files();
+    for (name, roster) in rosters {
+        let order = door.keys_order(4, 0);
+        let bad = Box::new(SignedIntent { body: "{}".to_owned(), ..order });
+        let reply = OrdersReply { roster: Some(roster), intent: Some(bad), ..OrdersReply::default() };
+        assert_eq!(door.refused(&reply), ["roster"], "{name}");
+        assert_eq!(door.owners.status().orders.len(), 1, "{name}: the order beside it was looked at");
+        assert_eq!((door.files() == before, door.said().roster_version), (true, 5), "{name}");
+    }
+    for (name, bundle) in bundles {
+        let roster = Some(door.world.roster.signed().clone());
+        let reply = OrdersReply { bundle: Some(bundle), roster, ..OrdersReply::default() };
+        assert_eq!(door.refused(&reply), ["bundle"], "{name}");
+        assert_eq!((door.files() == before, door.said().bundle_version), (true, BUNDLE), "{name}");
+    }
+    for (text, call) in [
+        (r#"{"bundle":1}"#, "bundle"),
+        (r#"{"roster":{"payload":"AAAA"}}"#, "roster"),
+        (r#"{"roster":["AAAA","AAAA"]}"#, "roster"),
+        (r#"{"freshness":{"payload":"?","signature":""}}"#, "freshness"),
+        (r#"{"intent":{"intentJson":"{}"}}"#, "orders"),
+        (r#"{"intents":[]}"#, "orders"),
+        ("[]", "orders"),
+    ] {
+        let notes = door.try_value(&serde_json::from_str(text).unwrap()).unwrap();
+        let refused: Vec<_> = notes.iter().filter(|note| note.refused.is_some()).map(|note| note.call).collect();
+        assert_eq!((refused, door.files() == before), (vec![call], true), "{text}");
+    }
+}
+
+// spec: AO-6
+#[test]
+fn a_newer_bundle_and_roster_are_kept_in_this_order_and_a_mark_outlives_its_worker() {
+    let mut door = Door::settled();
+    // The next bundle has another worker, who signed the roster that there is anew.
+    let next = key(88);
+    let mut bundle = Bundle { version: 4, ..door.world.bundle.bundle().clone() };
+    bundle.workers = vec![next.public().to_pem()];
+    let bundle = SignedBundle::sign(&bundle, &door.world.ca.root_key).unwrap();
+    door.offered(OrdersReply { bundle: Some(bundle.clone()), ..OrdersReply::default() });
+    let status = door.owners.status();
+    assert_eq!((status.roster_version, status.believed, status.owners.len()), (5, false, 0));
+    assert_eq!(door.said().roster_version, 0, "what is not believed is asked for again");
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::RosterBehind)));
+    // Whoever has the former worker's key gives out no roster any more, and an older one is older for ever.
+    let former = door.world.roster.signed().clone();
+    assert_eq!(door.refused(&OrdersReply { roster: Some(former), ..OrdersReply::default() }), ["roster"]);
+    let mut older = door.world.roster.roster().clone();
+    older.version = 4;
+    let older = SignedRoster::sign(&older, &next).unwrap();
+    assert_eq!(door.refused(&OrdersReply { roster: Some(older.clone()), ..OrdersReply::default() }), ["roster"]);
+    let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
+    door.offered(OrdersReply { roster: Some(anew), ..OrdersReply::default() });
+    assert_eq!(door.owners.status().owners.len(), 2, "viewers are none");
+    assert_eq!((door.said().roster_version, door.order(&door.keys_order(4, 1))), (5, Some(None)));
+    door.world.bundle = bundle.clone().verify(&door.world.ca.root()).unwrap();
+    door.restart();
+    assert_eq!((door.said().roster_version, door.owners.status().believed), (5, true), "the new signature is kept");
+
+    // All of it in one reply, to a node that has neither.
+    let mut door = Door::new();
+    let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
+    door.offered(OrdersReply { bundle: Some(bundle.clone()), roster: Some(anew), ..OrdersReply::default() });
+    assert_eq!((door.said().bundle_version, door.said().roster_version), (4, 5));
+    // The next start opens what is on the disk.
+    door.world.bundle = bundle.verify(&door.world.ca.root()).unwrap();
+    door.restart();
+    assert_eq!((door.said().roster_version, door.owners.status().believed), (5, true));
+    assert_eq!(door.refused(&OrdersReply { roster: Some(older), ..OrdersReply::default() }), ["roster"]);
+}
+
+/// The answer that was given once is given again, with the roster of then.
+// spec: AO-7
+#[test]
+fn a_roster_of_the_enrolment_answer_is_held_and_an_older_one_passed_over() {
+    let mut door = Door::new();
+    let first = door.world.roster.clone();
+    door.world.change_roster(|roster| roster.owners.truncate(1));
+    let second = door.world.roster.clone();
+    door.owners.answered(&door.state, None, Some(second.clone())).unwrap();
+    assert_eq!(door.said().roster_version, 6);
+    let before = door.files();
+    for roster in [first, second] {
+        door.owners.answered(&door.state, Some(&door.world.bundle), Some(roster)).unwrap();
+        assert_eq!((door.said().roster_version, door.files() == before), (6, true));
+    }
+    // An answer that was under way while a reply brought a newer bundle takes that one's place nowhere.
+    let newer = door.world.ca.signed_bundle(4, NOW);
+    door.offered(OrdersReply { bundle: Some(newer.clone()), ..OrdersReply::default() });
+    door.owners.answered(&door.state, Some(&door.world.bundle), None).unwrap();
+    assert_eq!(door.said().bundle_version, 4);
+    assert_eq!(door.files()["bundle.json"], serde_json::to_vec(&newer).unwrap());
+}
+
+// spec: AO-8
+#[test]
+fn only_the_worker_says_how_late_it_is_and_for_a_day() {
+    let mut door = Door::settled();
+    let order = door.keys_order(4, 1);
+    door.restart();
+    assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)), "each start asks anew");
+    let (worker, alice) = (OrderWorld::new(NOW).ca.worker_key, OrderWorld::new(NOW).alice.key);
+    let other = door.world.other.node_id.clone();
+    let forged = [
+        ("the controller's own", door.answer(&key(99), |_| ())),
+        ("an owner's", door.answer(&alice, |_| ())),
+        ("another node's", door.answer(&worker, |answer| answer.node_id = other)),
+        ("another fleet's", door.answer(&worker, |answer| answer.fleet = Digest::ZERO)),
+        ("to another question", door.answer(&worker, |answer| answer.nonce = Nonce::from_bytes(&[0; 32]))),
+    ];
+    for (name, freshness) in forged {
+        let reply = OrdersReply { freshness: Some(freshness), ..OrdersReply::default() };
+        assert_eq!(door.refused(&reply), ["freshness"], "{name}");
+        assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)), "{name}");
+    }
+    door.refresh();
+    assert!(!door.owners.asks(door.up), "it is asked every six hours");
+    door.up += HOUR * 6;
+    assert!(door.owners.asks(door.up));
+    // An answer once given is used up: the same bytes again make nothing younger.
+    door.up += HOUR * 18 - Duration::from_secs(1);
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
+    door.up += Duration::from_secs(1);
+    assert_eq!(door.order(&door.keys_order(5, 1)), Some(Some(IntentCode::NoFreshness)));
+    door.refresh();
+    assert_eq!(door.order(&door.keys_order(5, 1)), Some(None));
+}
+
+/// design.md O4; the issue's third condition.
+// spec: AO-9
+#[test]
+fn a_removed_owners_order_is_refused_once_the_roster_came_and_within_a_day_where_it_is_withheld() {
+    // An honest controller brings the roster without alice with the next reply.
+    let mut door = Door::settled();
+    let order = door.keys_order(4, 1);
+    let alice = door.world.alice.id.clone();
+    door.world.change_roster(|roster| roster.owners.retain(|owner| owner.id != alice));
+    let roster = Some(door.world.roster.signed().clone());
+    let intent = Some(Box::new(order.clone()));
+    door.offered(OrdersReply { roster, intent, ..OrdersReply::default() });
+    assert_eq!(door.outcome(&order), Some(Some(IntentCode::OwnerUnknown)));
+
+    // One that withholds it can pass on no answer of the worker's that does not tell of it, so it withholds that as well.
+    for passes_on in [true, false] {
+        let mut door = Door::settled();
+        let order = door.keys_order(4, 1);
+        door.world.change_roster(|roster| roster.owners.retain(|owner| owner.id != alice));
+        if passes_on {
+            door.up += HOUR * 6;
+            door.refresh();
+            assert_eq!(door.order(&order), Some(Some(IntentCode::RosterBehind)));
+        } else {
+            door.up += HOUR * 24;
+            assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)));
+        }
+        assert!(door.accounts().is_empty());
+    }
+}
+
+// spec: AO-10
+#[test]
+fn once_there_are_owners_unsigned_keys_count_no_more_whatever_is_lost() {
+    let mut door = Door::new();
+    assert!(door.owners.keys().is_none());
+    // A roster with viewers alone says nothing of keys.
+    let mut world = OrderWorld::new(NOW);
+    world.change_roster(|roster| roster.owners.retain(|owner| owner.role == Role::Viewer));
+    door.offered(OrdersReply { roster: Some(world.roster.signed().clone()), ..OrdersReply::default() });
+    assert!(door.owners.keys().is_none());
+    // The worker speaks of a roster that the controller withholds.
+    let mut door = Door::new();
+    door.refresh();
+    assert!(door.owners.keys().is_some(), "named by the worker");
+    door.restart();
+    assert!(door.owners.keys().is_some(), "for good");
+
+    for lost in [&["roster.json"][..], &["orders.json"], &["bundle.json"]] {
+        for how in ["gone", "broken"] {
+            let mut door = Door::settled();
+            door.order(&door.keys_order(4, 1));
+            for name in lost {
+                let at = door.scratch.root().state().join(name);
+                if how == "gone" { drop(std::fs::remove_file(at)) } else { door.state_write(name, b"{") }
+            }
+            door.restart();
+            assert!(door.owners.keys().is_some(), "{lost:?} {how}");
+        }
+    }
+    // An owner who leaves takes no keys along, and gives the word back to nobody.
+    let mut door = Door::settled();
+    door.order(&door.keys_order(4, 2));
+    door.world.change_roster(|roster| roster.owners.clear());
+    door.offered(OrdersReply { roster: Some(door.world.roster.signed().clone()), ..OrdersReply::default() });
+    assert_eq!(door.accounts(), [("alice".to_owned(), 2)]);
+    door.restart();
+    assert_eq!(door.accounts(), [("alice".to_owned(), 2)]);
+}
+
+impl Door {
+    fn state_write(&self, name: &str, bytes: &[u8]) {
+        let file = StateFile::ALL.into_iter().find(|file| file.as_str() == name).unwrap();
+        self.state.replace(file, bytes).unwrap();
+    }
+}

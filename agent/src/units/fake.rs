@@ -1,0 +1,82 @@
+//! A runner for tests: a script decides, and what it does not decide is a failure of the test.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Act, Ended, Program, Runner, UnitError};
+
+/// What a test is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Run(Program),
+    Act(Act),
+}
+
+/// What it answers.
+pub(crate) enum Said {
+    /// The program ended with this status and these words; an act is done if it is 0.
+    Ends(i32, &'static str),
+    /// As before, with words of the moment.
+    Says(String),
+    /// PID 1 is away.
+    Away,
+}
+
+type Decide = Box<dyn FnMut(&Asked) -> Said>;
+
+/// Clones are the same runner.
+#[derive(Clone)]
+pub(crate) struct FakeRunner(Rc<RefCell<(Decide, Vec<String>)>>);
+
+impl FakeRunner {
+    pub(crate) fn new(decide: impl FnMut(&Asked) -> Said + 'static) -> Self {
+        Self(Rc::new(RefCell::new((Box::new(decide), Vec::new()))))
+    }
+
+    /// Nothing may be asked.
+    pub(crate) fn nobody() -> Self {
+        Self::new(|asked| panic!("{asked:?} was not scripted"))
+    }
+
+    /// What was asked so far, one word each: `sshd-check`, `restart sssd.service`, ...
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.0.borrow().1.clone()
+    }
+
+    /// What was asked since the last call of this.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.borrow_mut().1)
+    }
+
+    fn ask(&self, asked: &Asked) -> Said {
+        let word = match asked {
+            Asked::Run(program) => program.invocation().word,
+            Asked::Act(act) => act.words(),
+        };
+        let mut inner = self.0.borrow_mut();
+        inner.1.push(word.to_owned());
+        (inner.0)(asked)
+    }
+}
+
+fn away(doing: &'static str) -> UnitError {
+    UnitError::Bus { doing, source: Box::new(zbus::Error::InterfaceNotFound) }
+}
+
+impl Runner for FakeRunner {
+    async fn run(&self, program: &Program) -> Result<Ended, UnitError> {
+        match self.ask(&Asked::Run(program.clone())) {
+            Said::Ends(code, words) => Ok(Ended { code: Some(code), output: words.to_owned() }),
+            Said::Says(words) => Ok(Ended { code: Some(0), output: words }),
+            Said::Away => Err(away(program.invocation().word)),
+        }
+    }
+
+    async fn act(&self, act: Act) -> Result<(), UnitError> {
+        match self.ask(&Asked::Act(act)) {
+            Said::Ends(0, _) | Said::Says(_) => Ok(()),
+            Said::Ends(..) => Err(UnitError::Job { doing: act.words(), result: "failed".to_owned() }),
+            Said::Away => Err(away(act.words())),
+        }
+    }
+}

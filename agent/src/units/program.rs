@@ -1,0 +1,168 @@
+//! The closed lists: each program with its whole argument array, each service with what is done to it.
+
+use std::time::Duration;
+
+use lucia_proto::directory::GroupDn;
+use lucia_proto::names::AccountName;
+
+/// The configuration that sshd starts with.
+pub const SSHD_CONFIG: &str = "/etc/ssh/sshd_config";
+/// Names that one look-up asks for at most: an argument array has an end.
+pub const LOOK_UP_MAX: usize = 64;
+
+/// A program, and what of it varies. Holding one is proof that every argument was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Whether sshd would start with its configuration.
+    CheckSshd,
+    /// What that configuration comes to.
+    ShowSshd,
+    /// Whether sssd answers with this group.
+    LookUpGroup(GroupDn),
+    /// Which of these accounts sssd has; [`LOOK_UP_MAX`] of them at most, the rest is not asked for.
+    LookUpAccounts(Vec<AccountName>),
+}
+
+/// One program as PID 1 is asked to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// A short word for unit names and messages.
+    pub word: &'static str,
+    /// The program.
+    pub path: &'static str,
+    /// Its arguments, without its own name.
+    pub arguments: Vec<String>,
+    /// After this it is killed.
+    pub limit: Duration,
+    /// Bytes that are kept of what it says.
+    pub output_max: usize,
+    /// Whether it needs `/run/sshd`, which is only there while sshd runs or after it ran.
+    pub needs_run_sshd: bool,
+}
+
+/// Environment of every program, on top of the fixed one that PID 1 gives: one language, and sssd's own answer rather
+/// than its memory cache, which also speaks while sssd is down.
+pub const ENVIRONMENT: [&str; 2] = ["LC_ALL=C", "SSS_NSS_USE_MEMCACHE=NO"];
+
+impl Program {
+    /// The whole of what is run.
+    #[must_use]
+    pub fn invocation(&self) -> Invocation {
+        const SSHD: &str = "/usr/sbin/sshd";
+        const GETENT: &str = "/usr/bin/getent";
+        let seconds = Duration::from_secs;
+        let fixed = |arguments: &[&str]| arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match self {
+            Self::CheckSshd => Invocation {
+                word: "sshd-check",
+                path: SSHD,
+                arguments: fixed(&["-t", "-f", SSHD_CONFIG]),
+                limit: seconds(20),
+                output_max: 4096,
+                needs_run_sshd: true,
+            },
+            Self::ShowSshd => Invocation {
+                word: "sshd-show",
+                path: SSHD,
+                arguments: fixed(&["-T", "-f", SSHD_CONFIG]),
+                limit: seconds(20),
+                output_max: 64 * 1024,
+                needs_run_sshd: true,
+            },
+            Self::LookUpGroup(group) => Invocation {
+                word: "getent-group",
+                path: GETENT,
+                arguments: fixed(&["-s", "sss", "group", group.group_name()]),
+                limit: seconds(20),
+                output_max: 16 * 1024,
+                needs_run_sshd: false,
+            },
+            Self::LookUpAccounts(names) => {
+                let mut arguments = fixed(&["-s", "sss", "passwd"]);
+                arguments.extend(names.iter().take(LOOK_UP_MAX).map(ToString::to_string));
+                Invocation {
+                    word: "getent-passwd",
+                    path: GETENT,
+                    arguments,
+                    limit: seconds(30),
+                    output_max: 64 * 1024,
+                    needs_run_sshd: false,
+                }
+            }
+        }
+    }
+}
+
+/// What is done to a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// sssd reads its configuration only when it starts.
+    RestartSssd,
+    /// sshd goes on with its connections; one that does not run stays as it is.
+    ReloadSshd,
+}
+
+impl Act {
+    /// The unit.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::RestartSssd => "sssd.service",
+            Self::ReloadSshd => "ssh.service",
+        }
+    }
+
+    /// The method of PID 1's manager.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::RestartSssd => "RestartUnit",
+            Self::ReloadSshd => "ReloadOrTryRestartUnit",
+        }
+    }
+
+    /// What it is, for messages.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::RestartSssd => "restart sssd.service",
+            Self::ReloadSshd => "reload ssh.service",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever changes this list changes what root runs on every node.
+    // spec: UN-1
+    #[test]
+    fn every_program_is_run_with_exactly_these_arguments() {
+        let group = "cn=lucia-owners,ou=Groups,dc=lucia,dc=home,dc=arpa".parse().unwrap();
+        let names = ["alice", "bob.b"].map(|name| name.parse().unwrap()).to_vec();
+        for (program, line) in [
+            (Program::CheckSshd, "/usr/sbin/sshd -t -f /etc/ssh/sshd_config"),
+            (Program::ShowSshd, "/usr/sbin/sshd -T -f /etc/ssh/sshd_config"),
+            (Program::LookUpGroup(group), "/usr/bin/getent -s sss group lucia-owners"),
+            (Program::LookUpAccounts(names), "/usr/bin/getent -s sss passwd alice bob.b"),
+        ] {
+            let run = program.invocation();
+            assert_eq!([vec![run.path.to_owned()], run.arguments].concat().join(" "), line);
+            assert!(run.path.starts_with('/') && run.limit <= Duration::from_secs(30) && run.output_max <= 64 * 1024);
+        }
+        assert_eq!(ENVIRONMENT, ["LC_ALL=C", "SSS_NSS_USE_MEMCACHE=NO"]);
+        for (act, line) in
+            [(Act::RestartSssd, "RestartUnit sssd.service"), (Act::ReloadSshd, "ReloadOrTryRestartUnit ssh.service")]
+        {
+            assert_eq!(format!("{} {}", act.method(), act.unit()), line);
+        }
+    }
+
+    // spec: UN-1
+    #[test]
+    fn no_look_up_has_an_endless_argument_array() {
+        let names = (0..1000).map(|n| format!("user{n}").parse().unwrap()).collect();
+        assert_eq!(Program::LookUpAccounts(names).invocation().arguments.len(), 3 + LOOK_UP_MAX);
+    }
+}
