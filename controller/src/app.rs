@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::Config;
-use crate::http::{Edge, SocketError, Timeouts, bind_operator, serve_operator, serve_tls, stopped};
+use crate::http::{Edge, SocketError, Timeouts, bind_operator, serve_observers, serve_operator, serve_tls, stopped};
 use crate::notify::Notify;
 use crate::refusal::chain;
 use crate::state::{Controller, OpenError};
@@ -49,9 +49,24 @@ pub enum AppError {
         #[source]
         err: io::Error,
     },
+    /// The port of metrics.
+    #[error("cannot listen on {address} (metrics.listen); is another program there?")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        err: io::Error,
+    },
     /// The signals.
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
+    /// A write failed in such a way that nobody knows what the disk holds (threats.md F-6).
+    #[error(
+        "the journal could not be written, and what its disk holds now is open; look at the disk (dmesg). The next start \
+         reads what is there"
+    )]
+    Doubtful,
     /// A part of the controller ended though nobody stopped it.
     #[error("{part} ended by itself, which it never should; the log above says why")]
     Ended {
@@ -76,6 +91,7 @@ pub struct App {
     edge: Edge,
     tls: TcpListener,
     operator: tokio::net::UnixListener,
+    metrics: Option<TcpListener>,
     stop: watch::Sender<bool>,
 }
 
@@ -94,9 +110,19 @@ impl App {
         let operator = bind_operator(&config.socket).map_err(AppError::Socket)?;
         let listen = |err| AppError::Listen { address: config.listen, err };
         let tls = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let metrics = match config.metrics {
+            Some(address) => {
+                let failed = |err| AppError::Metrics { address, err };
+                Some(TcpListener::bind(address).await.map_err(failed)?)
+            }
+            None => None,
+        };
         let (stop, stop_signal) = watch::channel(false);
-        let edge = Edge::new(Arc::clone(&controller), Arc::clone(&certificate), config, now, timeouts, stop_signal);
-        Ok(Self { controller, certificate, edge, tls, operator, stop })
+        // The port that was given where 0 was asked for: the page's own address names it.
+        let mut bound = config.clone();
+        bound.listen = tls.local_addr().map_err(listen)?;
+        let edge = Edge::new(Arc::clone(&controller), Arc::clone(&certificate), &bound, now, timeouts, stop_signal);
+        Ok(Self { controller, certificate, edge, tls, operator, metrics, stop })
     }
 
     /// Where the TLS port is: of use when port 0 was asked for.
@@ -105,6 +131,12 @@ impl App {
     /// The system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.tls.local_addr()
+    }
+
+    /// Where metrics and health are, if anywhere.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
     }
 
     /// What stops it: send `true`.
@@ -120,7 +152,7 @@ impl App {
     /// # Errors
     /// A part of it ended by itself.
     pub async fn serve(self, notify: &Notify) -> Result<(), AppError> {
-        let Self { controller, certificate, edge, tls, operator, stop } = self;
+        let Self { controller, certificate, edge, tls, operator, metrics, stop } = self;
         let tls_config = server_config(Arc::clone(&certificate)).map_err(AppError::Tls)?;
         let mut stop_signal = stop.subscribe();
         let mut parts = JoinSet::new();
@@ -129,6 +161,18 @@ impl App {
             serve_operator(operator, operator_edge).await;
             "the operator's side"
         });
+        let live_edge = edge.clone();
+        parts.spawn(async move {
+            live_edge.live().await;
+            "what tells the page of changes"
+        });
+        if let Some(listener) = metrics {
+            let observed = edge.clone();
+            parts.spawn(async move {
+                serve_observers(listener, observed).await;
+                "metrics and health"
+            });
+        }
         let mut waiting = Some((tls, tls_config));
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -149,7 +193,11 @@ impl App {
                 }
                 _ = watchdog.tick() => notify.alive(),
                 _ = tick.tick() => {
-                    let status = turn(&controller, &certificate, &edge).await;
+                    let (status, writes) = turn(&controller, &certificate, &edge).await;
+                    if !writes {
+                        let _ = stop.send(true);
+                        break;
+                    }
                     if certificate.not_after().is_some()
                         && let Some((listener, config)) = waiting.take()
                     {
@@ -171,14 +219,18 @@ impl App {
         notify.stopping();
         while parts.join_next().await.is_some() {}
         // What heartbeats left to write.
-        let _ = tokio::task::spawn_blocking(move || controller.flush()).await;
+        let writes = tokio::task::spawn_blocking(move || {
+            controller.flush();
+            controller.writes()
+        });
+        let writes = writes.await.unwrap_or(true);
         tracing::info!("stopped");
-        Ok(())
+        if writes { Ok(()) } else { Err(AppError::Doubtful) }
     }
 }
 
-/// Lets time pass once, and says how the endpoint stands.
-async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificate>, edge: &Edge) -> String {
+/// Lets time pass once, and says how the endpoint stands, and whether the journal can still be written.
+async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificate>, edge: &Edge) -> (String, bool) {
     let refused = edge.take_refused();
     if refused > 0 {
         tracing::warn!(refused, "connections were turned away: too many at once");
@@ -189,9 +241,13 @@ async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificat
     let (controller, certificate) = (Arc::clone(controller), Arc::clone(certificate));
     let status = tokio::task::spawn_blocking(move || {
         controller.tick();
-        renew_endpoint(&controller, &certificate)
+        if !controller.writes() {
+            // What lies in the state directory may be another's by now.
+            return ("nothing is written any more".to_owned(), false);
+        }
+        (renew_endpoint(&controller, &certificate), controller.writes())
     });
-    status.await.unwrap_or_else(|_| "the last turn ended early".to_owned())
+    status.await.unwrap_or_else(|_| ("the last turn ended early".to_owned(), true))
 }
 
 /// Asks the worker for the endpoint's certificate, takes what it answered, and what a person put in place.

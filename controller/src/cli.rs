@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use lucia_proto::text::counted;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, AppError};
@@ -16,7 +17,7 @@ use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
 use crate::http::Timeouts;
 use crate::notify::Notify;
 use crate::refusal::chain;
-use crate::store::{Generation, Health, Report, doctor, restore};
+use crate::store::{AuditReport, Generation, Health, Report, doctor, restore, verify_audit};
 
 /// How the program ended otherwise than well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +50,10 @@ Examples:
   lucia-controller run --config /etc/lucia/controller.toml
   lucia-controller doctor
   lucia-controller doctor --restore 1
+  lucia-controller audit verify
 
 Exit codes: 0 done, 1 failed, 64 wrong usage, 78 settings refused.
-`doctor` looks into the controller's own directory and runs as its user:
+`doctor` and `audit` look into the controller's own directory and run as its user:
   runuser -u lucia-controller -- lucia-controller doctor
 The operator's own commands are in luciactl.";
 
@@ -81,6 +83,21 @@ enum Verb {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=3))]
         restore: Option<u8>,
     },
+    /// The audit: who changed or ordered what.
+    Audit {
+        #[command(subcommand)]
+        verb: AuditVerb,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditVerb {
+    /// Reads the whole audit, and says how far its chain is whole or which line is not what was written.
+    Verify {
+        /// The settings.
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+        config: PathBuf,
+    },
 }
 
 /// Does what the arguments say.
@@ -96,6 +113,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
             Ok(())
         }
         Ok(Cli { verb: Verb::Doctor { config, restore } }) => examine(&config, restore),
+        Ok(Cli { verb: Verb::Audit { verb: AuditVerb::Verify { config } } }) => verify(&config),
         Err(error) => {
             let _ = error.print();
             if error.use_stderr() { Err(Exit::Usage) } else { Ok(()) }
@@ -137,6 +155,19 @@ fn examine(config: &Path, generation: Option<u8>) -> Result<(), Exit> {
     let report = doctor(&config).map_err(|error| failed(&error))?;
     say(&described(&report));
     if report.healthy { Ok(()) } else { Err(Exit::Failed) }
+}
+
+fn verify(config: &Path) -> Result<(), Exit> {
+    let report = verify_audit(&load(config)?).map_err(|error| {
+        complain(&chain(&error));
+        Exit::Failed
+    })?;
+    let AuditReport { path, chain, torn } = report;
+    say(&format!("{}: {} whole, head {}", path.display(), counted(chain.entries, "line"), chain.head));
+    if torn > 0 {
+        say(&format!("{torn} bytes after it have no end: a line that is being written, or one that a crash cut off"));
+    }
+    Ok(())
 }
 
 /// The report for a person.
@@ -188,6 +219,9 @@ async fn serve(config: &Config, ready_file: Option<&Path>) -> Result<(), AppErro
     let app = App::open(config, Arc::new(SystemClock), Timeouts::default()).await?;
     let listen = |err| AppError::Listen { address: config.listen, err };
     let address = app.address().map_err(listen)?;
+    if let Some(address) = app.metrics_address() {
+        tracing::info!(%address, "metrics and health, for this machine alone");
+    }
     tracing::info!(%address, socket = %config.socket.display(), "lucia-controller {}", env!("CARGO_PKG_VERSION"));
     if let Some(path) = ready_file {
         let ready = |err| AppError::ReadyFile { path: path.to_owned(), err };

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::journal::inventory_room;
 use lucia_proto::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
+use lucia_proto::owner::PageOrigin;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -23,6 +24,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The names nodes may call this controller by; the first one is its own.
     pub names: EndpointNames,
+    /// Where the page is as browsers see it; `None`: what [`Config::page_origin`] makes of name and port.
+    pub page: Option<PageOrigin>,
     /// Directory of everything that survives a restart.
     pub state_dir: PathBuf,
     /// The private root, PEM.
@@ -43,6 +46,8 @@ pub struct Config {
     pub limits: Limits,
     /// Most connections.
     pub connections: Connections,
+    /// Loopback address of metrics and health; `None` without.
+    pub metrics: Option<SocketAddr>,
     /// How the log looks.
     pub log: Log,
 }
@@ -138,6 +143,8 @@ struct Raw {
     #[serde(default = "default_listen")]
     listen: SocketAddr,
     names: Vec<String>,
+    #[serde(default)]
+    page_origin: String,
     #[serde(default = "default_state_dir")]
     state_dir: PathBuf,
     #[serde(default = "default_root_file")]
@@ -159,7 +166,15 @@ struct Raw {
     #[serde(default)]
     connections: Connections,
     #[serde(default)]
+    metrics: RawMetrics,
+    #[serde(default)]
     log: Log,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct RawMetrics {
+    listen: String,
 }
 
 impl Config {
@@ -183,7 +198,7 @@ impl Config {
         }
         let Limits { devices, tasks } = raw.limits;
         if devices == 0 || devices > DEVICES_MAX {
-            return wrong("limits.devices", "must be 1 to 4096");
+            return wrong("limits.devices", "must be 1 to 6000");
         }
         if tasks < devices || tasks > TASKS_MAX {
             return wrong("limits.tasks", "must be at least limits.devices and at most 8192");
@@ -193,7 +208,7 @@ impl Config {
             return wrong(
                 "limits",
                 &format!(
-                    "devices = {devices} and tasks = {tasks} can outgrow the journal's 32 MiB, and no change could be written \
+                    "devices = {devices} and tasks = {tasks} can outgrow the journal's 48 MiB, and no change could be written \
                      then; set limits.tasks nearer to limits.devices, and limits.devices to at most {most}"
                 ),
             );
@@ -205,6 +220,7 @@ impl Config {
         Ok(Self {
             listen: raw.listen,
             names,
+            page: page(&raw.page_origin)?,
             state_dir: raw.state_dir,
             root_file: raw.root_file,
             socket: raw.socket,
@@ -215,8 +231,50 @@ impl Config {
             allowed_networks: networks("allowed-networks", &raw.allowed_networks)?,
             limits: raw.limits,
             connections: raw.connections,
+            metrics: metrics(&raw.metrics.listen)?,
             log: raw.log,
         })
+    }
+
+    /// Where the page is: as the settings say, else at the first of the names that is a DNS name. Nothing where there is
+    /// none: a passkey is of a name, never of an address.
+    #[must_use]
+    pub fn page_origin(&self) -> Option<PageOrigin> {
+        if self.page.is_some() {
+            return self.page.clone();
+        }
+        let port = match self.listen.port() {
+            443 => String::new(),
+            port => format!(":{port}"),
+        };
+        let dns = |name: &EndpointName| match name {
+            EndpointName::Dns(name) => format!("https://{name}{port}").parse().ok(),
+            EndpointName::Ip(_) => None,
+        };
+        self.names.iter().find_map(dns)
+    }
+}
+
+fn page(text: &str) -> Result<Option<PageOrigin>, BadConfig> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let refused = |error| BadConfig::Setting { setting: "page-origin", rule: format!("must be empty, or {error}") };
+    text.parse().map(Some).map_err(refused)
+}
+
+/// Whoever reaches that port reads it, so only this machine may.
+fn metrics(text: &str) -> Result<Option<SocketAddr>, BadConfig> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().to_canonical().is_loopback() => Ok(Some(address)),
+        _ => wrong(
+            "metrics.listen",
+            "must be empty, or a loopback address with a port, such as \"127.0.0.1:9464\"; for a scraper on another \
+             machine put a proxy in front that asks who comes",
+        ),
     }
 }
 
@@ -287,7 +345,7 @@ fn default_allowed_networks() -> Vec<String> {
 }
 
 /// Most devices anyone may ask for; whether the journal holds them depends on the tasks as well.
-const DEVICES_MAX: usize = 4096;
+const DEVICES_MAX: usize = 6000;
 /// Tasks are small; twice as many as devices, as in the defaults.
 const TASKS_MAX: usize = 8192;
 

@@ -3,8 +3,8 @@
 //! Reading order, each module naming only those before it: [`config`] is what the operator wrote, [`refusal`] how a
 //! call is refused, [`store`] what
 //! survives a restart, [`bridge`] the queue shared with the enrollment worker, [`state`] every decision (one
-//! `Controller` with a method for each call), [`tls`] the endpoint's own key and certificate, [`http`] the edge that
-//! calls come through, [`app`] one running controller, [`cli`] the verbs.
+//! `Controller` with a method for each call), [`tls`] the endpoint's own key and certificate, `metrics` what is told of
+//! it in numbers, `page` what owners are shown, [`http`] the edge that calls come through, [`app`] one running controller, [`cli`] the verbs.
 
 pub mod app;
 pub mod bridge;
@@ -12,7 +12,9 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod http;
+mod metrics;
 pub mod notify;
+mod page;
 pub mod refusal;
 pub mod state;
 pub mod store;

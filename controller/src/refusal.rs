@@ -33,6 +33,12 @@ impl Refusal {
         Self::logged(Code::NodeIdentityInvalid, "This identity is not accepted.", log)
     }
 
+    /// Everyone who is nobody of the roster: one code, one message.
+    pub(crate) fn actor(log: impl Into<String>) -> Self {
+        let message = "This call is for people of the roster; sign it with an owner key of it (luciactl login).";
+        Self::logged(Code::ActorRequired, message, log)
+    }
+
     /// Every challenge that cannot be used.
     pub(crate) fn challenge(log: impl Into<String>) -> Self {
         Self::logged(Code::ChallengeRefused, "Sign again over the challenge in Lucia-Challenge.", log)

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
 use lucia_proto::csr;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::key::{KeyError, NodeKey};
@@ -147,6 +147,8 @@ impl EndpointCertificate {
             // An older answer than what a person put in place, or than a former answer: nothing to gain.
             return Ok(false);
         }
+        crash_point!("controller/endpoint-answered", self.dir.path())
+            .map_err(|crashed| TlsError::Write(WriteError::Crashed { path: self.dir.path_of(&self.file), crashed }))?;
         self.dir.replace(&self.file, chain.as_bytes(), MODE).map_err(TlsError::Write)?;
         self.serve(current);
         Ok(true)

@@ -20,9 +20,25 @@ fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_lucia-controller"))
 }
 
+/// A run that ends by itself: what does not within twenty seconds is killed, which its status tells.
 fn run(args: &[&str]) -> Output {
-    program().args(args).output().unwrap()
+    let child = program().args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let guard = std::thread::spawn(move || {
+        // Nothing is ever sent: the sender goes once the program was waited for.
+        if is_done.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(done);
+    guard.join().unwrap();
+    output
 }
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Scratch(PathBuf);
 
@@ -63,7 +79,14 @@ impl Drop for Running {
 impl Running {
     fn end(&mut self) -> Option<i32> {
         kill(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), Signal::SIGTERM).unwrap();
-        self.0.wait().unwrap().code()
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "no end within {PATIENCE:?} of SIGTERM");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
     }
 }
 
@@ -98,6 +121,8 @@ fn exit_codes_say_what_kind_of_failure_it_was() {
         (vec!["check-config", &nowhere], 78, "nowhere.toml"),
         (vec!["run", "--config", &wrong], 78, "no-such-setting"),
         (vec!["doctor", "--config", &settings], 1, "onboarding"),
+        (vec!["audit"], 64, "verify"),
+        (vec!["audit", "verify", "--config", &settings], 1, "audit"),
     ] {
         let output = run(&args);
         let said = [output.stdout, output.stderr].concat();
@@ -124,11 +149,16 @@ fn it_starts_tells_systemd_and_ends_in_order_on_sigterm() {
     let mut running = Running(child);
     let mut wanted = vec!["READY=1", "WATCHDOG=1", "STATUS=waiting for the enrollment worker"];
     let mut buffer = [0; 4096];
-    while !wanted.is_empty() {
+    // The watchdog goes on for as long as the program runs.
+    for _ in 0..200 {
+        if wanted.is_empty() {
+            break;
+        }
         let count = socket.recv(&mut buffer).unwrap();
         let said = String::from_utf8_lossy(&buffer[..count]).into_owned();
         wanted.retain(|want| !said.starts_with(want));
     }
+    assert!(wanted.is_empty(), "systemd was never told {wanted:?}");
     assert!(wait_for(Path::new(&ready)).starts_with("127.0.0.1:"));
     let mode = std::fs::metadata(dir.0.join("socket")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -146,6 +176,16 @@ fn it_starts_tells_systemd_and_ends_in_order_on_sigterm() {
     assert!(log.contains("stopping") && log.contains("stopped"), "{log}");
     let doctor = run(&["doctor", "--config", &dir.file("controller.toml")]);
     assert_eq!(doctor.status.code(), Some(0), "{doctor:?}");
+    let verify = || run(&["audit", "verify", "--config", &dir.file("controller.toml")]);
+    let whole = verify();
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    assert!(String::from_utf8_lossy(&whole.stdout).contains("0 lines whole, head 0000"), "{whole:?}");
+    let audit = dir.0.join("state/audit/audit.jsonl");
+    std::fs::write(&audit, "{}\n").unwrap();
+    let edited = verify();
+    assert_eq!(edited.status.code(), Some(1), "{edited:?}");
+    assert!(String::from_utf8_lossy(&edited.stderr).contains("line 1 is no entry"), "{edited:?}");
+    std::fs::write(&audit, "").unwrap();
 
     // The key is the same at the next start.
     std::fs::remove_file(&ready).unwrap();

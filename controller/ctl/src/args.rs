@@ -1,13 +1,18 @@
 //! What can be said to `luciactl`.
 
+mod owner;
+
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lucia_proto::host_api::{KeyLabel, Minutes};
 use lucia_proto::ids::StartId;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::{AccountName, DiskId, Hostname};
+
+use crate::context::ContextName;
+pub(crate) use owner::{Admit, Audit, AuditVerb, ContextVerb, Login, NodesWanted, PasskeyVerb, ReleaseLapse, Sign};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -16,22 +21,80 @@ Examples:
   luciactl approve 1a2b-3c4d-5e6f --fingerprint HEX --hostname web-1 --disk ID
   luciactl nodes
   luciactl events --follow
+  luciactl login --controller https://controller.lucia.home.arpa:8443 --root root.pem --name alice
+  luciactl drafts
+  luciactl sign 1a2b-3c4d-5e6f
 
-Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 69 the controller does not answer.
-Run it as root or as the controller's own user.";
+On the controller's own host it speaks to the socket, as root or as the controller's
+user. On any other machine it speaks TLS as an owner: luciactl login makes the key
+and the context.
+
+Files:
+  $XDG_CONFIG_HOME/lucia/luciactl.toml, else ~/.config/lucia/luciactl.toml: the contexts,
+  each with its root and key beside it
+Environment:
+  LUCIACTL_CONFIG  names another such file
+  NO_COLOR         takes the colours
+Exit codes:
+  0   done
+  1   refused or failed
+  64  wrong usage
+  69  the controller does not answer
+  78  context, root or key file cannot be used";
+
+const EVERYWHERE: &str = "With every command";
 
 /// Sees and orders what a Lucia controller does.
 #[derive(Debug, Parser)]
 #[command(name = "luciactl", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The controller's socket.
-    #[arg(long, global = true, value_name = "PATH", default_value = "/run/lucia/controller.sock")]
-    pub(crate) socket: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Answers in JSON, for programs.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
+    /// How answers are written: table, wide (every column, however wide) or json.
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_name = "FORM",
+        conflicts_with = "json",
+        default_value = "table",
+        hide_possible_values = true,
+        help_heading = EVERYWHERE
+    )]
+    pub(crate) output: Output,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// Which controller, and as whom.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Place {
+    /// The controller's socket; /run/lucia/controller.sock where there is no context.
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "PATH", conflicts_with = "context")]
+    pub(crate) socket: Option<PathBuf>,
+    /// The context to use this time.
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "NAME")]
+    pub(crate) context: Option<ContextName>,
+    /// The file of the contexts.
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Takes the passphrase of the owner key from this file's first line and does not ask; /dev/fd/3 is a descriptor.
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+}
+
+/// A form of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// Tables that fit the terminal.
+    Table,
+    /// Tables with every column, however wide.
+    Wide,
+    /// The same as --json.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -42,7 +105,11 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Window(Window),
     /// Approves an installation: its disk will be erased.
+    ///
+    /// As an owner this also signs the `admit` order, without which the machine gets no certificate.
     Approve(Approve),
+    /// Signs that a machine may become a node.
+    Admit(Admit),
     /// Rejects a discovered device.
     Reject(Device),
     /// Takes a device off the list that is discovered, rejected or failed.
@@ -53,14 +120,51 @@ pub(crate) enum Verb {
     Nodes,
     /// Shows one node with its last hour.
     Node(Node),
+    /// Gives a node the name that its machine calls itself by; the same key gets a certificate for it.
+    ///
+    /// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. Where the worker's
+    /// admission is "operator", somebody there says so as well: lucia-enrollment-worker rename NODE NAME. The name before,
+    /// given while the rename is under way, takes it back.
+    #[command(after_help = "Example:\n  luciactl rename web-1 web-2")]
+    Rename(Rename),
     /// Removes a node or device for good: its key is refused from then on.
+    ///
+    /// As an owner this signs the order: the node wipes what it has of the fleet and is a plain machine again.
     Remove(Remove),
+    /// Signs that a node may renew whose certificate ended too long ago.
+    ReleaseLapse(ReleaseLapse),
     /// Decides about a node whose identity is frozen, because two machines hold it.
     #[command(subcommand)]
     Clone(CloneVerb),
     /// Lists, adds and removes the SSH keys that nodes are given.
     #[command(subcommand)]
     Keys(KeysVerb),
+    /// Makes an owner key on this machine, asks for a place in the roster, and writes a context.
+    Login(Login),
+    /// Shows who the context says you are, and what the roster says of your key.
+    Whoami,
+    /// Lists, chooses, shows and removes contexts.
+    #[command(subcommand)]
+    Context(ContextVerb),
+    /// Shows everybody of the roster, after checking it.
+    Owners,
+    /// Shows an order in words made from the very bytes, and signs it.
+    Sign(Sign),
+    /// Shows orders, who signed them, and what became of them.
+    Drafts,
+    /// Throws an order away that was not carried out.
+    Drop {
+        /// Its code.
+        #[arg(value_name = "CODE")]
+        code: VerificationCode,
+    },
+    /// Confirms, lists and removes the passkeys that sign in to the page.
+    #[command(subcommand)]
+    Passkey(PasskeyVerb),
+    /// Says what the controller knows of a node, what is wrong, and what cures it.
+    Why(Node),
+    /// Shows who changed or ordered what, from where, and what came of it.
+    Audit(Audit),
     /// Shows what happened to the window, to devices and to nodes.
     Events(Events),
     /// Shows the controller itself: version, certificate, what it counted.
@@ -107,6 +211,10 @@ pub(crate) struct Approve {
     /// The disk to erase, by the id that `onboarding` shows.
     #[arg(long, value_name = "ID")]
     pub(crate) disk: DiskId,
+    /// The node that had this name, if this is its machine with a new key: it is removed in the same act, and nothing
+    /// of it passes on. By hostname, node id or verification code; one that was removed before by its node id.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) replaces: Option<String>,
     /// Does not ask before the disk is given to be erased.
     #[arg(long)]
     pub(crate) yes: bool,
@@ -120,6 +228,16 @@ pub(crate) struct Node {
     /// Its hostname, node id or verification code.
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Rename {
+    /// Its hostname, node id or verification code.
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// What its machine calls itself.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Hostname,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -175,6 +293,8 @@ pub(crate) enum KeysVerb {
         /// What you call it.
         #[arg(long, value_name = "TEXT")]
         label: KeyLabel,
+        #[command(flatten)]
+        wanted: NodesWanted,
     },
     /// Removes a key: each node is told to forget it at its next heartbeat.
     Remove {
@@ -184,9 +304,8 @@ pub(crate) enum KeysVerb {
         /// `SHA256:...`, as the list and `ssh-keygen -l` show it.
         #[arg(value_name = "FINGERPRINT")]
         fingerprint: String,
-        /// Does not ask.
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        wanted: NodesWanted,
     },
 }
 

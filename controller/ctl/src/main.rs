@@ -1,12 +1,31 @@
-//! `luciactl`: what the operator says to the controller, over its Unix socket.
+//! `luciactl`: what operator and owners say to the controller. The operator over its Unix socket, an owner over TLS from
+//! his own machine, with a key that never leaves it.
 //!
-//! `args` is what can be said, `client` says it, `run` does one verb, `show` and `table` make the answer readable.
+//! `args` is what can be said, `context` says to whom and as whom, `session` opens that; `client` and `tls` say it.
+//! `run` does one verb: `operator` what the routes do by themselves, `order` and `sign` what an owner signs, `login` how
+//! one becomes an owner. `show` and `table` make the answer readable, `failure` says what went wrong.
 
 mod args;
+mod audit;
 mod client;
+mod clock;
+mod context;
+mod failure;
+mod files;
+mod login;
+mod operator;
+mod order;
+mod owner_key;
+mod passphrase;
+mod roster;
 mod run;
+mod session;
 mod show;
+mod sign;
+mod ssh_keys;
 mod table;
+mod tell;
+mod tls;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -18,7 +37,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { run::USAGE.into() } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { failure::USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
     match run::run(args) {

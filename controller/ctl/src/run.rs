@@ -1,127 +1,26 @@
 //! One verb: asks the controller and says what came back.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::io;
 
 use clap::CommandFactory as _;
 use lucia_proto::api::Endpoint;
-use lucia_proto::host_api::{
-    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow,
-    RemoveSshKey, SshKeyForm, SshKeysView,
-};
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::json;
+use lucia_proto::code::Code;
+use lucia_proto::host_api::{NodesView, OpenWindow, RenameForm};
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::SSH_KEY_LINE_MAX;
-use lucia_proto::ssh_key::SshKey;
-use serde::Serialize;
-use thiserror::Error;
+use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
+use lucia_proto::sign_in::{PasskeyView, PasskeysView};
 
-use crate::args::{Approve, Args, CloneVerb, Events, KeysVerb, Verb, Window};
-use crate::client::{CallError, Client};
-use crate::show;
-use crate::table::Screen;
-
-/// It was not asked properly.
-pub(crate) const USAGE: u8 = 64;
-
-/// Why a verb did not do its work.
-#[derive(Debug, Error)]
-pub(crate) enum Failure {
-    /// The controller did not do it.
-    #[error("{0}")]
-    Call(CallError),
-    /// No such device.
-    #[error("no device has the code {0}; luciactl onboarding shows those there are")]
-    NoDevice(VerificationCode),
-    /// No such node.
-    #[error("no node or device is {}; luciactl nodes and luciactl onboarding show those there are", lucia_proto::text::shown(.0))]
-    NoNode(String),
-    /// The fingerprint is another one.
-    #[error(
-        "the fingerprint is not this device's, so nothing was approved.\n  given      {given}\n  device has {found}\n\
-         Look at the machine's own screen: if it shows the given one, another machine pretends to be it."
-    )]
-    OtherFingerprint {
-        /// As typed.
-        given: String,
-        /// As the controller has it.
-        found: String,
-    },
-    /// There is nothing to decide.
-    #[error("the identity of {} is not frozen: it was not seen twice, so there is nothing to decide", lucia_proto::text::shown(.0))]
-    NotFrozen(String),
-    /// Nobody has this start.
-    #[error("no holder of {} has the start {start}; luciactl node {} shows those there are", lucia_proto::text::shown(.node), lucia_proto::text::shown(.node))]
-    NoHolder {
-        /// Which node.
-        node: String,
-        /// As typed.
-        start: StartId,
-    },
-    /// The file holds no key that nodes take.
-    #[error("{}: {why}", lucia_proto::text::shown(&.file.to_string_lossy()))]
-    KeyFile {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The question was answered otherwise.
-    #[error("not confirmed, nothing was done")]
-    NotConfirmed,
-    /// There is nobody to ask.
-    #[error("this needs a confirmation and there is no terminal to ask on: add --yes")]
-    NobodyToAsk,
-    /// The output cannot be written.
-    #[error("cannot write the output: {0}")]
-    Output(io::Error),
-    /// The runtime.
-    #[error("cannot start: {0}")]
-    Start(io::Error),
-}
-
-impl Failure {
-    /// The sentence for the person.
-    pub(crate) fn sentence(&self) -> String {
-        self.to_string()
-    }
-
-    /// The exit code.
-    pub(crate) const fn exit(&self) -> Exit {
-        match self {
-            Self::Call(CallError::Unreachable { .. } | CallError::Closed | CallError::Silent) => Exit(69),
-            Self::NobodyToAsk => Exit(USAGE),
-            Self::Call(CallError::Strange(_) | CallError::Refused(_))
-            | Self::NoDevice(_)
-            | Self::NoNode(_)
-            | Self::NotFrozen(_)
-            | Self::NoHolder { .. }
-            | Self::KeyFile { .. }
-            | Self::OtherFingerprint { .. }
-            | Self::NotConfirmed
-            | Self::Output(_)
-            | Self::Start(_) => Exit(1),
-        }
-    }
-}
-
-/// An exit code.
-pub(crate) struct Exit(u8);
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.0)
-    }
-}
-
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        Self::Call(error)
-    }
-}
+use crate::args::{
+    Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, Sign, Verb, Window,
+};
+use crate::client::{CallError, Client, Me};
+use crate::context::{self, Config, ContextError};
+use crate::failure::Failure;
+use crate::order::{self, OrderError};
+use crate::roster::RosterProblem;
+use crate::session::Session;
+use crate::tell::{Out, note, write};
+use crate::{audit, login, operator, roster, show, sign, ssh_keys};
 
 /// Does one verb.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -135,220 +34,244 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn verb(args: Args) -> Result<(), Failure> {
-    let Args { socket, json, verb } = args;
-    let client = Client::new(&socket);
-    let screen = Screen::stdout();
-    let onboarding = |view: OnboardingView| say(json, &view, || show::onboarding(&view, screen));
-    match verb {
-        Verb::Onboarding => onboarding(client.call(Endpoint::Onboarding, None).await?),
-        Verb::Window(Window::Open { minutes }) => {
-            onboarding(client.post(Endpoint::OpenWindow, None, &OpenWindow { minutes }).await?)
-        }
-        Verb::Window(Window::Close) => onboarding(client.call(Endpoint::CloseWindow, None).await?),
-        Verb::Approve(form) => onboarding(approve(&client, form).await?),
-        Verb::Reject(device) => onboarding(change(&client, Endpoint::Reject, device.code).await?),
-        Verb::Dismiss(device) => onboarding(change(&client, Endpoint::Dismiss, device.code).await?),
-        Verb::Restore(device) => onboarding(change(&client, Endpoint::Restore, device.code).await?),
-        Verb::Nodes => {
-            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
-            say(json, &view, || show::nodes(&view, screen))
-        }
-        Verb::Node(node) => {
-            let (id, _) = find(&client, &node.node).await?;
-            let view = client.call(Endpoint::Node, Some(&id)).await?;
-            say(json, &view, || show::node(&view, screen))
-        }
-        Verb::Remove(remove) => {
-            let (id, name) = find(&client, &remove.node).await?;
-            if !remove.yes {
-                ask(&format!("This removes {name} ({id}) for good; its key is refused from then on."), &name)?;
-            }
-            onboarding(client.call(Endpoint::Remove, Some(&id)).await?)
-        }
-        Verb::Clone(CloneVerb::Keep { node, start, yes }) => {
-            let view = keep(&client, &node, start, yes).await?;
-            say(json, &view, || show::node(&view, screen))
-        }
-        Verb::Clone(CloneVerb::Split { node, yes }) => onboarding(split(&client, &node, yes).await?),
-        Verb::Keys(verb) => {
-            let view = keys(&client, verb).await?;
-            say(json, &view, || show::keys(&view, screen))
-        }
-        Verb::Events(wanted) => events(&client, json, &wanted).await,
-        Verb::Status => {
-            let view = client.call(Endpoint::Status, None).await?;
-            say(json, &view, || show::status(&view))
-        }
+    let out = Out::new(&args);
+    let Args { place, verb, .. } = args;
+    // What speaks to no controller, or makes the context first.
+    let verb = match verb {
         Verb::Completions { shell } => {
-            let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "luciactl", &mut out);
-            write(&out)
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "luciactl", &mut text);
+            return write(&text);
         }
         Verb::Man => {
-            let mut out = Vec::new();
-            clap_mangen::Man::new(Args::command()).render(&mut out).map_err(Failure::Output)?;
-            write(&out)
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Args::command()).render(&mut text).map_err(Failure::Output)?;
+            return write(&text);
         }
-    }
-}
-
-/// Writes the view as JSON, or in words.
-fn say<T: Serialize>(as_json: bool, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
-    if as_json { write(format!("{}\n", in_json(view)?).as_bytes()) } else { write(words().as_bytes()) }
-}
-
-fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
-    json::to_string(view).map_err(|error| Failure::Call(CallError::Strange(error.to_string())))
-}
-
-fn write(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
-}
-
-/// Asks on the terminal for `word`.
-fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::NobodyToAsk);
-    }
-    let mut out = io::stderr();
-    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
-    if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(Failure::NotConfirmed) }
-}
-
-async fn device(client: &Client<'_>, code: VerificationCode) -> Result<DeviceView, Failure> {
-    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
-    let found = view.devices.into_iter().find(|device| device.verification_code == code);
-    found.ok_or(Failure::NoDevice(code))
-}
-
-async fn change(client: &Client<'_>, endpoint: Endpoint, code: VerificationCode) -> Result<OnboardingView, Failure> {
-    let device = device(client, code).await?;
-    Ok(client.call(endpoint, Some(&device.device_id)).await?)
-}
-
-async fn approve(client: &Client<'_>, args: Approve) -> Result<OnboardingView, Failure> {
-    let device = device(client, args.code).await?;
-    if device.fingerprint != args.fingerprint {
-        return Err(Failure::OtherFingerprint {
-            given: args.fingerprint.to_string(),
-            found: device.fingerprint.to_string(),
-        });
-    }
-    if !args.yes && args.erase.is_none() {
-        ask(
-            &format!(
-                "This erases disk {} of {} and installs {} on it.",
-                args.disk, device.verification_code, args.hostname
-            ),
-            ERASE,
-        )?;
-    }
-    let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned() };
-    Ok(client.post(Endpoint::Approve, Some(&device.device_id), &form).await?)
-}
-
-/// A frozen node, its name, and what its holders are.
-async fn frozen(client: &Client<'_>, node: &str) -> Result<(NodeId, String, NodeView), Failure> {
-    let (id, name) = find(client, node).await?;
-    let view: NodeView = client.call(Endpoint::Node, Some(&id)).await?;
-    if view.frozen.is_none() {
-        return Err(Failure::NotFrozen(name));
-    }
-    Ok((id, name, view))
-}
-
-async fn keep(client: &Client<'_>, node: &str, start: StartId, yes: bool) -> Result<NodeView, Failure> {
-    let (id, name, view) = frozen(client, node).await?;
-    if !view.frozen.iter().flat_map(|frozen| &frozen.holders).any(|holder| holder.start_id.as_ref() == Some(&start)) {
-        return Err(Failure::NoHolder { node: name, start });
-    }
-    if !yes {
-        ask(&show::keeping(&view, &start), &name)?;
-    }
-    Ok(client.post(Endpoint::KeepClone, Some(&id), &KeepForm { start_id: start }).await?)
-}
-
-async fn split(client: &Client<'_>, node: &str, yes: bool) -> Result<OnboardingView, Failure> {
-    let (id, name, view) = frozen(client, node).await?;
-    if !yes {
-        ask(&show::splitting(&view), &name)?;
-    }
-    Ok(client.call(Endpoint::SplitClone, Some(&id)).await?)
-}
-
-/// A node or device by hostname, id or code: its id, and the name to confirm it by.
-async fn find(client: &Client<'_>, text: &str) -> Result<(NodeId, String), Failure> {
-    let code = text.parse::<VerificationCode>().ok();
-    let nodes: NodesView = client.call(Endpoint::Nodes, None).await?;
-    for node in nodes.nodes {
-        if node.hostname.as_str() == text
-            || node.node_id.as_str() == text
-            || Some(&node.verification_code) == code.as_ref()
-        {
-            return Ok((node.node_id, node.hostname.to_string()));
+        Verb::Context(verb) => return contexts(&place, out, verb),
+        Verb::Audit(Audit { verb: Some(AuditVerb::Verify { file: Some(file), anchor }), .. }) => {
+            return audit::verify_file(out, &file, anchor);
         }
-    }
-    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
-    for device in view.devices {
-        let named = device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text);
-        if named || device.device_id.as_str() == text || Some(&device.verification_code) == code.as_ref() {
-            return Ok((device.device_id, device.verification_code.as_str().to_owned()));
-        }
-    }
-    Err(Failure::NoNode(text.to_owned()))
-}
-
-async fn keys(client: &Client<'_>, verb: KeysVerb) -> Result<SshKeysView, Failure> {
+        Verb::Login(args) => return login::login(&place, out, args).await,
+        verb => verb,
+    };
+    let session = Session::open(&place)?;
     match verb {
-        KeysVerb::List => Ok(client.call(Endpoint::SshKeys, None).await?),
-        KeysVerb::Add { account, file, label } => {
-            let key = public_key(&file)?;
-            Ok(client.post(Endpoint::AddSshKey, None, &SshKeyForm { account, label, key }).await?)
+        Verb::Sign(Sign { code: Some(code), yes, .. }) => {
+            sign::sign(&session.client, session.owner("signing")?, out, &code, yes).await
         }
-        KeysVerb::Remove { account, fingerprint, yes } => {
-            if !yes {
-                ask(&format!("This takes the key {fingerprint} away from {account} on every node."), account.as_str())?;
+        Verb::Sign(_) => {
+            session.owner("signing")?;
+            let mut view = sign::drafts(&session.client).await?;
+            view.drafts.retain(|line| show::waits(line.state));
+            out.say(&view, || show::waiting(&view, out.screen))
+        }
+        Verb::Admit(args) => admit(&session.client, session.owner("to admit a machine")?, out, args).await,
+        Verb::ReleaseLapse(args) => {
+            release(&session.client, session.owner("to release a lapsed node from here")?, out, args).await
+        }
+        Verb::Keys(verb) if session.client.me().is_some() => {
+            ssh_keys::order(&session.client, session.owner("to order SSH keys")?, out, verb).await
+        }
+        Verb::Whoami => whoami(&session, out).await,
+        Verb::Passkey(PasskeyVerb::Approve { code, yes }) => {
+            session.owner("to confirm a passkey")?;
+            confirm(&session.client, out, &code, yes).await
+        }
+        verb => ask(&session.client, out, verb).await,
+    }
+}
+
+/// Verbs that the operator and an owner say alike.
+async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Onboarding => out.onboarding(&client.call(Endpoint::Onboarding, None).await?),
+        Verb::Window(Window::Open { minutes }) => {
+            out.onboarding(&client.post(Endpoint::OpenWindow, None, &OpenWindow { minutes }).await?)
+        }
+        Verb::Window(Window::Close) => out.onboarding(&client.call(Endpoint::CloseWindow, None).await?),
+        Verb::Approve(form) => out.onboarding(&operator::approve(client, form).await?),
+        Verb::Reject(device) => out.onboarding(&operator::change(client, Endpoint::Reject, device.code).await?),
+        Verb::Dismiss(device) => out.onboarding(&operator::change(client, Endpoint::Dismiss, device.code).await?),
+        Verb::Restore(device) => out.onboarding(&operator::change(client, Endpoint::Restore, device.code).await?),
+        Verb::Nodes => {
+            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+            out.say(&view, || show::nodes(&view, out.screen))
+        }
+        Verb::Node(node) => {
+            let (id, _) = operator::find(client, &node.node).await?;
+            let view = client.call(Endpoint::Node, Some(&id)).await?;
+            out.say(&view, || show::node(&view, out.screen))
+        }
+        Verb::Rename(rename) => {
+            let (id, _) = operator::find(client, &rename.node).await?;
+            let view = client.post(Endpoint::Rename, Some(&id), &RenameForm { hostname: rename.name }).await?;
+            out.say(&view, || show::node(&view, out.screen))
+        }
+        Verb::Remove(remove) => operator::remove(client, out, &remove.node, remove.yes).await,
+        Verb::Clone(CloneVerb::Keep { node, start, yes }) => operator::keep(client, out, &node, start, yes).await,
+        Verb::Clone(CloneVerb::Split { node, yes }) => operator::split(client, out, &node, yes).await,
+        Verb::Keys(verb) => {
+            let view = operator::keys(client, verb).await?;
+            out.say(&view, || show::keys(&view, out.screen))
+        }
+        Verb::Events(wanted) => operator::events(client, out, &wanted).await,
+        Verb::Status => {
+            let view = client.call(Endpoint::Status, None).await?;
+            out.say(&view, || show::status(&view))
+        }
+        Verb::Owners => owners(client, out).await,
+        Verb::Drafts => {
+            let view = sign::drafts(client).await?;
+            out.say(&view, || show::drafts(&view, out.screen))
+        }
+        Verb::Drop { code } => {
+            client.act(OwnerEndpoint::DropDraft, &code, None::<&()>).await?;
+            let view = sign::drafts(client).await?;
+            out.say(&view, || show::drafts(&view, out.screen))
+        }
+        Verb::Audit(args) => audit::audit(client, out, args).await,
+        Verb::Passkey(verb) => passkeys(client, out, verb).await,
+        Verb::Why(node) => why(client, out, &node.node).await,
+        Verb::Sign(_)
+        | Verb::Admit(_)
+        | Verb::ReleaseLapse(_)
+        | Verb::Whoami
+        | Verb::Login(_)
+        | Verb::Context(_)
+        | Verb::Completions { .. }
+        | Verb::Man => Ok(()),
+    }
+}
+
+/// `passkey approve`: the one way by which a passkey comes to sign anybody in.
+async fn confirm(client: &Client, out: Out, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
+    if !yes {
+        let sentence = format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
+        crate::tell::ask(&sentence, "yes")?;
+    }
+    let view: PasskeyView = client.look(OwnerEndpoint::ApprovePasskey, Some(code)).await?;
+    let view = PasskeysView { passkeys: vec![view] };
+    out.say(&view, || show::passkeys(&view, out.screen))
+}
+
+async fn passkeys(client: &Client, out: Out, verb: PasskeyVerb) -> Result<(), Failure> {
+    let view: PasskeysView = match verb {
+        PasskeyVerb::List => client.look(OwnerEndpoint::Passkeys, None).await?,
+        PasskeyVerb::Remove { code } => client.look(OwnerEndpoint::RemovePasskey, Some(&code)).await?,
+        PasskeyVerb::Approve { code, yes } => return confirm(client, out, &code, yes).await,
+    };
+    out.say(&view, || show::passkeys(&view, out.screen))
+}
+
+fn contexts(place: &Place, out: Out, verb: ContextVerb) -> Result<(), Failure> {
+    let mut config = Config::load(place)?;
+    match verb {
+        ContextVerb::List => out.say(&config.contexts, || show::contexts(&config.contexts, out.screen)),
+        ContextVerb::Use { name } => {
+            config.get(&name)?;
+            config.contexts.current = Some(name.clone());
+            config.save()?;
+            note(&format!("Context {name} is used from now on."));
+            Ok(())
+        }
+        ContextVerb::Show { name } => {
+            let name = name.or_else(|| place.context.clone()).or_else(|| config.contexts.current.clone());
+            let name = name.ok_or(ContextError::NoneInUse)?;
+            let context = config.get(&name)?;
+            let entry = config.contexts.contexts.get(&name).cloned().unwrap_or_default();
+            out.say(&entry, || show::context(&name, &context))
+        }
+        ContextVerb::Remove { name } => {
+            let entry = config.contexts.contexts.remove(&name).ok_or_else(|| ContextError::Unknown(name.clone()))?;
+            if config.contexts.current.as_ref() == Some(&name) {
+                config.contexts.current = None;
             }
-            Ok(client.post(Endpoint::RemoveSshKey, None, &RemoveSshKey { account, fingerprint }).await?)
+            config.save()?;
+            note(&show::forgotten(&name, &entry, &config.directory(&name), config.path()));
+            Ok(())
         }
     }
 }
 
-/// The one key in a public key file, checked here so that the mistake is told with the file's name.
-fn public_key(file: &Path) -> Result<String, Failure> {
-    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
-    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
-    let mut text = String::new();
-    if file == Path::new("-") {
-        io::stdin().lock().take(most).read_to_string(&mut text)
-    } else {
-        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
+async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Failure> {
+    let device = operator::device(client, args.code.clone()).await?;
+    operator::same_key(&device, &args.fingerprint)?;
+    let task = device.task.as_ref();
+    let hostname = match (args.hostname, task.map(|task| task.hostname.clone())) {
+        (Some(given), Some(approved)) if given != approved => {
+            return Err(OrderError::OtherHostname { given, approved }.into());
+        }
+        (Some(given), _) => given,
+        // What nobody reads before it is signed must have been typed.
+        (None, Some(approved)) if args.yes => return Err(OrderError::SayHostname(approved).into()),
+        (None, Some(approved)) => approved,
+        (None, None) => return Err(OrderError::NoHostname(args.code.to_string()).into()),
+    };
+    let replaces = match &args.replaces {
+        Some(text) => Some(operator::former(client, text).await?.0),
+        None => None,
+    };
+    // It bars a key for good: that is nothing to take over from an answer.
+    if let Some(approved) = task.and_then(|task| task.replaces.clone())
+        && replaces.as_ref() != Some(&approved)
+    {
+        return Err(OrderError::SayReplaces(approved).into());
     }
-    .map_err(|error| bad(error.to_string()))?;
-    if text.contains("PRIVATE KEY") {
-        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
-    }
-    text.parse::<SshKey>().map(|key| key.to_string()).map_err(|error| bad(error.to_string()))
+    let draft = order::admit(me, args.fingerprint, hostname, replaces)?;
+    let sentence = "Sign it only if the fingerprint was read from the machine's own screen.";
+    sign::order(client, me, out, &draft, sentence, args.yes).await
 }
 
-async fn events(client: &Client<'_>, as_json: bool, wanted: &Events) -> Result<(), Failure> {
-    let mut after = wanted.after;
-    loop {
-        let view: EventsView = client.events(after, wanted.follow).await?;
-        for event in &view.events {
-            let line = if as_json { in_json(event)? } else { show::event(event) };
-            write(format!("{line}\n").as_bytes())?;
-            after = event.sequence;
+async fn release(client: &Client, me: &Me, out: Out, args: ReleaseLapse) -> Result<(), Failure> {
+    let node = operator::find_node(client, &args.node).await?;
+    let node = node.ok_or_else(|| OrderError::NoNode(args.node.clone()))?;
+    let view = operator::about(client, &node.node_id).await?;
+    let draft = order::release(me, &view)?;
+    let sentence = show::released(&view);
+    sign::order(client, me, out, &draft, &sentence, args.yes).await
+}
+
+async fn owners(client: &Client, out: Out) -> Result<(), Failure> {
+    let view: RosterView = client.look(OwnerEndpoint::Roster, None).await?;
+    let roster = match client.me() {
+        Some(me) => roster::newest(&view, me)?.roster().clone(),
+        None => {
+            note("The socket's context has no root: nothing below was checked. An owner's context checks it.");
+            roster::unchecked(&view)?
         }
-        let caught_up = after >= view.last_sequence || view.events.is_empty();
-        if !wanted.follow && caught_up {
-            if after == 0 && !as_json {
-                write(b"No events yet.\n")?;
-            }
-            return Ok(());
-        }
-    }
+    };
+    out.say(&roster, || show::owners(&roster, out.screen))
+}
+
+async fn whoami(session: &Session, out: Out) -> Result<(), Failure> {
+    let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
+        return out.say(&"operator", || show::operator(&session.context));
+    };
+    let looked: Result<RosterView, CallError> = session.client.look(OwnerEndpoint::Roster, None).await;
+    let roster = match looked {
+        Ok(view) => match roster::newest(&view, me) {
+            Err(RosterProblem::None) => None,
+            roster => Some(roster?),
+        },
+        Err(error) if matches!(error.code(), Some(Code::ActorRequired | Code::NoRoster)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let entry = roster.as_ref().and_then(|roster| roster.caller(&me.key.public().fingerprint()));
+    let who = show::Who::new(session.name.as_ref(), context, me, entry.map(|(owner, _)| owner));
+    out.say(&who, || who.words())
+}
+
+async fn why(client: &Client, out: Out, node: &str) -> Result<(), Failure> {
+    let (id, _) = operator::find(client, node).await?;
+    let view = operator::about(client, &id).await?;
+    let drafts: Result<DraftsView, CallError> = client.look(OwnerEndpoint::Drafts, None).await;
+    let drafts = match drafts {
+        Ok(view) => view.drafts,
+        // One that knows no owners has no orders either.
+        Err(error) if matches!(error.code(), Some(Code::NotFound | Code::NoRoster)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let why = show::Why::new(&view, &drafts);
+    out.say(&why, || why.words(out.screen))
 }

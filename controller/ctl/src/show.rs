@@ -3,20 +3,31 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::{
-    DeviceView, EventLine, NodeLine, NodeView, NodesView, OnboardingView, Sample, SnapshotState, StatusView,
+    DeviceView, EventLine, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
 };
+use lucia_proto::ids::NodeId;
+use lucia_proto::journal::NewName;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 
+mod audit;
 mod clones;
 mod keys;
+mod orders;
+mod owners;
+mod why;
 
 use crate::table::{Screen, Tone, paint, table};
+pub(crate) use audit::{audit, verified};
 use clones::clones;
 pub(crate) use clones::{keeping, splitting};
-pub(crate) use keys::keys;
+pub(crate) use keys::{keys, ordered};
+pub(crate) use orders::{drafts, released, waiting, waits};
+pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys};
+pub(crate) use why::Why;
 
 /// An enrollment request that waits longer than this waits for a person.
 const WORKER_PATIENCE: Duration = Duration::from_secs(10);
@@ -66,6 +77,9 @@ fn device(out: &mut String, device: &DeviceView, now: UnixTime, screen: Screen) 
     if let Some(task) = &device.task {
         line(out, "hostname", task.hostname.as_str());
         line(out, "disk", task.disk_id.as_str());
+        if let Some(old) = &task.replaces {
+            line(out, "replaces", &format!("{old}, which was removed with the approval"));
+        }
     } else {
         for disk in &inventory.disks {
             let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
@@ -108,7 +122,13 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         (DevicePhase::Approved | DevicePhase::Installing, _) => "the installer goes on by itself".to_owned(),
         (DevicePhase::AwaitingEnrollment, task) => {
             let since = task.as_ref().and_then(|task| task.enrollment_pending_since);
+            let replaces = task.as_ref().filter(|task| task.replaces.is_some());
             match since.map(|since| now.since(since)) {
+                Some(_) if let Some(task) = replaces => format!(
+                    "its name was another key's, so on the worker's host:\n{:15}lucia-enrollment-worker admit {code} \
+                     --replaces {} --fingerprint {}",
+                    "", task.hostname, device.fingerprint
+                ),
                 Some(waited) if waited > WORKER_PATIENCE => format!(
                     "the enrollment worker has not answered for {}: run `lucia-enrollment-worker pending` on its host",
                     span(waited)
@@ -123,6 +143,19 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         }
         (DevicePhase::Rejected, _) => format!("luciactl restore {code}, or luciactl dismiss {code}"),
     }
+}
+
+/// What an approval with `--replaces` does to the node whose name it takes.
+pub(crate) fn replacing(id: &NodeId, name: &str, node: Option<&NodeLine>, now: UnixTime) -> String {
+    let mut out =
+        format!("It takes the place of {name} ({id}), which is removed for good with this: its key is refused");
+    out.push_str(match node.map(|node| node.state) {
+        Some(SnapshotState::Online) => ", though it still runs",
+        _ => "",
+    });
+    let last = node.and_then(|node| node.last_seen_at).map(|at| format!("last heard from {} ago", span(now.since(at))));
+    let _ = write!(out, " ({}).", last.unwrap_or_else(|| "never heard from".to_owned()));
+    out
 }
 
 const fn tone(phase: DevicePhase) -> Tone {
@@ -146,7 +179,7 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
         .map(|node| {
             let plain = |text: String| (text, Tone::Plain);
             vec![
-                plain(node.hostname.to_string()),
+                plain(names(node)),
                 state(node),
                 plain(
                     node.last_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", span(now.since(at)))),
@@ -161,12 +194,25 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
     table(&["HOSTNAME", "STATE", "LAST SEEN", "ADDRESS", "CERTIFICATE", "CODE", "NODE"], &rows, screen)
 }
 
-/// A frozen node is first of all that.
+/// Its name; with the one it is to lose, or the one its machine has given itself.
+fn names(node: &NodeLine) -> String {
+    match (&node.former_hostname, &node.new_hostname) {
+        (Some(former), _) => format!("{} (still {former})", node.hostname),
+        (None, Some(new)) => format!("{} (calls itself {new})", node.hostname),
+        (None, None) => node.hostname.to_string(),
+    }
+}
+
+/// A frozen node is first of all that; then whether its users can log in.
 fn state(node: &NodeLine) -> (String, Tone) {
     if node.frozen {
         return (format!("{:?}, frozen", node.state), Tone::Bad);
     }
-    (format!("{:?}", node.state), state_tone(node.state))
+    match node.directory {
+        Some(DirectoryState::Failed) => (format!("{:?}, directory failed", node.state), Tone::Bad),
+        Some(DirectoryState::Waiting) => (format!("{:?}, directory waits", node.state), Tone::Attention),
+        Some(DirectoryState::Ready) | None => (format!("{:?}", node.state), state_tone(node.state)),
+    }
 }
 
 const fn state_tone(state: SnapshotState) -> Tone {
@@ -189,9 +235,14 @@ fn certificate(node: &NodeLine, now: UnixTime) -> (String, Tone) {
 pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
     let now = view.server_time;
     let mut out = String::new();
-    let NodeView { node, fingerprint, task_id, os_version, uptime_seconds, samples, .. } = view;
+    let NodeView { node, fingerprint, task_id, os_version, uptime_seconds, directory, samples, .. } = view;
     let (text, tone) = state(node);
     let _ = writeln!(out, "{}  {}", node.hostname, paint(&text, tone, screen));
+    renaming(&mut out, node);
+    for Rename { at, actor, names } in &view.renames {
+        let NewName { from, to } = names;
+        line(&mut out, "renamed", &format!("{at}, from {from} to {to}, by {}", shown(actor.as_str())));
+    }
     line(&mut out, "node", node.node_id.as_str());
     line(&mut out, "fingerprint", &fingerprint.to_string());
     line(&mut out, "task", task_id.as_str());
@@ -211,36 +262,72 @@ pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
     if let Some(seconds) = uptime_seconds {
         line(&mut out, "up", &span(Duration::from_secs(*seconds)));
     }
+    if let Some(report) = directory {
+        let (text, tone) = match report.state {
+            DirectoryState::Ready => ("ready", Tone::Good),
+            DirectoryState::Waiting => ("waiting", Tone::Attention),
+            DirectoryState::Failed => ("failed", Tone::Bad),
+        };
+        let why = report.message.as_ref().map(|why| format!(": {}", shown(why.as_str()))).unwrap_or_default();
+        line(&mut out, "directory", &format!("{}{why}", paint(text, tone, screen)));
+    }
+    for gpu in &view.gpus {
+        let (model, uuid) = (shown(gpu.model.as_str()), gpu.uuid.as_str());
+        line(&mut out, "gpu", &format!("{model}, {}, {uuid}", bytes(gpu.memory_bytes)));
+    }
     clones(&mut out, view);
     out.push('\n');
     if samples.is_empty() {
         out.push_str("No samples of the last hour.\n");
         return out;
     }
-    let rows: Vec<_> = samples.iter().map(sample).collect();
-    out.push_str(&table(&["AT", "LOAD", "CPU", "TEMPERATURE", "MEMORY FREE", "STORAGE FREE"], &rows, screen));
+    // Most nodes have no GPU, and a line is only so wide.
+    let gpu = samples.iter().any(|sample| sample.gpu_percent.is_some() || sample.gpu_temperature_celsius.is_some());
+    let mut heads = vec!["AT", "LOAD", "CPU", "TEMPERATURE"];
+    if gpu {
+        heads.extend(["GPU", "GPU TEMP"]);
+    }
+    heads.extend(["MEMORY FREE", "STORAGE FREE"]);
+    let rows: Vec<_> = samples.iter().map(|one| sample(one, gpu)).collect();
+    out.push_str(&table(&heads, &rows, screen));
     out
 }
 
-fn sample(sample: &Sample) -> Vec<(String, Tone)> {
+/// What stands between a node and its other name.
+fn renaming(out: &mut String, node: &NodeLine) {
+    let now = &node.hostname;
+    if let Some(former) = &node.former_hostname {
+        let waits = format!(
+            "{former}, until it is heard under {now}; where the worker's admission is \"operator\", on the \
+             worker's host: lucia-enrollment-worker rename {former} {now}"
+        );
+        line(out, "old name", &waits);
+    } else if let Some(new) = &node.new_hostname {
+        line(out, "new name", &format!("{new}, as the machine says; if that was meant: luciactl rename {now} {new}"));
+    }
+}
+
+fn sample(sample: &Sample, gpu: bool) -> Vec<(String, Tone)> {
     let number = |value: Option<f64>, unit: &str| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}{unit}"));
     let free = |available: u64, total: u64| format!("{} of {}", bytes(available), bytes(total));
     let storage = match (sample.storage_available_bytes, sample.storage_total_bytes) {
         (Some(available), Some(total)) => free(available, total),
         (_, _) => "-".to_owned(),
     };
-    let cells = [
+    let mut cells = vec![
         sample.at.to_string(),
         number(sample.load_average, ""),
         number(sample.cpu_percent, " %"),
         number(sample.cpu_temperature_celsius, " °C"),
-        free(sample.memory_available_bytes, sample.memory_total_bytes),
-        storage,
     ];
+    if gpu {
+        cells.extend([number(sample.gpu_percent, " %"), number(sample.gpu_temperature_celsius, " °C")]);
+    }
+    cells.extend([free(sample.memory_available_bytes, sample.memory_total_bytes), storage]);
     cells.into_iter().map(|cell| (cell, Tone::Plain)).collect()
 }
 
-/// One event, and under it who held the identity, where it is about that.
+/// One event, with the names of a rename, and under it who held the identity, where it is about that.
 pub(crate) fn event(event: &EventLine) -> String {
     let device = event.device_id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
     let mut out = format!(
@@ -250,6 +337,9 @@ pub(crate) fn event(event: &EventLine) -> String {
         shown(event.kind.as_str()),
         shown(event.actor.as_str())
     );
+    if let Some(names) = &event.names {
+        let _ = write!(out, "  {} -> {}", names.from, names.to);
+    }
     for who in &event.holders {
         let _ = write!(out, "\n        {}", clones::holder(who));
     }

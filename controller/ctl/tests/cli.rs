@@ -191,6 +191,47 @@ fn an_approval_wants_the_whole_fingerprint_and_a_yes() {
     }
 }
 
+// spec: CT-42
+#[test]
+fn an_approval_in_the_place_of_another_names_it_and_then_the_act_at_the_worker() {
+    let seen = || (200, onboarding(true, &[device("Discovered", "")]));
+    let line = NODE.replace("1a2b3c4d5e6f0", OLD.get(..13).unwrap()).replace("1a2b-3c4d-5e6f", "0a0a-0a0a-0a0a");
+    let line = line.replace("0a0a0a0a0a0a00000000000000000000", OLD);
+    let base = [
+        "approve",
+        "1a2b-3c4d-5e6f",
+        "--fingerprint",
+        FINGERPRINT,
+        "--hostname",
+        "web-1",
+        "--disk",
+        "wwn-0x5",
+        "--yes",
+        "--replaces",
+    ];
+    for (named, known) in [("web-1", true), (OLD, true), ("0a0a-0a0a-0a0a", true), (OLD, false)] {
+        let list = || (200, nodes(if known { &line } else { "" }));
+        let mut answers = vec![seen(), list()];
+        answers.push(if known { list() } else { seen() });
+        answers.push((200, onboarding(true, &[])));
+        let fake = Fake::new(answers);
+        let output = fake.run(&[&base[..], &[named]].concat());
+        assert_eq!(output.status.code(), Some(0), "{named} {}", said(&output));
+        let form = format!(r#"{{"hostname":"web-1","diskId":"wwn-0x5","confirmation":"ERASE","replaces":"{OLD}"}}"#);
+        assert_eq!(fake.asked()[3], format!("POST /api/host/devices/{ID}/approve-install {form}"), "{named}");
+    }
+    let fake = Fake::new(vec![seen(), (200, nodes("")), seen()]);
+    let output = fake.run(&[&base[..], &["web-9"]].concat());
+    assert_eq!((output.status.code(), fake.asked().len()), (Some(1), 3), "{}", said(&output));
+    assert!(said(&output).contains("web-9"), "{}", said(&output));
+
+    let more = format!(r#","enrollmentPendingSince":"2026-11-29T19:59:59Z","replaces":"{OLD}""#);
+    let waits = onboarding(true, &[device("AwaitingEnrollment", &task(&more))]);
+    let output = said(&Fake::new(vec![(200, waits)]).run(&["onboarding"]));
+    let act = format!("lucia-enrollment-worker admit 1a2b-3c4d-5e6f --replaces web-1 --fingerprint {FINGERPRINT}");
+    assert!(output.contains(&act) && output.contains(OLD), "{output}");
+}
+
 // spec: CT-6
 #[test]
 fn each_verb_asks_what_it_says() {
@@ -272,6 +313,33 @@ fn programs_get_json_and_exit_codes() {
         assert_eq!(output.status.code(), Some(code), "{args:?} {}", said(&output));
         assert!(said(&output).contains(says), "{args:?} {}", said(&output));
     }
+}
+
+// spec: CT-43
+#[test]
+fn a_node_shows_its_directory_and_its_gpus_where_it_has_them() {
+    let plain = nodes(NODE);
+    let failed = nodes(&NODE.replace(r#""state":"Online""#, r#""state":"Online","directory":"Failed""#));
+    let list = |list: &str| said(&Fake::new(vec![(200, list.to_owned())]).run(&["nodes"]));
+    assert!(list(&failed).contains("Online, directory failed"), "{}", list(&failed));
+    assert!(!list(&plain).contains("directory"));
+    let view = |more: &str, sample: &str| {
+        let text = format!(
+            r#"{{"serverTime":"2026-11-29T20:00:00Z","node":{NODE},"fingerprint":"{FINGERPRINT}",
+            "taskId":"00000000-0000-4000-8000-000000000000"{more},"samples":[{{"at":"2026-11-29T19:59:50Z",
+            "memoryTotalBytes":2048,"memoryAvailableBytes":1024{sample}}}]}}"#
+        );
+        said(&Fake::new(vec![(200, plain.clone()), (200, text)]).run(&["node", "web-1"]))
+    };
+    let gpu = r#","gpus":[{"vendor":"nvidia","model":"RTX 4000","memoryBytes":8589934592,"computeCapability":"8.9",
+        "uuid":"GPU-1"}],"directory":{"state":"Failed","message":"sssd did not start"}"#;
+    let shown = view(gpu, r#","gpuPercent":99.5,"gpuTemperatureCelsius":61"#);
+    for text in ["directory", "failed: sssd did not start", "RTX 4000, 8.0 GiB, GPU-1", "GPU TEMP", "99.5 %", "61.0 °C"]
+    {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    let shown = view("", "");
+    assert!(!shown.contains("GPU") && !shown.contains("directory"), "{shown}");
 }
 
 // spec: CT-8
@@ -394,4 +462,22 @@ fn both_holders_are_shown() {
         }
     }
     assert!(shown.contains("luciactl clone keep web-1 --start") && shown.contains("luciactl clone split web-1"));
+}
+
+// spec: NN-30
+#[test]
+fn a_rename_is_shown_with_both_names() {
+    let names = r#""names":{"from":"n1","to":"web-1"}"#;
+    let event = format!(
+        r#"{{"sequence":8,"at":"2026-11-29T19:00:00Z","kind":"Renamed","actor":"operator:1000","deviceId":"{ID}",{names}}}"#
+    );
+    // One of before there were names in it is shown as it was.
+    let old = event.replace(&format!(",{names}"), "").replace(":8,", ":7,");
+    let events = format!(r#"{{"events":[{old},{event}],"lastSequence":8}}"#);
+    let told = said(&Fake::new(vec![(200, events)]).run(&["events"]));
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].ends_with(ID) && lines[1].ends_with(&format!("{ID}  n1 -> web-1")), "{told}");
+    let more = format!(r#","renames":[{{"at":"2026-11-29T19:00:00Z","actor":"operator:1000",{names}}}]"#);
+    let shown = said(&Fake::new(vec![(200, nodes(NODE)), (200, node(&more))]).run(&["node", "web-1"]));
+    assert!(shown.contains("2026-11-29T19:00:00Z, from n1 to web-1, by operator:1000"), "{shown}");
 }

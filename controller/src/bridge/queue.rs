@@ -1,5 +1,7 @@
 //! Requests to the worker and its answers: one file a node, the same question never asked in two ways.
 
+use std::path::Path;
+
 use lucia_durable::{FileName, FileRules, Loaded, Owner, PrivateDir};
 use lucia_proto::answer::SignedAnswer;
 use lucia_proto::bounded::{PemText, Version};
@@ -42,6 +44,8 @@ pub(crate) struct Wanted {
     pub(crate) fingerprint: Fingerprint,
     /// A checked CSR, as it arrived.
     pub(crate) csr_pem: String,
+    /// Whether the node is being given another name: then it may turn from the one to the other.
+    pub(crate) is_renamed: bool,
 }
 
 /// What is to be done about a request, given the one that lies there.
@@ -58,6 +62,7 @@ enum Decision {
 fn decide(there: Option<&EnrollmentRequest>, wanted: &Wanted, now: UnixTime) -> Decision {
     match there.filter(|there| there.expires_at > now) {
         None => Decision::Ask,
+        Some(there) if wanted.is_renamed && there.hostname != wanted.hostname => Decision::Ask,
         Some(there) => difference(there, wanted).map_or(Decision::Wait, Decision::Refuse),
     }
 }
@@ -84,6 +89,11 @@ impl Queue {
         Self { requests, removals, responses }
     }
 
+    /// Where requests lie, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.requests.path()
+    }
+
     /// Where the worker's files are.
     pub(crate) const fn responses(&self) -> &Responses {
         &self.responses
@@ -105,14 +115,21 @@ impl Queue {
             )),
             Decision::Ask => {
                 let same = there.filter(|there| is_kept(there, now) && difference(there, wanted).is_none());
-                if let (Some(_), Some(bytes)) = (same, bytes.as_deref())
-                    && let Ok(Some(answer)) = self.answer(wanted, &file, bytes)
-                {
+                let before = match (same, bytes.as_deref()) {
+                    (Some(_), Some(bytes)) => self.answer(wanted, &file, bytes),
+                    _ => Ok(None),
+                };
+                if let Ok(Some(answer)) = before {
                     return Ok(Some(answer));
                 }
                 worker::available(&self.responses, now)?;
                 self.ask(wanted, &file, now)?;
-                Ok(None)
+                match before {
+                    // A node that comes by less often than requests run out is told as well what the worker said, while
+                    // the worker looks anew.
+                    Err(refusal) if refusal.code == Code::NodeEnrollmentFailed => Err(refusal),
+                    _ => Ok(None),
+                }
             }
             Decision::Wait => {
                 let answer = self.answer(wanted, &file, bytes.as_deref().unwrap_or_default())?;
@@ -191,11 +208,11 @@ impl Queue {
         self.requests.remove(&file).map(drop).map_err(|error| Refusal::persistence(&error))
     }
 
-    /// Whether the worker signed something for these request bytes.
+    /// Whether the worker answered these request bytes, with a signature or with a refusal.
     fn is_answered(&self, file: &FileName, request: &[u8]) -> bool {
         let bytes = self.read_answer(file, ANSWER_FILE_MAX).ok().flatten();
         let answer = bytes.and_then(|bytes| EnrollmentAnswerFile::from_bytes(&bytes).ok());
-        answer.is_some_and(|answer| answer.request_hash == request_hash(request) && answer.answer.is_some())
+        answer.is_some_and(|answer| answer.request_hash == request_hash(request))
     }
 
     /// Deletes requests that ran out, and those that are not requests at all.

@@ -98,7 +98,7 @@ where
     let mut stop = edge.shared.stop.clone();
     let from = match &peer {
         Peer::Network(_, address) => *address,
-        Peer::Operator(_) => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        Peer::Operator(_) | Peer::Observer => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
     };
     let mut builder = hyper::server::conn::http1::Builder::new();
     // The stream keeps the deadlines (see `pace`).

@@ -4,17 +4,18 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use lucia_proto::api::Endpoint;
 use lucia_proto::code::Code;
 use lucia_proto::json;
 use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
 use lucia_proto::report::{HeaderProof, PROOF_HEADER};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::head::Verdict;
-use super::route::{NoRoute, Side, Target, find};
+use super::route::{NoRoute, Row, Side, Target, find};
+use crate::refusal::Refusal;
 
 /// Checks the head and finds the row that answers.
 ///
@@ -46,23 +47,23 @@ pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<Targe
             error
         }
     })?;
-    let endpoint = target.endpoint;
-    if parts.uri.query().is_some() && endpoint != Endpoint::Events {
+    let row = target.row;
+    if parts.uri.query().is_some() && !row.is_queried() {
         return Err(ApiError::new(Code::NotFound, "there is nothing at this path").log("query string").closing());
     }
-    check_content(endpoint, length, &parts.headers)?;
+    check_content(row, length, &parts.headers)?;
     Ok(target)
 }
 
 /// A host with or without a port: no user, no path, no list.
-fn is_host(text: &[u8]) -> bool {
+pub(super) fn is_host(text: &[u8]) -> bool {
     !text.is_empty()
         && text.len() <= 255 + 6
         && text.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']'))
 }
 
-fn check_content(endpoint: Endpoint, length: Option<u64>, headers: &HeaderMap) -> Result<(), ApiError> {
-    let max = endpoint.body_max();
+fn check_content(row: Row, length: Option<u64>, headers: &HeaderMap) -> Result<(), ApiError> {
+    let max = row.body_max();
     match length {
         Some(0) if max == 0 => return Ok(()),
         Some(length) if usize::try_from(length).is_ok_and(|length| length <= max) => {}
@@ -99,11 +100,11 @@ fn too_large(max: usize) -> ApiError {
 ///
 /// # Errors
 /// `body_too_large`, `request_timeout`, `invalid_request`.
-pub(super) async fn body(endpoint: Endpoint, body: Incoming, until: Instant) -> Result<Vec<u8>, ApiError> {
-    if endpoint.body_max() == 0 {
+pub(super) async fn body(row: Row, body: Incoming, until: Instant) -> Result<Vec<u8>, ApiError> {
+    if row.body_max() == 0 {
         return Ok(Vec::new());
     }
-    tokio::time::timeout_at(until, collect(body, endpoint.body_max()))
+    tokio::time::timeout_at(until, collect(body, row.body_max()))
         .await
         .unwrap_or_else(|_| Err(ApiError::new(Code::RequestTimeout, "the request took too long to arrive").closing()))
 }
@@ -129,8 +130,8 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, ApiError> {
 ///
 /// # Errors
 /// `invalid_body`, naming the place but no value of it.
-pub(super) fn read<T: DeserializeOwned>(endpoint: Endpoint, bytes: &[u8]) -> Result<T, ApiError> {
-    json::from_slice(bytes, endpoint.body_max(), JSON_DEPTH_MAX)
+pub(super) fn read<T: DeserializeOwned>(row: impl Into<Row>, bytes: &[u8]) -> Result<T, ApiError> {
+    json::from_slice(bytes, row.into().body_max(), JSON_DEPTH_MAX)
         .map_err(|error| ApiError::new(Code::InvalidBody, &format!("the body is refused: {error}")))
 }
 
@@ -150,17 +151,37 @@ pub(super) fn proof(headers: &HeaderMap) -> Result<HeaderProof, ApiError> {
     }
 }
 
+/// The proof of somebody of the roster.
+///
+/// # Errors
+/// `actor_required` when there is none, `invalid_request` when there is more than one or it is not a proof.
+pub(super) fn owner_proof(headers: &HeaderMap) -> Result<OwnerProof, ApiError> {
+    let mut values = headers.get_all(OWNER_PROOF_HEADER).iter();
+    match (values.next(), values.next()) {
+        (Some(one), None) => OwnerProof::from_header(one.as_bytes()).map_err(|error| {
+            ApiError::new(error.code(), &format!("{OWNER_PROOF_HEADER}: {error}")).log(error.to_string())
+        }),
+        (None, _) => Err(Refusal::actor("no owner's proof").into()),
+        (Some(_), Some(_)) => {
+            let message = format!("this call takes one proof in {OWNER_PROOF_HEADER}");
+            Err(ApiError::new(Code::InvalidRequest, &message))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lucia_proto::api::Endpoint;
 
     const ID: &str = "0123456789abcdef0123456789abcdef";
 
     #[track_caller]
     fn check(length: Verdict, request: http::request::Builder, want: Result<Endpoint, Code>) {
+        let want = want.map(Row::Base);
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let got = route(Side::Network, length, &parts);
-        assert_eq!(got.as_ref().map(|target| target.endpoint).map_err(|error| error.code), want, "{parts:?}");
+        assert_eq!(got.as_ref().map(|target| target.row).map_err(|error| error.code), want, "{parts:?}");
         assert!(got.is_ok() || got.is_err_and(|error| error.close), "what was refused is not read on");
     }
 

@@ -4,7 +4,7 @@ use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
 
-use super::Body;
+use super::live::Body;
 use crate::state::Refusal;
 
 /// A call that is not answered.
@@ -108,7 +108,8 @@ mod tests {
                 };
                 let want =
                     format!(r#"{{"error":{{"code":"{}","message":"for the peer","type":"{kind}"}}}}"#, code.as_str());
-                assert_eq!(response.body().clone().into_inner().unwrap(), want.as_bytes());
+                let Body::Whole(body) = response.body() else { panic!("a refusal is whole") };
+                assert_eq!(body.clone().into_inner().unwrap(), want.as_bytes());
                 assert_eq!(response.headers()["cache-control"], "no-store");
                 assert_eq!(response.headers().contains_key("retry-after"), matches!(code.status(), 429 | 503));
             }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::config::{Connections, Network};
+use crate::metrics::Places;
 
 /// How long an address counts as known after it proved a node: many heartbeats, and an outage of some minutes.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
@@ -25,6 +26,8 @@ pub(super) struct Gate {
     proxies: Vec<Network>,
     taken: Mutex<Taken>,
     refused: AtomicU64,
+    /// As `refused`, and never set back.
+    refused_total: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +48,13 @@ pub(super) struct Permit {
 
 impl Gate {
     pub(super) fn new(limits: Connections, proxies: Vec<Network>) -> Arc<Self> {
-        Arc::new(Self { limits, proxies, taken: Mutex::default(), refused: AtomicU64::new(0) })
+        Arc::new(Self {
+            limits,
+            proxies,
+            taken: Mutex::default(),
+            refused: AtomicU64::new(0),
+            refused_total: AtomicU64::new(0),
+        })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -66,6 +75,7 @@ impl Gate {
             || (!proxy && from_here >= self.limits.per_source)
         {
             self.refused.fetch_add(1, Ordering::Relaxed);
+            self.refused_total.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         taken.all += 1;
@@ -80,6 +90,18 @@ impl Gate {
         let mut taken = self.taken();
         let room = KNOWN_MAX.saturating_sub(taken.known.len());
         taken.known.extend(addresses.into_iter().take(room).map(|address| (address.to_canonical(), now)));
+    }
+
+    /// How many places are taken.
+    pub(super) fn places(&self) -> Places {
+        let taken = self.taken();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Places {
+            all: number(taken.all),
+            unknown: number(taken.unknown),
+            max: number(self.limits.max),
+            refused: self.refused_total.load(Ordering::Relaxed),
+        }
     }
 
     /// Connections turned away since the last time this was asked.

@@ -1,22 +1,32 @@
-//! `/api/host`: what the operator sees and orders; later what owners do, by the same functions.
+//! `/api/host`: what operator and owners see and order, by the same functions.
 
 use std::time::Duration;
 
+use lucia_proto::api::Endpoint;
+use lucia_proto::audit::AuditAction;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{
-    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RemoveSshKey, SshKeyForm,
-    StatusView,
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RemoveSshKey, RenameForm,
+    SshKeyForm, StatusView,
 };
 use lucia_proto::ids::NodeId;
 use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::{Answer, Edge, blocking, stopped};
-use crate::state::{Controller, Refusal};
+use crate::state::{Act, By, Controller, Refusal};
 
-/// Who did it, as the journal has it.
-fn actor(uid: u32) -> String {
-    format!("operator:{uid}")
+/// A change that `by` asks for by this row, of this device or node if it is about one. It is noted in the same turn: a
+/// caller who goes away ends neither.
+async fn changing<T, F>(edge: &Edge, by: &By, endpoint: Endpoint, id: Option<&NodeId>, call: F) -> Result<T, ApiError>
+where
+    T: Send + 'static,
+    F: FnOnce(&Controller, &str) -> Result<T, Refusal> + Send + 'static,
+{
+    let (by, id) = (by.clone(), id.cloned());
+    let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
+    let act = Act::new(AuditAction::of(endpoint).ok_or_else(unknown)?, id);
+    blocking(edge, move |controller| controller.audited(&by, &act, |controller| call(controller, &by.actor()))).await
 }
 
 /// `GET /api/host/onboarding`.
@@ -25,40 +35,58 @@ pub(super) async fn onboarding(edge: &Edge) -> Result<Answer, ApiError> {
 }
 
 /// `POST /api/host/onboarding/window`.
-pub(super) async fn open_window(edge: &Edge, form: OpenWindow, uid: u32) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.open_window(form.minutes, &actor(uid))).await?;
+pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Result<Answer, ApiError> {
+    changing(edge, by, Endpoint::OpenWindow, None, move |controller, actor| {
+        controller.open_window(form.minutes, actor)
+    })
+    .await?;
     onboarding(edge).await
 }
 
 /// `DELETE /api/host/onboarding/window`.
-pub(super) async fn close_window(edge: &Edge, uid: u32) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.close_window(&actor(uid))).await?;
+pub(super) async fn close_window(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
+    changing(edge, by, Endpoint::CloseWindow, None, move |controller, actor| controller.close_window(actor)).await?;
     onboarding(edge).await
 }
 
 /// `POST /api/host/devices/{id}/approve-install`.
-pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, uid: u32) -> Result<Answer, ApiError> {
-    let id = id.clone();
-    blocking(edge, move |controller| controller.approve(&id, &form, &actor(uid))).await?;
+pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By) -> Result<Answer, ApiError> {
+    let approved = id.clone();
+    changing(edge, by, Endpoint::Approve, Some(id), move |controller, actor| {
+        controller.approve(&approved, &form, actor)
+    })
+    .await?;
     onboarding(edge).await
 }
 
+/// `POST /api/host/nodes/{id}/rename`.
+pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) -> Result<Answer, ApiError> {
+    let renamed = id.clone();
+    changing(edge, by, Endpoint::Rename, Some(id), move |controller, actor| controller.rename(&renamed, &form, actor))
+        .await?;
+    node(edge, id).await
+}
+
 /// `POST /api/host/nodes/{id}/clone/keep`.
-pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, uid: u32) -> Result<Answer, ApiError> {
+pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, by: &By) -> Result<Answer, ApiError> {
     let kept = id.clone();
-    blocking(edge, move |controller| controller.keep_clone(&kept, &form, &actor(uid))).await?;
+    changing(edge, by, Endpoint::KeepClone, Some(id), move |controller, actor| {
+        controller.keep_clone(&kept, &form, actor)
+    })
+    .await?;
     node(edge, id).await
 }
 
 /// `reject`, `dismiss`, `restore`, `split` and the removal: a change of one device or node that needs no form.
 pub(super) async fn change(
     edge: &Edge,
+    endpoint: Endpoint,
     id: &NodeId,
-    uid: u32,
+    by: &By,
     change: fn(&Controller, &NodeId, &str) -> Result<(), Refusal>,
 ) -> Result<Answer, ApiError> {
-    let id = id.clone();
-    blocking(edge, move |controller| change(controller, &id, &actor(uid))).await?;
+    let changed = id.clone();
+    changing(edge, by, endpoint, Some(id), move |controller, actor| change(controller, &changed, actor)).await?;
     onboarding(edge).await
 }
 
@@ -97,14 +125,15 @@ pub(super) async fn ssh_keys(edge: &Edge) -> Result<Answer, ApiError> {
 }
 
 /// `POST /api/host/ssh-keys`.
-pub(super) async fn add_ssh_key(edge: &Edge, form: SshKeyForm, uid: u32) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.add_ssh_key(form, &actor(uid))).await?;
+pub(super) async fn add_ssh_key(edge: &Edge, form: SshKeyForm, by: &By) -> Result<Answer, ApiError> {
+    changing(edge, by, Endpoint::AddSshKey, None, move |controller, actor| controller.add_ssh_key(form, actor)).await?;
     ssh_keys(edge).await
 }
 
 /// `POST /api/host/ssh-keys/remove`.
-pub(super) async fn remove_ssh_key(edge: &Edge, form: RemoveSshKey, uid: u32) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.remove_ssh_key(&form, &actor(uid))).await?;
+pub(super) async fn remove_ssh_key(edge: &Edge, form: RemoveSshKey, by: &By) -> Result<Answer, ApiError> {
+    changing(edge, by, Endpoint::RemoveSshKey, None, move |controller, actor| controller.remove_ssh_key(&form, actor))
+        .await?;
     ssh_keys(edge).await
 }
 
@@ -134,15 +163,15 @@ async fn newer(changed: &mut watch::Receiver<u64>, after: u64) {
 
 /// What events are asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
-    after: u64,
-    limit: usize,
-    wait: Duration,
+pub(super) struct Wanted {
+    pub(super) after: u64,
+    pub(super) limit: usize,
+    pub(super) wait: Duration,
 }
 
 impl Wanted {
     /// Reads `after=N`, `limit=1..500` and `wait=0..25`, each once at most.
-    fn parse(query: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
         let (mut after, mut limit, mut wait) = (None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

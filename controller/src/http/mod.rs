@@ -2,22 +2,30 @@
 //!
 //! A request passes, in this order: a place (`gate`), the handshake (`accept`), the raw head (`head`, in the stream of
 //! `pace`), method, path and content (`edge`, `route`), the caller's address (`source`), its body under the row's
-//! limit (`edge`), and then the one method of [`Controller`] that its row names ([`dispatch`]). Whatever refuses,
+//! limit (`edge`), for `/api/host` over the network an owner's proof (`owners`), and then the one method of
+//! [`Controller`] that its row names (`dispatch`). Whatever refuses,
 //! refuses in one shape (`error`), with one line in the log.
 
 mod accept;
 mod boot;
+mod dispatch;
 mod edge;
 mod error;
 mod gate;
 mod head;
 mod host;
+mod live;
 mod node;
+mod observe;
 mod operator;
+mod owners;
 mod pace;
+mod page;
 mod refusals;
 mod route;
+mod sign_in;
 mod source;
+mod who;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,11 +33,11 @@ use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::{NEXT_CHALLENGE_HEADER, Scope};
+use hyper::body::Incoming;
+use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::code::Code;
+use lucia_proto::owner::PageOrigin;
+use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 use serde::Serialize;
@@ -38,18 +46,17 @@ use tokio::time::Instant;
 
 use self::error::ApiError;
 use self::gate::{Gate, Permit};
+use self::live::{Body, Hub};
 use self::pace::Pace;
 use self::refusals::Refusals;
-use self::route::{Side, Target};
+use self::route::{Row, Side, Target};
 use crate::config::{Config, Network};
-use crate::state::{Controller, Refusal};
+use crate::state::{By, Controller, Refusal};
 use crate::tls::EndpointCertificate;
 
 pub use self::accept::{serve_stream, serve_tls};
+pub use self::observe::serve_observers;
 pub use self::operator::{SocketError, bind as bind_operator, serve_operator};
-
-/// The body of every answer: small and whole.
-type Body = Full<Bytes>;
 
 /// How long each part of a connection may take (design.md T1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +97,13 @@ struct Shared {
     started_at: UnixTime,
     gate: Arc<Gate>,
     refusals: Refusals,
+    observed: observe::Observed,
+    /// Who watches what changes.
+    hub: Arc<Hub>,
     proxies: Vec<Network>,
     allowed: Vec<Network>,
+    /// Where the page is; nothing where it cannot be.
+    origin: Option<PageOrigin>,
     timeouts: Timeouts,
     stop: watch::Receiver<bool>,
 }
@@ -115,8 +127,11 @@ impl Edge {
             started_at: now,
             gate,
             refusals: Refusals::new(Instant::now()),
+            observed: observe::Observed::default(),
+            hub: Arc::default(),
             proxies: config.trusted_proxies.clone(),
             allowed: config.allowed_networks.clone(),
+            origin: config.page_origin(),
             timeouts,
             stop,
         };
@@ -143,6 +158,8 @@ enum Peer {
     Network(Arc<Permit>, IpAddr),
     /// The operator, by user id.
     Operator(u32),
+    /// Whoever reads metrics and health on this machine.
+    Observer,
 }
 
 /// An answer that is not a refusal.
@@ -150,6 +167,8 @@ enum Peer {
 struct Answer {
     status: StatusCode,
     body: Vec<u8>,
+    /// Beside those that all answers have.
+    headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
 impl Answer {
@@ -159,7 +178,13 @@ impl Answer {
 
     fn with<T: Serialize>(status: StatusCode, value: &T) -> Self {
         // Types of ours always serialize: strings, numbers, lists, and maps with text keys.
-        Self { status, body: serde_json::to_vec(value).unwrap_or_default() }
+        Self { status, body: serde_json::to_vec(value).unwrap_or_default(), headers: Vec::new() }
+    }
+
+    /// The same with one more header, or another value of one that all have.
+    fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 }
 
@@ -175,6 +200,9 @@ fn respond(answer: Answer) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in answer.headers {
+        headers.insert(name, value);
+    }
     response
 }
 
@@ -204,31 +232,42 @@ impl Edge {
         let side = match peer {
             Peer::Network(..) => Side::Network,
             Peer::Operator(_) => Side::Operator,
+            Peer::Observer => return observe::answer(self, pace, arrived, &parts).await,
         };
         let mut from = None;
         let mut target = None;
-        let result = async {
+        let result: Result<Response<Body>, ApiError> = async {
             let source = self.source(&peer, &parts.headers)?;
             from = source;
             let found = target.insert(edge::route(side, arrived.verdict, &parts)?);
-            let body = edge::body(found.endpoint, body, arrived.until).await?;
+            let body = edge::body(found.row, body, arrived.until).await?;
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
-                    let answer = self.dispatch_network(found, &parts.headers, &body, source).await?;
-                    if proves(found.endpoint) {
+                    let answer = match found.row.role() {
+                        Some(role) => {
+                            let by = who::of(self, found.row, role, &parts, &body, source)?;
+                            self.host_answer(found, &parts, &body, &by).await?
+                        }
+                        None => respond(self.dispatch_network(found, &parts.headers, &body, source).await?),
+                    };
+                    if dispatch::proves(found.row) {
                         permit.proved(Instant::now());
                     }
                     Ok(answer)
                 }
-                (Peer::Operator(uid), _) => self.dispatch_operator(found, parts.uri.query(), &body, *uid).await,
-                (Peer::Network(..), None) => Err(ApiError::new(Code::InvalidRequest, "no address")),
+                (Peer::Operator(uid), _) => self.host_answer(found, &parts, &body, &By::Operator(*uid)).await,
+                (Peer::Network(..) | Peer::Observer, _) => Err(ApiError::new(Code::InvalidRequest, "no address")),
             }
         }
         .await;
-        let close = pace.answering(result.as_ref().is_err_and(|error: &ApiError| error.close));
+        let close = match &result {
+            Ok(answer) if matches!(answer.body(), Body::Events(_)) => pace.streaming(),
+            Ok(_) => pace.answering(false),
+            Err(error) => pace.answering(error.close),
+        };
         let refused_challenge = result.as_ref().is_err_and(|error| error.code == Code::ChallengeRefused);
         let mut response = match result {
-            Ok(answer) => respond(answer),
+            Ok(answer) => answer,
             Err(error) => {
                 if self.shared.refusals.gets_line(error.code, Instant::now()) {
                     log_refusal(&error, &peer, from, target.as_ref());
@@ -240,14 +279,28 @@ impl Edge {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if let (Some(from), Some(target)) = (from, &target)
-            && (is_signed(target.endpoint) || refused_challenge)
+            && (dispatch::is_signed(target.row) || refused_challenge)
         {
-            let next = self.shared.controller.next_challenge(&scope(target), from);
+            let next = self.shared.controller.next_challenge(&dispatch::scope(target), from);
             if let Ok(value) = HeaderValue::from_str(&next.to_header()) {
                 response.headers_mut().insert(NEXT_CHALLENGE_HEADER, value);
             }
         }
         response
+    }
+
+    /// The answer to somebody who is the operator or of the roster.
+    async fn host_answer(
+        &self,
+        target: &Target,
+        parts: &http::request::Parts,
+        body: &[u8],
+        by: &By,
+    ) -> Result<Response<Body>, ApiError> {
+        if target.row == Row::Owner(OwnerEndpoint::Stream) {
+            return live::watch(self, by, &parts.headers);
+        }
+        self.dispatch_host(target, parts, body, by).await.map(respond)
     }
 
     /// The caller's address; nothing for the operator.
@@ -264,115 +317,6 @@ impl Edge {
         }
         Ok(Some(source))
     }
-
-    /// The table of devices and nodes. Every row is named: a new one does not compile until somebody decided.
-    async fn dispatch_network(
-        &self,
-        target: &Target,
-        headers: &http::HeaderMap,
-        body: &[u8],
-        from: IpAddr,
-    ) -> Result<Answer, ApiError> {
-        let endpoint = target.endpoint;
-        match endpoint {
-            Endpoint::BootChallenge => boot::challenge(self, from),
-            Endpoint::Discover => boot::discover(self, edge::read(endpoint, body)?, from).await,
-            Endpoint::DeviceChallenge | Endpoint::NodeChallenge => Ok(node::challenge(self, target.id()?, from)),
-            Endpoint::DeviceState => boot::device_state(self, target.id()?, edge::proof(headers)?, from).await,
-            Endpoint::Installation => boot::installation(self, target.id()?, edge::proof(headers)?, from).await,
-            Endpoint::Grant => boot::grant(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Progress => boot::progress(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Enroll => boot::enroll(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Heartbeat => node::heartbeat(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Renew => node::renew(self, target.id()?, edge::read(endpoint, body)?, from).await,
-            Endpoint::Onboarding
-            | Endpoint::OpenWindow
-            | Endpoint::CloseWindow
-            | Endpoint::Approve
-            | Endpoint::Reject
-            | Endpoint::Dismiss
-            | Endpoint::Restore
-            | Endpoint::Status
-            | Endpoint::Nodes
-            | Endpoint::Node
-            | Endpoint::Remove
-            | Endpoint::KeepClone
-            | Endpoint::SplitClone
-            | Endpoint::SshKeys
-            | Endpoint::AddSshKey
-            | Endpoint::RemoveSshKey
-            | Endpoint::Events => Err(not_here()),
-        }
-    }
-
-    /// The table of the operator.
-    async fn dispatch_operator(
-        &self,
-        target: &Target,
-        query: Option<&str>,
-        body: &[u8],
-        uid: u32,
-    ) -> Result<Answer, ApiError> {
-        let endpoint = target.endpoint;
-        match endpoint {
-            Endpoint::Onboarding => host::onboarding(self).await,
-            Endpoint::OpenWindow => host::open_window(self, edge::read(endpoint, body)?, uid).await,
-            Endpoint::CloseWindow => host::close_window(self, uid).await,
-            Endpoint::Approve => host::approve(self, target.id()?, edge::read(endpoint, body)?, uid).await,
-            Endpoint::Reject => host::change(self, target.id()?, uid, Controller::reject).await,
-            Endpoint::Dismiss => host::change(self, target.id()?, uid, Controller::dismiss).await,
-            Endpoint::Restore => host::change(self, target.id()?, uid, Controller::restore).await,
-            Endpoint::Remove => host::change(self, target.id()?, uid, Controller::remove).await,
-            Endpoint::KeepClone => host::keep_clone(self, target.id()?, edge::read(endpoint, body)?, uid).await,
-            Endpoint::SplitClone => host::change(self, target.id()?, uid, Controller::split_clone).await,
-            Endpoint::SshKeys => host::ssh_keys(self).await,
-            Endpoint::AddSshKey => host::add_ssh_key(self, edge::read(endpoint, body)?, uid).await,
-            Endpoint::RemoveSshKey => host::remove_ssh_key(self, edge::read(endpoint, body)?, uid).await,
-            Endpoint::Status => host::status(self).await,
-            Endpoint::Nodes => host::nodes(self).await,
-            Endpoint::Node => host::node(self, target.id()?).await,
-            Endpoint::Events => host::events(self, query).await,
-            Endpoint::BootChallenge
-            | Endpoint::Discover
-            | Endpoint::DeviceChallenge
-            | Endpoint::NodeChallenge
-            | Endpoint::DeviceState
-            | Endpoint::Installation
-            | Endpoint::Grant
-            | Endpoint::Progress
-            | Endpoint::Enroll
-            | Endpoint::Heartbeat
-            | Endpoint::Renew => Err(not_here()),
-        }
-    }
-}
-
-fn not_here() -> ApiError {
-    ApiError::new(Code::NotFound, "there is nothing at this path").closing()
-}
-
-/// Whether a call is a signature over a challenge, so that its answer carries the next one (design.md I2).
-const fn is_signed(endpoint: Endpoint) -> bool {
-    match endpoint.caller() {
-        Caller::Device | Caller::Node => true,
-        Caller::WindowOpen => matches!(endpoint, Endpoint::Discover),
-        Caller::Anyone | Caller::Operator => false,
-    }
-}
-
-/// Whether an accepted call proves that its address is worth a place under a flood. A device proves nothing by being
-/// discovered: anybody may be, while the window is open.
-const fn proves(endpoint: Endpoint) -> bool {
-    match endpoint.caller() {
-        Caller::Node => true,
-        Caller::Device => matches!(endpoint, Endpoint::Enroll),
-        Caller::Anyone | Caller::WindowOpen | Caller::Operator => false,
-    }
-}
-
-/// What the challenges of a call are for.
-fn scope(target: &Target) -> Scope {
-    target.id.clone().map_or(Scope::Boot, Scope::Node)
 }
 
 /// The one line of a refusal. Nothing in it can end the line or colour it.
@@ -381,8 +325,9 @@ fn log_refusal(error: &ApiError, peer: &Peer, from: Option<IpAddr>, target: Opti
         (_, Some(source)) => source.to_string(),
         (Peer::Network(_, peer), None) => peer.to_string(),
         (Peer::Operator(uid), None) => format!("operator:{uid}"),
+        (Peer::Observer, None) => "observer".to_owned(),
     };
     let id = target.and_then(|target| target.id.as_ref()).map_or("-", |id| id.as_str());
-    let call = target.map_or_else(|| "-".to_owned(), |target| format!("{:?}", target.endpoint));
+    let call = target.map_or_else(|| "-".to_owned(), |target| format!("{:?}", target.row));
     tracing::warn!(code = error.code.as_str(), from, id, call, "refused: {}", shown(&error.log));
 }

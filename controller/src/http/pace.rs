@@ -33,6 +33,8 @@ enum Phase {
     Work,
     /// The answer is being written, until the deadline.
     Answer(Instant),
+    /// An answer without an end is being written; until the deadline something must get through.
+    Stream(Instant),
     /// The connection is over for us; the other side gets a moment to read why, until the deadline.
     Over(Instant),
 }
@@ -102,6 +104,14 @@ impl Pace {
         state.last
     }
 
+    /// The service has an answer that goes on: the connection is for nothing else any more, and always closes after it.
+    pub(super) fn streaming(&self) -> bool {
+        let mut state = self.state();
+        state.phase = Phase::Stream(Instant::now() + self.timeouts.idle);
+        state.last = true;
+        true
+    }
+
     /// Whether a request was answered, and another may come.
     fn is_idle(&self) -> bool {
         let state = self.state();
@@ -110,7 +120,11 @@ impl Pace {
 
     fn deadline(&self) -> Option<Instant> {
         match self.state().phase {
-            Phase::Idle(until) | Phase::Head(until, _) | Phase::Answer(until) | Phase::Over(until) => Some(until),
+            Phase::Idle(until)
+            | Phase::Head(until, _)
+            | Phase::Answer(until)
+            | Phase::Stream(until)
+            | Phase::Over(until) => Some(until),
             Phase::Work => None,
         }
     }
@@ -135,7 +149,7 @@ impl Pace {
                 }
             }
             Phase::Work => state.body(bytes.len()),
-            Phase::Over(_) => {}
+            Phase::Stream(_) | Phase::Over(_) => {}
         }
     }
 
@@ -146,8 +160,11 @@ impl Pace {
 
     fn flushed(&self) {
         let mut state = self.state();
-        if matches!(state.phase, Phase::Answer(_)) {
-            state.phase = Phase::Idle(Instant::now() + self.timeouts.idle);
+        match state.phase {
+            Phase::Answer(_) => state.phase = Phase::Idle(Instant::now() + self.timeouts.idle),
+            // Whoever reads has got everything so far; a stream says something every few seconds.
+            Phase::Stream(_) => state.phase = Phase::Stream(Instant::now() + self.timeouts.idle),
+            Phase::Idle(_) | Phase::Head(..) | Phase::Work | Phase::Over(_) => {}
         }
     }
 }
@@ -432,6 +449,22 @@ mod tests {
         assert_eq!(pace.deadline(), over);
         pace.read(b"more");
         assert_eq!(pace.deadline(), over);
+    }
+
+    // spec: PG-16
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_nobody_reads_is_cut() {
+        let timeouts = Timeouts::default();
+        let pace = Pace::new(timeouts);
+        pace.read(GET);
+        assert!(pace.streaming(), "the connection is for nothing else");
+        assert_eq!(pace.deadline(), Some(Instant::now() + timeouts.idle));
+        tokio::time::advance(timeouts.idle / 2).await;
+        pace.flushed();
+        assert_eq!(pace.deadline(), Some(Instant::now() + timeouts.idle));
+        assert!(!pace.is_idle(), "no second request is waited for");
+        pace.read(b"more");
+        assert_eq!(pace.deadline(), Some(Instant::now() + timeouts.idle));
     }
 
     // spec: HT-7

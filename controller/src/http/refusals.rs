@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lucia_proto::code::Code;
@@ -18,6 +19,8 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Refusals {
     state: Mutex<State>,
+    /// Every refusal since the start, in the order of [`Code::ALL`].
+    totals: Vec<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -29,11 +32,22 @@ struct State {
 
 impl Refusals {
     pub(super) fn new(now: Instant) -> Self {
-        Self { state: Mutex::new(State { since: now, lines: 0, more: BTreeMap::new() }) }
+        Self {
+            state: Mutex::new(State { since: now, lines: 0, more: BTreeMap::new() }),
+            totals: Code::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Refusals since the start by code: each code, also those that were never used.
+    pub(super) fn totals(&self) -> Vec<(Code, u64)> {
+        Code::ALL.iter().copied().zip(self.totals.iter().map(|count| count.load(Ordering::Relaxed))).collect()
     }
 
     /// Whether this refusal gets its line; otherwise it is counted.
     pub(super) fn gets_line(&self, code: Code, now: Instant) -> bool {
+        if let Some((_, count)) = Code::ALL.iter().zip(&self.totals).find(|(known, _)| **known == code) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if now.duration_since(state.since) >= SECOND {
             state.since = now;

@@ -3,28 +3,122 @@
 //! There is one spelling of each path. Nothing is decoded, cleaned or folded: what is not the one spelling is not
 //! there, and looks exactly like what was never there (threats.md H-8, B-35).
 
+use std::fmt;
+
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::code::Code;
 use lucia_proto::ids::NodeId;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::owner::Role;
+use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint, role_for};
 
 use super::error::ApiError;
+use super::page::Page;
 
 /// Through which door a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// TLS: devices and nodes.
+    /// TLS: devices, nodes and owners.
     Network,
     /// The Unix socket: the operator.
     Operator,
+}
+
+/// A row of one of the two tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// Of `lucia_proto::api`.
+    Base(Endpoint),
+    /// Of `lucia_proto::owner_api`.
+    Owner(OwnerEndpoint),
+    /// A document or file of the page.
+    Page(Page),
+}
+
+impl From<Endpoint> for Row {
+    fn from(endpoint: Endpoint) -> Self {
+        Self::Base(endpoint)
+    }
+}
+
+impl From<OwnerEndpoint> for Row {
+    fn from(endpoint: OwnerEndpoint) -> Self {
+        Self::Owner(endpoint)
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base(endpoint) => endpoint.fmt(f),
+            Self::Owner(endpoint) => endpoint.fmt(f),
+            Self::Page(page) => page.fmt(f),
+        }
+    }
+}
+
+impl Row {
+    /// Every row of both tables, and every document.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Endpoint::ALL
+            .iter()
+            .copied()
+            .map(Self::Base)
+            .chain(OwnerEndpoint::ALL.iter().copied().map(Self::Owner))
+            .chain(Page::ALL.iter().copied().map(Self::Page))
+    }
+
+    pub(super) const fn method(self) -> &'static str {
+        match self {
+            Self::Base(endpoint) => endpoint.method(),
+            Self::Owner(endpoint) => endpoint.method(),
+            Self::Page(_) => "GET",
+        }
+    }
+
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Self::Base(endpoint) => endpoint.path(),
+            Self::Owner(endpoint) => endpoint.path(),
+            Self::Page(page) => page.path(),
+        }
+    }
+
+    pub(super) const fn body_max(self) -> usize {
+        match self {
+            Self::Base(endpoint) => endpoint.body_max(),
+            Self::Owner(endpoint) => endpoint.body_max(),
+            Self::Page(_) => 0,
+        }
+    }
+
+    /// Whether a query may follow the path.
+    pub(super) const fn is_queried(self) -> bool {
+        matches!(self, Self::Base(Endpoint::Events) | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit))
+    }
+
+    /// The role that somebody of the roster needs who calls it over the network; nothing for what others call there.
+    pub(super) fn role(self) -> Option<Role> {
+        match self {
+            Self::Base(endpoint) => role_for(endpoint),
+            Self::Owner(endpoint) => match endpoint.caller() {
+                OwnerCaller::Anyone => None,
+                OwnerCaller::Person(role) => Some(role),
+            },
+            Self::Page(_) => None,
+        }
+    }
 }
 
 /// The row that answers a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// The row.
-    pub(super) endpoint: Endpoint,
+    pub(super) row: Row,
     /// The id in the path, where the row has one.
     pub(super) id: Option<NodeId>,
+    /// The draft's code in the path, where the row has one.
+    pub(super) code: Option<VerificationCode>,
 }
 
 impl Target {
@@ -33,8 +127,20 @@ impl Target {
     /// # Errors
     /// `not_found` on rows without one, which [`find`] never gives to a call that asks.
     pub(super) fn id(&self) -> Result<&NodeId, ApiError> {
-        self.id.as_ref().ok_or_else(|| ApiError::new(Code::NotFound, "there is nothing at this path"))
+        self.id.as_ref().ok_or_else(not_here)
     }
+
+    /// The code in the path.
+    ///
+    /// # Errors
+    /// As [`Target::id`].
+    pub(super) fn code(&self) -> Result<&VerificationCode, ApiError> {
+        self.code.as_ref().ok_or_else(not_here)
+    }
+}
+
+fn not_here() -> ApiError {
+    ApiError::new(Code::NotFound, "there is nothing at this path")
 }
 
 /// Why no row answers.
@@ -47,10 +153,21 @@ pub(super) enum NoRoute {
 }
 
 impl Side {
-    const fn has(self, endpoint: Endpoint) -> bool {
-        match endpoint.caller() {
-            Caller::Anyone | Caller::WindowOpen | Caller::Device | Caller::Node => matches!(self, Self::Network),
-            Caller::Operator => matches!(self, Self::Operator),
+    const fn has(self, row: Row) -> bool {
+        let (network, operator) = match row {
+            Row::Base(endpoint) => match endpoint.caller() {
+                Caller::Anyone | Caller::WindowOpen | Caller::Device | Caller::Node => (true, false),
+                Caller::Operator => (true, true),
+            },
+            Row::Owner(endpoint) => match endpoint.caller() {
+                OwnerCaller::Anyone => (true, false),
+                OwnerCaller::Person(_) => (true, true),
+            },
+            Row::Page(_) => (true, false),
+        };
+        match self {
+            Self::Network => network,
+            Self::Operator => operator,
         }
     }
 }
@@ -58,22 +175,28 @@ impl Side {
 /// Finds the row. `path` is the request's path as it came, without the query.
 pub(super) fn find(side: Side, method: &str, path: &str) -> Result<Target, NoRoute> {
     let mut methods = Vec::new();
-    for endpoint in Endpoint::ALL.iter().copied().filter(|endpoint| side.has(*endpoint)) {
-        let Some(target) = matches(endpoint, path) else { continue };
-        if endpoint.method() == method {
+    for row in Row::all().filter(|row| side.has(*row)) {
+        let Some(target) = matches(row, path) else { continue };
+        if row.method() == method {
             return Ok(target);
         }
-        methods.push(endpoint.method());
+        methods.push(row.method());
     }
     Err(if methods.is_empty() { NoRoute::Path } else { NoRoute::Method(methods) })
 }
 
-fn matches(endpoint: Endpoint, path: &str) -> Option<Target> {
-    let Some((before, after)) = endpoint.path().split_once("{id}") else {
-        return (endpoint.path() == path).then_some(Target { endpoint, id: None });
-    };
-    let id = path.strip_prefix(before)?.strip_suffix(after)?;
-    Some(Target { endpoint, id: Some(id.parse().ok()?) })
+fn matches(row: Row, path: &str) -> Option<Target> {
+    let mut target = Target { row, id: None, code: None };
+    if let Some((before, after)) = row.path().split_once("{id}") {
+        target.id = Some(path.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?);
+    } else if let Some((before, after)) = row.path().split_once("{code}") {
+        let text = path.strip_prefix(before)?.strip_suffix(after)?;
+        // A person may type a code in other letters; a path has one spelling.
+        target.code = Some(text.parse::<VerificationCode>().ok().filter(|code| code.as_str() == text)?);
+    } else if row.path() != path {
+        return None;
+    }
+    Some(target)
 }
 
 #[cfg(test)]
@@ -84,18 +207,39 @@ mod tests {
 
     // spec: HT-1
     #[test]
-    fn every_row_is_found_on_its_own_side_and_not_on_the_other() {
-        let id: NodeId = ID.parse().unwrap();
-        for endpoint in Endpoint::ALL.iter().copied() {
-            let (side, other) = match endpoint.caller() {
-                Caller::Operator => (Side::Operator, Side::Network),
-                _ => (Side::Network, Side::Operator),
+    fn every_row_is_found_on_its_own_sides_and_on_no_other() {
+        let (id, code): (NodeId, VerificationCode) = (ID.parse().unwrap(), "1a2b-3c4d-5e6f".parse().unwrap());
+        for row in Row::all() {
+            let sides = match row {
+                Row::Base(endpoint) if endpoint.caller() == Caller::Operator => [true, true],
+                Row::Owner(endpoint) if endpoint.caller() != OwnerCaller::Anyone => [true, true],
+                Row::Base(_) | Row::Owner(_) | Row::Page(_) => [true, false],
             };
-            let path = endpoint.path_for(&id);
-            let want = Target { endpoint, id: endpoint.path().contains("{id}").then(|| id.clone()) };
-            assert_eq!(find(side, endpoint.method(), &path), Ok(want));
-            assert_eq!(find(other, endpoint.method(), &path), Err(NoRoute::Path), "{endpoint:?}");
-            assert!(matches!(find(side, "PATCH", &path), Err(NoRoute::Method(_))), "{endpoint:?}");
+            let path = row.path().replace("{id}", ID).replace("{code}", code.as_str());
+            let has = |part: &str| row.path().contains(part);
+            let want = Target { row, id: has("{id}").then(|| id.clone()), code: has("{code}").then(|| code.clone()) };
+            for (side, there) in [Side::Network, Side::Operator].into_iter().zip(sides) {
+                let found = find(side, row.method(), &path);
+                if there {
+                    assert_eq!(found, Ok(want.clone()));
+                    assert!(matches!(find(side, "PATCH", &path), Err(NoRoute::Method(_))), "{row:?}");
+                } else {
+                    let shared = Row::all().any(|other| other.path() == row.path() && side.has(other));
+                    assert_eq!(found == Err(NoRoute::Path), !shared, "{row:?}");
+                    assert!(found.is_err(), "{row:?}");
+                }
+            }
+            // Over the network nothing of /api/host is anybody's but what people are met with.
+            let met = matches!(
+                row,
+                Row::Owner(
+                    OwnerEndpoint::Challenge | OwnerEndpoint::Apply | OwnerEndpoint::SignIn | OwnerEndpoint::AskPasskey
+                )
+            );
+            assert_eq!(row.role().is_none(), met || !row.path().starts_with("/api/host/"), "{row:?}");
+        }
+        for path in ["/api/host/intents/1A2B-3C4D-5E6F", "/api/host/intents/1a2b3c4d5e6f", "/api/host/intents/"] {
+            assert_eq!(find(Side::Network, "GET", path), Err(NoRoute::Path), "{path}");
         }
     }
 
@@ -118,7 +262,7 @@ mod tests {
             "/api/nodes//challenge".to_owned(),
             "/api/nodes/challenge".to_owned(),
             "/api/nodes/{id}/challenge".to_owned(),
-            "/".to_owned(),
+            "/x".to_owned(),
             String::new(),
             "*".to_owned(),
         ] {

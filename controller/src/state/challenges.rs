@@ -13,6 +13,7 @@ use std::time::Duration;
 use lucia_proto::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
 use lucia_proto::code::Code;
 use lucia_proto::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND};
+use lucia_proto::owner::OwnerId;
 use lucia_proto::time::Clock;
 use ring::hmac;
 
@@ -47,6 +48,24 @@ struct Used {
     ids: BTreeSet<u128>,
     /// Accepted proofs of each scope in the second it was last heard in.
     rates: BTreeMap<String, (u64, u32)>,
+}
+
+impl Used {
+    /// One call more in this second, if it has one left.
+    fn count(&mut self, whose: &str, most: u32, second: u64) -> Result<(), Refusal> {
+        let rate = match self.rates.get_mut(whose) {
+            Some(rate) => rate,
+            None => self.rates.entry(whose.to_owned()).or_default(),
+        };
+        if rate.0 != second {
+            *rate = (second, 0);
+        }
+        if rate.1 >= most {
+            return Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")));
+        }
+        rate.1 += 1;
+        Ok(())
+    }
 }
 
 impl Challenges {
@@ -98,6 +117,21 @@ impl Challenges {
 
     /// Uses a challenge whose proof is good. Of two at the same time one wins.
     pub(crate) fn accept(&self, id: &ChallengeId, scope: &Scope) -> Result<(), Refusal> {
+        let most = if *scope == Scope::Boot { DISCOVERIES_PER_SECOND } else { PROOFS_PER_SECOND };
+        self.use_up(id, scope.as_str(), most)
+    }
+
+    /// The same for a challenge of all owners whose proof is this one's: each has a rate of their own.
+    pub(crate) fn accept_owner(&self, id: &ChallengeId, owner: &OwnerId) -> Result<(), Refusal> {
+        self.use_up(id, &format!("owner {owner}"), PROOFS_PER_SECOND)
+    }
+
+    /// Counts a call of this owner that comes without a challenge, at the same rate.
+    pub(crate) fn count_owner(&self, owner: &OwnerId) -> Result<(), Refusal> {
+        lock(&self.used).count(&format!("owner {owner}"), PROOFS_PER_SECOND, self.server_millis() / 1000)
+    }
+
+    fn use_up(&self, id: &ChallengeId, whose: &str, most: u32) -> Result<(), Refusal> {
         let (at, rest) = id.parts();
         let second = self.server_millis() / 1000;
         let mut used = lock(&self.used);
@@ -108,18 +142,7 @@ impl Challenges {
         if used.ids.contains(&in_order(at, rest)) {
             return Err(Refusal::challenge("the challenge was used"));
         }
-        let most = if *scope == Scope::Boot { DISCOVERIES_PER_SECOND } else { PROOFS_PER_SECOND };
-        let rate = match used.rates.get_mut(scope.as_str()) {
-            Some(rate) => rate,
-            None => used.rates.entry(scope.as_str().to_owned()).or_default(),
-        };
-        if rate.0 != second {
-            *rate = (second, 0);
-        }
-        if rate.1 >= most {
-            return Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")));
-        }
-        rate.1 += 1;
+        used.count(whose, most, second)?;
         used.ids.insert(in_order(at, rest));
         Ok(())
     }

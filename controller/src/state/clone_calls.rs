@@ -28,13 +28,18 @@ impl Controller {
         from: std::net::IpAddr,
         now: UnixTime,
     ) -> Option<Heard> {
-        let NodeState { record, thread, .. } = state;
+        let NodeState { record, thread, first, .. } = state;
         let record = record.as_mut()?;
         let told = Told::of(heartbeat, from, challenges::order(&call.proof.challenge_id));
         let mut random = [0; 32];
         // Without randomness the chain stands still, and no heartbeat is lost for it.
         let fresh = getrandom::fill(&mut random).is_ok().then(|| Digest::of(&random));
+        let is_new = clones::is_new(record.lineage.as_ref(), &told);
         let heard = clones::hear(&mut record.lineage, thread, &told, fresh, now);
+        if is_new && !*first {
+            *first = true;
+            lock(&self.new_starts).push_back(id.clone());
+        }
         if let Verdict::Frozen(evidence) = heard.verdict {
             let holders = record.lineage.as_ref().map(clones::pair).unwrap_or_default();
             tracing::error!(node = %id, ?evidence, holders = %shown(&format!("{holders:?}")), "an identity was seen twice");

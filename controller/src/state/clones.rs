@@ -147,6 +147,11 @@ fn place(lineage: &Lineage, start: &StartId) -> Option<Place> {
     }
 }
 
+/// Whether the start is one that nothing here is known of yet.
+pub(super) fn is_new(lineage: Option<&Lineage>, told: &Told<'_>) -> bool {
+    told.start.is_some_and(|start| lineage.is_none_or(|lineage| place(lineage, start).is_none()))
+}
+
 impl Thread {
     fn decide(&self, told: &Told<'_>) -> Verdict {
         let Some((said, given)) = self.turn else { return Verdict::Present };

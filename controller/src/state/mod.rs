@@ -5,6 +5,8 @@
 //! is allowed; `next_challenge`, `boot_challenge`, `device_state`, `installation`, `onboarding`, `nodes`, `node`,
 //! `events` and, in the steady state, `heartbeat` do not.
 
+mod audit;
+mod by;
 mod challenges;
 mod changes;
 mod clone_calls;
@@ -15,13 +17,18 @@ mod key_calls;
 mod node_calls;
 mod nodes;
 mod operator;
+mod owners;
+mod page_view;
+mod readings;
+mod rename;
+mod sign_in;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod upkeep;
 mod view;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +41,8 @@ use lucia_proto::code::Code;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::heartbeat::HeartbeatReply;
 use lucia_proto::host_api::{
-    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RemoveSshKey, SshKeyForm,
-    SshKeysView,
+    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RemoveSshKey, RenameForm,
+    SshKeyForm, SshKeysView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
@@ -44,14 +51,22 @@ use tokio::sync::watch;
 
 use crate::bridge::queue::Queue;
 use crate::config::{Config, Limits};
+use crate::store::audit_log::AuditLog;
 use crate::store::records::Records;
 use crate::store::ssh_keys::SshKeys;
 use challenges::Challenges;
 use changes::Changes;
 use journal::Keeper;
 use nodes::Nodes;
+use owners::Owners;
+use sign_in::SignIns;
 
 pub use crate::refusal::Refusal;
+pub use audit::Act;
+pub use by::By;
+pub use owners::OwnerCall;
+pub use readings::Readings;
+pub use sign_in::{Begun, InSession};
 pub use start::OpenError;
 
 /// The deciding half of the controller. Share it through an [`Arc`].
@@ -79,6 +94,14 @@ pub struct Controller {
     /// The generation of the journal that `nodes` follows.
     followed: AtomicU64,
     changes: Changes,
+    /// Nodes whose new address went into the journal within the last minute.
+    moves: Changes,
+    /// Nodes that told a new start which their record's file does not have yet, in the order they did.
+    new_starts: Mutex<VecDeque<NodeId>>,
+    owners: Owners,
+    sign_ins: SignIns,
+    /// Taken last but one, before the journal's writer alone.
+    audit: Mutex<AuditLog>,
     heartbeats: AtomicU64,
     refusals: Vec<(Code, AtomicU64)>,
 }
@@ -190,7 +213,7 @@ impl Controller {
     pub fn heartbeat_waits(&self, id: &NodeId) -> bool {
         self.nodes.get(id).is_some_and(|known| {
             let state = lock(&known.state);
-            state.record.is_some() && !state.managed
+            state.record.is_some() && (!state.managed || state.renaming().is_some())
         })
     }
 
@@ -258,6 +281,14 @@ impl Controller {
         self.counted(self.try_remove(id, actor))
     }
 
+    /// Gives a node the name that its machine calls itself by, or takes a rename back that is under way.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn rename(&self, id: &NodeId, form: &RenameForm, actor: &str) -> Result<(), Refusal> {
+        self.counted(self.try_rename(id, form, actor))
+    }
+
     /// Keeps one holder of a frozen identity: it goes on, and the others are told that they are frozen.
     ///
     /// # Errors
@@ -318,6 +349,12 @@ impl Controller {
         self.view_events(after, limit)
     }
 
+    /// Whether the journal can still be written: after a failure that leaves open what the disk holds, only a new start
+    /// can. Waits for a write in progress.
+    pub fn writes(&self) -> bool {
+        self.keeper.writes()
+    }
+
     /// Changes with each event; its value is the newest sequence number.
     pub fn events_changed(&self) -> watch::Receiver<u64> {
         self.keeper.events_changed()
@@ -354,6 +391,16 @@ impl Controller {
     pub fn node_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.all();
         nodes.iter().filter_map(|(_, node)| lock(&node.state).record.as_ref()?.address).collect()
+    }
+
+    /// The time by its clock.
+    pub fn now(&self) -> UnixTime {
+        self.clock.now()
+    }
+
+    /// What there is, in numbers: for metrics and health. Waits for the disk.
+    pub fn readings(&self) -> Readings {
+        self.read()
     }
 
     /// Numbers since the start.

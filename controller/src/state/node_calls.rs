@@ -1,6 +1,7 @@
 //! The calls under `/api/nodes`: heartbeat and renewal; and how a certificate is asked for.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use lucia_proto::answer::{AnswerExpectation, SignedAnswer};
 use lucia_proto::bounded::PemText;
@@ -17,19 +18,31 @@ use lucia_proto::time::UnixTime;
 
 use super::clones::Verdict;
 use super::device_calls::check_form;
-use super::nodes::{Known, Lapsed};
+use super::nodes::{Known, Lapsed, Under};
+use super::owners::{Standing, fit_together};
 use super::{Controller, Enrolled, journal, lock};
 use crate::bridge::queue::Wanted;
 use crate::refusal::{Refusal, chain};
 
+/// How far the clock may be behind the last event before it counts as not set.
+const CLOCK_SLACK: Duration = Duration::from_secs(2 * 86_400);
+
+/// The node is not to blame, and is to come back soon.
+fn clock_is_behind(now: UnixTime) -> Refusal {
+    let log =
+        format!("the clock says {now}, days before the last event in the journal; see that it is set (timedatectl)");
+    Refusal::logged(Code::Busy, "The controller's clock is not set yet.", log)
+}
+
 impl Controller {
     pub(super) fn try_heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
         let now = self.clock.now();
-        let (known, heartbeat) =
+        let (known, heartbeat, under) =
             self.node_call::<Heartbeat>(id, Purpose::Heartbeat, call, Lapsed::Refused, from, now)?;
         if !lock(&known.state).managed {
             self.keeper.change(|journal| journal::heard(journal, id, now))?;
         }
+        let hostname = self.named(id, &known, under);
         let from = from.to_canonical();
         let mut state = lock(&known.state);
         let heartbeat = heartbeat.into_report();
@@ -41,7 +54,16 @@ impl Controller {
         // A frozen identity gets nothing new, and whose start was refused gets nothing at all.
         let gets_keys = !heard.frozen && heard.verdict != Verdict::Refused;
         let ssh_keys = gets_keys.then(|| lock(&self.ssh_keys).delivered()).flatten();
-        let reply = HeartbeatReply { accepted: true, ssh_keys, chain: heard.chain, frozen: heard.frozen };
+        let standing = match (&heard.verdict, heard.frozen) {
+            (Verdict::Refused, _) => Standing::Refused,
+            (_, true) => Standing::Frozen,
+            (_, false) => Standing::Free,
+        };
+        let orders = self.relay(id, heartbeat.orders.as_ref(), standing, now);
+        // What is signed goes first; keys that are not told leave a node as it is.
+        let ssh_keys = ssh_keys.filter(|keys| fit_together(keys, orders.as_ref()));
+        let reply =
+            HeartbeatReply { accepted: true, ssh_keys, chain: heard.chain, frozen: heard.frozen, hostname, orders };
         self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if heard.verdict == Verdict::Refused {
             // Noted with its start; what the node looks like is what the one that was kept says.
@@ -63,8 +85,23 @@ impl Controller {
 
     pub(super) fn try_renew(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
         let now = self.clock.now();
-        let (_, request) = self.node_call::<EnrollRequest>(id, Purpose::Renew, call, Lapsed::Taken, from, now)?;
+        let (_, request, _) = self.node_call::<EnrollRequest>(id, Purpose::Renew, call, Lapsed::Taken, from, now)?;
+        self.note_address(id, from.to_canonical());
         self.enrolment(id, &request)
+    }
+
+    /// Keeps the journal's address of a node current once a day or so: who decides at the worker about one that was gone
+    /// for long is shown it (design.md I7). Heartbeats keep theirs in the record, so that none of them writes the journal;
+    /// and a node that moves all the time does so once a minute at most.
+    fn note_address(&self, id: &NodeId, from: IpAddr) {
+        let known = self.keeper.read().device(id).map(|device| device.address);
+        if known.is_none_or(|address| address == from) || self.moves.allow(id, self.clock.since_boot()).is_err() {
+            return;
+        }
+        if let Err(refusal) = self.keeper.change(|journal| journal::moved(journal, id, from)) {
+            // The renewal does not hang on it.
+            tracing::warn!(node = %id, "a node's address is not written: {refusal}");
+        }
     }
 
     /// Proof of a node: its key, this purpose, its certificate, a challenge used up by it.
@@ -76,7 +113,7 @@ impl Controller {
         lapsed: Lapsed,
         from: IpAddr,
         now: UnixTime,
-    ) -> Result<(std::sync::Arc<Known>, Verified<T>), Refusal> {
+    ) -> Result<(std::sync::Arc<Known>, Verified<T>, Under), Refusal> {
         if call.certificate_pem.len() > CHAIN_PEM_MAX {
             return Err(Refusal::new(Code::InvalidBody, format!("certificatePem: over {CHAIN_PEM_MAX} characters.")));
         }
@@ -84,9 +121,19 @@ impl Controller {
         let scope = Scope::Node(id.clone());
         let nonce = self.challenges.open(&call.proof.challenge_id, &scope, from)?;
         let (known, verified) = self.nodes.prove(id, purpose, &call.proof, &nonce)?;
-        self.nodes.certificate(&known, &call.certificate_pem, lapsed, now)?;
+        let under = match self.nodes.certificate(&known, &call.certificate_pem, lapsed, now) {
+            Ok(under) => under,
+            Err(_) if self.is_behind(now) => return Err(clock_is_behind(now)),
+            Err(refusal) => return Err(refusal),
+        };
         self.challenges.accept(&call.proof.challenge_id, &scope)?;
-        Ok((known, verified))
+        Ok((known, verified, under))
+    }
+
+    /// Whether the clock is days behind what this controller wrote itself, as at a start before the time is set: no
+    /// certificate is judged by it then (threats.md F-8).
+    fn is_behind(&self, now: UnixTime) -> bool {
+        self.keeper.read().events.iter().map(|event| event.at).max().is_some_and(|last| now < last.minus(CLOCK_SLACK))
     }
 
     /// A proven request for a certificate, first or next.
@@ -96,16 +143,24 @@ impl Controller {
         // Looked at under the queue's lock, so that a removal comes before or after this and never in between.
         let journal = self.keeper.read();
         let open = journal::enrolment(&journal, id, &request.task_id, now)?;
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             node_id: id.clone(),
             task_id: open.task.task_id.clone(),
             hostname: open.task.hostname.clone(),
             fingerprint: open.device.fingerprint,
             csr_pem: request.csr_pem.clone(),
+            is_renamed: open.device.former_hostname.is_some(),
         };
         self.nodes.count_operation();
-        let csr = csr::check(&wanted.csr_pem, id, &wanted.hostname, &wanted.fingerprint)
-            .map_err(|error| Refusal::new(Code::EnrollmentMismatch, format!("csrPem: {}.", chain(&error))))?;
+        let mut checked = csr::check(&wanted.csr_pem, id, &wanted.hostname, &wanted.fingerprint);
+        if let (Err(_), Some(former)) = (&checked, &open.device.former_hostname)
+            && let Ok(csr) = csr::check(&wanted.csr_pem, id, former, &wanted.fingerprint)
+        {
+            // While it is renamed it keeps its certificate in force under the name it has.
+            (checked, wanted.hostname) = (Ok(csr), former.clone());
+        }
+        let csr =
+            checked.map_err(|error| Refusal::new(Code::EnrollmentMismatch, format!("csrPem: {}.", chain(&error))))?;
         let Some(answer) = queue.prepare(&wanted, now)? else { return Ok(Enrolled::Pending) };
         self.keep_certificate(&wanted, &answer, csr.sha256(), open.device.phase, now)?;
         Ok(Enrolled::Ready(answer))
@@ -175,6 +230,7 @@ impl Controller {
             Some(current) if current.task_id == record.task_id => {
                 current.certificate_expires_at = record.certificate_expires_at;
                 current.certificate_pem = record.certificate_pem;
+                current.hostname = record.hostname;
             }
             other => {
                 *other = Some(record);

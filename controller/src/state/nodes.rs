@@ -2,6 +2,7 @@
 //! ends (design.md I5, part 6).
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -12,7 +13,9 @@ use lucia_proto::code::Code;
 use lucia_proto::digest::Digest;
 use lucia_proto::enrollment::IdentityRecord;
 use lucia_proto::ids::NodeId;
+use lucia_proto::journal::DeviceRow;
 use lucia_proto::key::NodePublicKey;
+use lucia_proto::names::Hostname;
 use lucia_proto::report::{Proof, ProofError, Purpose, Report, Verified};
 use lucia_proto::time::UnixTime;
 
@@ -43,13 +46,49 @@ pub(super) struct NodeState {
     pub(super) record: Option<IdentityRecord>,
     /// Whether `record` says more than its file.
     pub(super) dirty: bool,
+    /// Whether it waits to be written before others, for a start that its file does not have.
+    pub(super) first: bool,
     /// Whether the journal says Managed: then a heartbeat needs no disk.
     pub(super) managed: bool,
     pub(super) samples: Samples,
     /// What its present start said and was given.
     pub(super) thread: Thread,
-    /// The certificate that was last found good, as it was sent, and how long that holds.
-    verdict: Option<(Digest, UnixTime)>,
+    /// Its name before and after, from a rename until it is heard under the one it was given.
+    renaming: Option<Renaming>,
+    /// The certificate that was last found good, as it was sent, how long that holds, and under which name it is.
+    verdict: Option<(Digest, UnixTime, Under)>,
+}
+
+/// A node that is given another name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Renaming {
+    pub(super) from: Hostname,
+    pub(super) to: Hostname,
+}
+
+/// Under which of its names a node calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Under {
+    /// The approved one.
+    Approved,
+    /// The one that a rename takes from it.
+    Former,
+}
+
+impl NodeState {
+    /// What the journal says of its name.
+    pub(super) fn follow_name(&mut self, device: Option<&DeviceRow>) {
+        let named = |row: &DeviceRow| Some(Renaming { from: row.former_hostname.clone()?, to: row.hostname.clone()? });
+        let renaming = device.and_then(named);
+        if self.renaming != renaming {
+            (self.renaming, self.verdict) = (renaming, None);
+        }
+    }
+
+    /// Its name before and after, while it is renamed.
+    pub(super) const fn renaming(&self) -> Option<&Renaming> {
+        self.renaming.as_ref()
+    }
 }
 
 /// Which certificates a call takes.
@@ -74,6 +113,20 @@ impl Nodes {
     pub(super) fn all(&self) -> Vec<(NodeId, Arc<Known>)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().map(|(id, node)| (id.clone(), Arc::clone(node))).collect()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The next `most` after this one, then from the first on, this one last.
+    pub(super) fn after(&self, last: Option<&NodeId>, most: usize) -> Vec<(NodeId, Arc<Known>)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let after = (last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let before = last.into_iter().flat_map(|last| known.range(..=last));
+        let next = known.range::<NodeId, _>(after).chain(before).take(most);
+        next.map(|(id, node)| (id.clone(), Arc::clone(node))).collect()
     }
 
     /// Adds a device, unless it is there.
@@ -102,6 +155,11 @@ impl Nodes {
     /// The root everything chains to.
     pub(super) const fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// A key that nobody has.
+    pub(super) const fn dummy(&self) -> &NodePublicKey {
+        &self.dummy
     }
 
     /// Public-key operations so far.
@@ -134,10 +192,17 @@ impl Nodes {
         }
     }
 
-    /// Whether `pem` is a certificate of this node: of its key, its id and its name, chained to the root.
-    pub(super) fn certificate(&self, known: &Known, pem: &str, lapsed: Lapsed, now: UnixTime) -> Result<(), Refusal> {
+    /// Whether `pem` is a certificate of this node: of its key, its id and its name, chained to the root. One that is
+    /// renamed has two names.
+    pub(super) fn certificate(
+        &self,
+        known: &Known,
+        pem: &str,
+        lapsed: Lapsed,
+        now: UnixTime,
+    ) -> Result<Under, Refusal> {
         let digest = Digest::of(pem.as_bytes());
-        let (id, hostname) = {
+        let (id, hostname, renaming) = {
             let state = lock(&known.state);
             let Some(record) = &state.record else {
                 return Err(Refusal::identity(format!(
@@ -145,27 +210,43 @@ impl Nodes {
                     known.key.fingerprint().node_id()
                 )));
             };
-            if state.verdict.is_some_and(|(good, until)| good == digest && now <= until) {
-                return Ok(());
+            if let Some((_, _, under)) = state.verdict.filter(|(good, until, _)| *good == digest && now <= *until) {
+                return Ok(under);
             }
-            (record.node_id.clone(), record.hostname.clone())
+            let renaming = state.renaming.clone();
+            let hostname = renaming.as_ref().map_or(&record.hostname, |renaming| &renaming.to).clone();
+            (record.node_id.clone(), hostname, renaming)
         };
         let refused = |error: &dyn std::error::Error| {
             Refusal::identity(format!("the certificate of node {id} is refused: {}", refusal::chain(error)))
         };
         let fingerprint = known.key.fingerprint();
-        let rules = LeafRules { node_id: &id, hostname: &hostname, fingerprint: &fingerprint };
-        let leaf = Leaf::parse(pem).and_then(|leaf| leaf.check(&rules)).map_err(|error| refused(&error))?;
+        let read = |hostname: &Hostname| {
+            let rules = LeafRules { node_id: &id, hostname, fingerprint: &fingerprint };
+            Leaf::parse(pem).and_then(|leaf| leaf.check(&rules))
+        };
+        let (leaf, under) = match (read(&hostname), &renaming) {
+            (Ok(leaf), _) => (leaf, Under::Approved),
+            (Err(error), None) => return Err(refused(&error)),
+            (Err(error), Some(renaming)) => match read(&renaming.from) {
+                Ok(leaf) => (leaf, Under::Former),
+                Err(_) => return Err(refused(&error)),
+            },
+        };
         let roots = std::slice::from_ref(&self.root);
         self.count_operation();
         match chain::verify(&leaf, roots, now, Usage::Client) {
             Ok(chain) => {
-                lock(&known.state).verdict = Some((digest, chain.not_after()));
-                Ok(())
+                let mut state = lock(&known.state);
+                // After a rename in between the next call is decided anew.
+                if state.renaming == renaming {
+                    state.verdict = Some((digest, chain.not_after(), under));
+                }
+                Ok(under)
             }
             Err(ChainError::Expired { .. }) if lapsed == Lapsed::Taken => {
                 self.count_operation();
-                chain::verify_lapsed(&leaf, roots, now).map(drop).map_err(|error| refused(&error))
+                chain::verify_lapsed(&leaf, roots, now).map(|_| under).map_err(|error| refused(&error))
             }
             Err(error) => Err(refused(&error)),
         }

@@ -1,5 +1,6 @@
 //! The calls under `/api/host`: what an operator decides.
 
+use lucia_durable::crash_point;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{ApproveForm, Minutes};
 use lucia_proto::ids::{NodeId, TaskId};
@@ -38,7 +39,24 @@ impl Controller {
         let approval = Approval { id, form, actor, task_id, own_names: &self.names, tasks_max: self.limits.tasks };
         let now = self.clock.now();
         let queue = lock(&self.queue);
-        self.keeper.change(|journal| journal::approve(journal, approval, now))?;
+        // The removal of the node whose place it takes, in the order of any removal.
+        let old = form
+            .replaces
+            .as_ref()
+            .filter(|old| self.keeper.read().device(old).is_some_and(|row| row.phase.needs_task() && *old != id));
+        if let Some(old) = old {
+            queue.announce_removal(old)?;
+        }
+        if let Err(refusal) = self.keeper.change(|journal| journal::approve(journal, approval, now)) {
+            if let Some(old) = old {
+                queue.withdraw_removal(old)?;
+            }
+            return Err(refusal);
+        }
+        crash_point!("controller/approved", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
+        if let Some(old) = old {
+            self.drop_node(&queue, old)?;
+        }
         // Nothing of the same machine's former life is meant any more: not its certificate, not its removal.
         self.forget_record(&queue, id)?;
         queue.withdraw_removal(id)
@@ -79,11 +97,13 @@ impl Controller {
             return Err(Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")));
         }
         queue.announce_removal(id)?;
+        crash_point!("controller/removal-announced", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
         let removed = self.keeper.change(remove);
         if let Err(refusal) = removed {
             queue.withdraw_removal(id)?;
             return Err(refusal);
         }
+        crash_point!("controller/removed", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
         self.drop_node(&queue, id)
     }
 
@@ -101,6 +121,7 @@ impl Controller {
             *lock(&node.state) = NodeState::default();
         }
         records.remove(id).map_err(|error| Refusal::persistence(&error))?;
+        crash_point!("controller/record-removed", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
         queue.forget(id)
     }
 }

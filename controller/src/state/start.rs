@@ -25,14 +25,22 @@ use super::challenges::Challenges;
 use super::changes::Changes;
 use super::journal::{self, CONTROLLER, Keeper};
 use super::nodes::Nodes;
-use super::{Controller, Refusal, clones};
+use super::owners::Owners;
+use super::sign_in::SignIns;
+use super::{Controller, Refusal, clones, lock};
+use crate::bridge::owners::OwnerQueue;
 use crate::bridge::queue::Queue;
 use crate::config::Config;
+use crate::store::audit_log::AuditLog;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
+use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
 use crate::store::ssh_keys::SshKeys;
-use crate::store::{JournalFileError, LayoutError, RecordError, SshKeysError};
+use crate::store::{
+    AuditLogError, DraftsError, JournalFileError, LayoutError, PasskeysError, RecordError, RosterMarkError,
+    SshKeysError,
+};
 
 /// Why the controller does not start.
 #[derive(Debug, Error)]
@@ -67,6 +75,18 @@ pub enum OpenError {
     /// The SSH keys.
     #[error("the list of SSH keys stops the start")]
     SshKeys(#[source] SshKeysError),
+    /// The mark of the roster.
+    #[error("the mark of the roster stops the start")]
+    RosterMark(#[source] RosterMarkError),
+    /// The audit.
+    #[error("the audit stops the start")]
+    Audit(#[source] AuditLogError),
+    /// An order.
+    #[error("an order stops the start")]
+    Drafts(#[source] DraftsError),
+    /// The passkeys.
+    #[error("the list of passkeys stops the start")]
+    Passkeys(#[source] PasskeysError),
     /// A device's key in the journal.
     #[error("device {id} has no usable key in the journal; `lucia-controller doctor` shows how to go back")]
     Key {
@@ -86,9 +106,14 @@ pub enum OpenError {
 
 pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) -> Result<Controller, OpenError> {
     let root = read_root(&config.root_file)?;
-    let Layout { onboarding, requests, removals, identities, keys, responses } =
-        Layout::open(config).map_err(OpenError::Layout)?;
+    let layout = Layout::open(config).map_err(OpenError::Layout)?;
+    let Layout { onboarding, requests, removals, identities, keys, responses, .. } = layout;
+    let (orders, owner_requests) = (layout.orders, layout.owner_requests);
     let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
+    // Whoever slept while another took the state over writes nothing of it any more, the journal or else (F-12).
+    let passkeys = layout.passkeys.guarded(file.guard());
+    let [requests, removals, identities, keys, orders, owner_requests] =
+        [requests, removals, identities, keys, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
     let keeper = Keeper::new(file, journal);
     let now = clock.now();
     // Always closed at the start: an operator who opened it may not know that it was restarted.
@@ -111,11 +136,17 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
             to_freeze.insert(device.device_id.clone());
         }
         nodes.add(key, record, device.phase == DevicePhase::Managed);
+        if let Some(known) = nodes.get(&device.device_id) {
+            lock(&known.state).follow_name(Some(device));
+        }
     }
     let ssh_keys = SshKeys::open(keys).map_err(OpenError::SshKeys)?;
     let queue = Queue::new(requests, removals, responses);
     settle_queue(&queue, &journal).map_err(OpenError::Write)?;
-    Ok(Controller {
+    let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
+    let audit = AuditLog::open(&layout.audit, now).map_err(OpenError::Audit)?;
+    let owners = Owners::open(orders, OwnerQueue::new(owner_requests, layout.owner_responses))?;
+    let controller = Controller {
         challenges: Challenges::new(secret, config.source_binding, Arc::clone(&clock)),
         clock,
         names: config.names.clone(),
@@ -131,9 +162,17 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         to_freeze: Mutex::new(to_freeze),
         followed: AtomicU64::new(0),
         changes: Changes::default(),
+        moves: Changes::default(),
+        new_starts: Mutex::default(),
+        owners,
+        sign_ins: SignIns::new(passkeys),
+        audit: Mutex::new(audit),
         heartbeats: AtomicU64::new(0),
         refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
-    })
+    };
+    // Before the first call: an owner is not to be refused for a second after each start.
+    controller.start_orders();
+    Ok(controller)
 }
 
 fn read_root(path: &Path) -> Result<Root, OpenError> {
@@ -163,7 +202,10 @@ fn load_records(records: &Records, journal: &Journal) -> Result<Vec<IdentityReco
         let known = journal.device(&record.node_id).is_some_and(|device| {
             device.fingerprint == record.public_key_fingerprint
                 && device.task_id.as_ref() == Some(&record.task_id)
-                && device.hostname.as_ref() == Some(&record.hostname)
+                && [&device.hostname, &device.former_hostname]
+                    .into_iter()
+                    .flatten()
+                    .any(|name| *name == record.hostname)
         });
         if known { kept.push(record) } else { stale.push(record.node_id) }
     }

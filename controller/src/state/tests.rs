@@ -2,11 +2,18 @@
 
 pub(crate) mod bench;
 
+mod audit;
 mod certificates;
 mod challenges;
 mod durability;
 mod enrolment;
 mod keys;
+pub(crate) mod owners;
 mod phases;
 mod races;
+mod relay;
+mod rename;
+mod replace;
 mod room;
+mod sign_in;
+mod upkeep;

@@ -3,8 +3,8 @@
 use lucia_proto::code::Code;
 use lucia_proto::enrollment::Lineage;
 use lucia_proto::host_api::{
-    DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, SnapshotState,
-    TaskView,
+    DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename,
+    SnapshotState, TaskView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::{DeviceRow, EventRow, FrozenRow, Journal};
@@ -15,6 +15,9 @@ use super::nodes::NodeState;
 use super::{Controller, clone_calls, lock};
 use crate::bridge::worker;
 use crate::refusal::Refusal;
+
+/// Renames of one node that are shown.
+const RENAMES_SHOWN: usize = 8;
 
 impl Controller {
     pub(super) fn view_onboarding(&self) -> OnboardingView {
@@ -69,11 +72,16 @@ impl Controller {
                 task_id: task_id.clone(),
                 os_version: heartbeat.map(|heartbeat| heartbeat.os_version.clone()),
                 uptime_seconds: heartbeat.map(|heartbeat| heartbeat.uptime_seconds),
+                directory: heartbeat.and_then(|heartbeat| heartbeat.directory.clone()),
+                gpus: heartbeat
+                    .and_then(|heartbeat| heartbeat.runtime.as_ref())
+                    .map_or_else(Vec::new, |runtime| runtime.gpus.clone()),
                 samples: state.samples.view(now),
                 holder: lineage(state).and_then(clone_calls::holder),
                 frozen: frozen(device, state),
                 kept: device.kept.clone(),
                 last_refused: lineage(state).and_then(|lineage| lineage.last_refused.clone()),
+                renames: renames(&journal, id),
             })
         })
         .ok_or_else(unknown)
@@ -86,18 +94,22 @@ impl Controller {
         EventsView { events, last_sequence: journal.last_event_id }
     }
 
-    fn with_state<T>(&self, device: &DeviceRow, view: impl FnOnce(&NodeState) -> Option<T>) -> Option<T> {
+    pub(super) fn with_state<T>(&self, device: &DeviceRow, view: impl FnOnce(&NodeState) -> Option<T>) -> Option<T> {
         let known = self.nodes.get(&device.device_id)?;
         let state = lock(&known.state);
         view(&state)
     }
 }
 
-fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine> {
+pub(super) fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine> {
     let record = state.record.as_ref();
     let last_seen_at = record.and_then(|record| record.last_seen_at);
+    let heartbeat = record.and_then(|record| record.last_heartbeat.as_ref());
+    let new_hostname = heartbeat.and_then(|heartbeat| heartbeat.new_hostname.clone());
     Some(NodeLine {
         node_id: device.device_id.clone(),
+        new_hostname: new_hostname.filter(|new| Some(new) != device.hostname.as_ref()),
+        former_hostname: device.former_hostname.clone(),
         hostname: device.hostname.clone()?,
         verification_code: device.verification_code.clone(),
         state: SnapshotState::of(last_seen_at, now),
@@ -105,6 +117,7 @@ fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine
         last_seen_at,
         certificate_expires_at: record.map(|record| record.certificate_expires_at),
         frozen: frozen(device, state).is_some(),
+        directory: record.and_then(|record| Some(record.last_heartbeat.as_ref()?.directory.as_ref()?.state)),
     })
 }
 
@@ -133,10 +146,25 @@ fn task_view(
         phase: task.phase,
         hostname: task.hostname.clone(),
         disk_id: task.disk_id.clone(),
+        replaces: task.replaces.clone(),
         authority_expires_at: task.authority_expires_at,
         progress_expires_at: task.grant.as_ref().map(|grant| grant.progress_expires_at),
         enrollment_pending_since: awaits.then(pending_since).flatten(),
     })
+}
+
+/// The last renames of a node that the journal's events still tell of, oldest first.
+fn renames(journal: &Journal, id: &NodeId) -> Vec<Rename> {
+    let of_it = journal.events.iter().rev().filter(|event| event.device_id.as_ref() == Some(id));
+    let mut last: Vec<Rename> = of_it
+        .filter_map(|event| {
+            let (names, actor) = (event.names.clone()?, Label::fitted(event.actor.as_str())?);
+            Some(Rename { at: event.at, actor, names })
+        })
+        .take(RENAMES_SHOWN)
+        .collect();
+    last.reverse();
+    last
 }
 
 fn event_line(event: &EventRow) -> Option<EventLine> {
@@ -148,5 +176,6 @@ fn event_line(event: &EventRow) -> Option<EventLine> {
         device_id: event.device_id.clone(),
         task_id: event.task_id.clone(),
         holders: event.holders.clone(),
+        names: event.names.clone(),
     })
 }

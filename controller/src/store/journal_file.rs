@@ -4,7 +4,9 @@
 //! marker came from elsewhere; both stop the start, as does anything that cannot be read back whole. Beside the file
 //! lie three former generations: `state.json.1` is one change old, `.2` at most 16, `.3` at most 256 changes older.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lucia_durable::{
     DirError, FileName, FileRules, Lease, LeaseError, Loaded, Marker, Owner, PrivateDir, ReadError, WriteError,
@@ -94,10 +96,9 @@ impl JournalFileError {
 /// The journal's file, with its lease held.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
-    dir: PrivateDir,
+    dir: Arc<PrivateDir>,
     names: Names,
-    // Held for as long as this value lives.
-    _lease: Lease,
+    lease: Arc<Lease>,
 }
 
 /// The names in the journal's directory.
@@ -177,12 +178,24 @@ impl JournalFile {
             }
         };
         lease.confirm(&dir).map_err(JournalFileError::Lease)?;
-        Ok((Self { dir, names, _lease: lease }, journal))
+        Ok((Self { dir: Arc::new(dir), names, lease: Arc::new(lease) }, journal))
+    }
+
+    /// Whether the lease is still this program's. What lies in other directories is written under it as well.
+    pub(crate) fn check(&self) -> Result<(), LeaseError> {
+        self.lease.check(&self.dir)
+    }
+
+    /// Asked before each write into those.
+    pub(crate) fn guard(&self) -> impl Fn() -> io::Result<()> + Send + Sync + use<> {
+        self.lease.guard(&self.dir)
     }
 
     /// Puts `bytes`, which are generation `generation`, in the place of the journal; the former one becomes
     /// `state.json.1`. After an error the former journal stands, but for `WriteError::Unsure`.
     pub(crate) fn write(&self, bytes: &[u8], generation: u64) -> Result<(), JournalFileError> {
+        // Whoever slept while another took the directory over writes nothing into it any more (threats.md F-12).
+        self.check().map_err(JournalFileError::Lease)?;
         let [first, second, third] = &self.names.former;
         let mut files: Vec<(FileName, Vec<u8>)> = Vec::new();
         let mut shift = |from: &FileName, to: &FileName| -> Result<(), JournalFileError> {
@@ -203,6 +216,11 @@ impl JournalFile {
         shift(&self.names.state, first)?;
         files.push((self.names.state.clone(), bytes.to_vec()));
         self.dir.replace_all(&files, SHARED_FILE).map_err(JournalFileError::Write)
+    }
+
+    /// Where it lies, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
     }
 }
 

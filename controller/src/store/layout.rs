@@ -2,13 +2,18 @@
 //!
 //! ```text
 //! state-dir/                       2750, group lucia-enrollment: the worker passes through
+//!   audit/                         0700: nobody else's
 //!   keys/                          0700: nobody else's
+//!   orders/                        0700: nobody else's
+//!   passkeys/                      0700: nobody else's
 //!   onboarding/                    2750: state.json, its former generations, the lease
 //!   nodes/                         2750
 //!     enrollment-requests/         2750: the controller writes, the worker reads
 //!     enrollment-responses/        2750, the worker's own: it writes, the controller reads
 //!     removals/                    2750: the controller writes, the worker reads
 //!     identities/                  0700: nobody else's
+//!     owner-requests/              2750: the controller writes, the worker reads
+//!     owner-responses/             2750, the worker's own: it writes, the controller reads
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -68,6 +73,11 @@ pub(crate) struct Layout {
     pub(crate) identities: PrivateDir,
     pub(crate) keys: PrivateDir,
     pub(crate) responses: Responses,
+    pub(crate) audit: PrivateDir,
+    pub(crate) orders: PrivateDir,
+    pub(crate) passkeys: PrivateDir,
+    pub(crate) owner_requests: PrivateDir,
+    pub(crate) owner_responses: Responses,
 }
 
 /// The worker's directory: opened anew each time, since it is the worker's to make and may come later.
@@ -85,12 +95,13 @@ impl Layout {
         let state = PrivateDir::create(&config.state_dir, shared).map_err(LayoutError::Dir)?;
         let nodes = sub(&state, "nodes", shared)?;
         let worker = worker(config)?;
-        let responses = Responses {
-            path: nodes.path().join("enrollment-responses"),
-            rules: DirRules { mode: SHARED, owner: worker, group },
-        };
+        let rules = DirRules { mode: SHARED, owner: worker, group };
+        let responses = Responses { path: nodes.path().join("enrollment-responses"), rules };
+        let owner_responses = Responses { path: nodes.path().join("owner-responses"), rules };
         if worker == Owner::Us {
-            PrivateDir::create(&responses.path, responses.rules).map_err(LayoutError::Dir)?;
+            for dir in [&responses, &owner_responses] {
+                PrivateDir::create(&dir.path, dir.rules).map_err(LayoutError::Dir)?;
+            }
         }
         Ok(Self {
             onboarding: sub(&state, "onboarding", shared)?,
@@ -99,7 +110,17 @@ impl Layout {
             identities: sub(&nodes, "identities", DirRules::private())?,
             keys: sub(&state, "keys", DirRules::private())?,
             responses,
+            audit: sub(&state, "audit", DirRules::private())?,
+            orders: sub(&state, "orders", DirRules::private())?,
+            passkeys: sub(&state, "passkeys", DirRules::private())?,
+            owner_requests: sub(&nodes, "owner-requests", shared)?,
+            owner_responses,
         })
+    }
+
+    /// Opens the directory of the audit alone, as it is.
+    pub(crate) fn audit(config: &Config) -> Result<PrivateDir, LayoutError> {
+        PrivateDir::open(&config.state_dir.join("audit"), DirRules::private()).map_err(LayoutError::Dir)
     }
 
     /// Opens the journal's directory alone, as it is: for `doctor`.

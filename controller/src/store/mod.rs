@@ -2,16 +2,24 @@
 //!
 //! Every byte goes through `lucia_durable`. Nothing here decides what a file should say.
 
+pub(crate) mod audit_log;
+pub(crate) mod drafts;
 pub(crate) mod journal_file;
 pub(crate) mod layout;
+pub(crate) mod passkeys;
 pub(crate) mod records;
+pub(crate) mod roster_mark;
 pub(crate) mod samples;
 pub(crate) mod ssh_keys;
 
 mod doctor;
 
+pub use audit_log::{AuditLogError, AuditReport, verify_audit};
 pub use doctor::{DoctorError, Finding, Generation, Health, Report, doctor, restore};
+pub use drafts::DraftsError;
 pub use journal_file::JournalFileError;
 pub use layout::LayoutError;
+pub use passkeys::PasskeysError;
 pub use records::RecordError;
+pub use roster_mark::RosterMarkError;
 pub use ssh_keys::SshKeysError;

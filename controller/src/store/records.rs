@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{DirError, FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{DirError, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
 use lucia_proto::enrollment::IdentityRecord;
 use lucia_proto::ids::NodeId;
 use lucia_proto::json::JsonError;
@@ -98,9 +98,22 @@ impl Records {
 
     /// Replaces one record.
     pub(crate) fn write(&self, record: &IdentityRecord) -> Result<(), RecordError> {
+        let (name, bytes) = self.draft(record)?;
+        self.dir.replace(&name, &bytes, MODE).map_err(RecordError::Write)
+    }
+
+    /// Replaces several records with one wait for the disk; after an error some may be new, so all are to be tried again.
+    pub(crate) fn write_all(&self, records: &[IdentityRecord]) -> Result<(), RecordError> {
+        let drafts = records.iter().map(|record| self.draft(record)).collect::<Result<Vec<_>, _>>()?;
+        self.dir.replace_all(&drafts, MODE).map_err(RecordError::Write)
+    }
+
+    fn draft(&self, record: &IdentityRecord) -> Result<(FileName, Vec<u8>), RecordError> {
         let name = file_of(&record.node_id).map_err(RecordError::Name)?;
         let bytes = record.to_bytes().map_err(RecordError::Json)?;
-        self.dir.replace(&name, &bytes, MODE).map_err(RecordError::Write)
+        let died = |crashed| RecordError::Write(WriteError::Crashed { path: self.dir.path_of(&name), crashed });
+        crash_point!("controller/record-drafted", self.dir.path()).map_err(died)?;
+        Ok((name, bytes))
     }
 
     /// Removes one record, if it is there.

@@ -17,7 +17,8 @@ const HUNDREDTHS: f64 = 100.0;
 /// One heartbeat, packed. A value that was not measured is the type's largest, a size that was not is no number.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    at: UnixTime,
+    /// Unix seconds, until 2106.
+    at: u32,
     memory_total: f32,
     memory_available: f32,
     storage_total: f32,
@@ -25,6 +26,29 @@ struct Packed {
     load: u32,
     cpu: u16,
     celsius: i16,
+    gpu: u16,
+    gpu_celsius: i16,
+}
+
+impl Packed {
+    fn at(self) -> UnixTime {
+        UnixTime::from_secs(u64::from(self.at))
+    }
+
+    fn unpacked(self) -> Sample {
+        Sample {
+            at: self.at(),
+            load_average: unpack(self.load, u32::MAX),
+            cpu_percent: unpack(self.cpu, u16::MAX),
+            cpu_temperature_celsius: unpack(self.celsius, i16::MAX),
+            gpu_percent: unpack(self.gpu, u16::MAX),
+            gpu_temperature_celsius: unpack(self.gpu_celsius, i16::MAX),
+            memory_total_bytes: unpack_size(self.memory_total).unwrap_or(0),
+            memory_available_bytes: unpack_size(self.memory_available).unwrap_or(0),
+            storage_total_bytes: unpack_size(self.storage_total),
+            storage_available_bytes: unpack_size(self.storage_available),
+        }
+    }
 }
 
 /// The samples of one node, oldest first.
@@ -34,7 +58,7 @@ pub(crate) struct Samples(VecDeque<Packed>);
 impl Samples {
     /// Adds what a heartbeat says; what is over an hour old or one too many leaves.
     pub(crate) fn push(&mut self, heartbeat: &HeartbeatFields, at: UnixTime) {
-        self.0.retain(|sample| at.since(sample.at) <= SAMPLES_AGE_MAX);
+        self.0.retain(|sample| at.since(sample.at()) <= SAMPLES_AGE_MAX);
         while self.0.len() >= SAMPLES_MAX {
             self.0.pop_front();
         }
@@ -42,7 +66,7 @@ impl Samples {
             self.0.reserve_exact(STEP);
         }
         self.0.push_back(Packed {
-            at,
+            at: u32::try_from(at.secs()).unwrap_or(u32::MAX),
             memory_total: pack_size(Some(heartbeat.memory_total_bytes)),
             memory_available: pack_size(Some(heartbeat.memory_available_bytes)),
             storage_total: pack_size(heartbeat.storage_total_bytes),
@@ -50,24 +74,20 @@ impl Samples {
             load: pack(heartbeat.load_average, u32::MAX),
             cpu: pack(heartbeat.cpu_percent, u16::MAX),
             celsius: pack(heartbeat.cpu_temperature_celsius, i16::MAX),
+            gpu: pack(heartbeat.gpu_percent, u16::MAX),
+            gpu_celsius: pack(heartbeat.gpu_temperature_celsius, i16::MAX),
         });
+    }
+
+    /// The newest, if it is of the last hour before `now`.
+    pub(crate) fn last(&self, now: UnixTime) -> Option<Sample> {
+        self.0.back().filter(|sample| now.since(sample.at()) <= SAMPLES_AGE_MAX).map(|sample| sample.unpacked())
     }
 
     /// The last hour before `now`.
     pub(crate) fn view(&self, now: UnixTime) -> Vec<Sample> {
-        let fresh = self.0.iter().filter(|sample| now.since(sample.at) <= SAMPLES_AGE_MAX);
-        fresh
-            .map(|sample| Sample {
-                at: sample.at,
-                load_average: unpack(sample.load, u32::MAX),
-                cpu_percent: unpack(sample.cpu, u16::MAX),
-                cpu_temperature_celsius: unpack(sample.celsius, i16::MAX),
-                memory_total_bytes: unpack_size(sample.memory_total).unwrap_or(0),
-                memory_available_bytes: unpack_size(sample.memory_available).unwrap_or(0),
-                storage_total_bytes: unpack_size(sample.storage_total),
-                storage_available_bytes: unpack_size(sample.storage_available),
-            })
-            .collect()
+        let fresh = self.0.iter().filter(|sample| now.since(sample.at()) <= SAMPLES_AGE_MAX);
+        fresh.map(|sample| sample.unpacked()).collect()
     }
 }
 
@@ -101,7 +121,8 @@ mod tests {
             &format!(
                 r#"{{"nodeId":"0123456789abcdef0123456789abcdef","purpose":"heartbeat","hostname":"n1","osVersion":"Debian",
                 "uptimeSeconds":1,"memoryTotalBytes":2048,"memoryAvailableBytes":1024{}}}"#,
-                load.map_or_else(String::new, |load| format!(r#","loadAverage":{load},"cpuTemperatureCelsius":-12.5"#))
+                load.map_or_else(String::new, |load| format!(r#","loadAverage":{load},"cpuTemperatureCelsius":-12.5,"gpuPercent":100,
+                "gpuTemperatureCelsius":91.5"#))
             ),
             4096,
             4,
@@ -134,6 +155,8 @@ mod tests {
         samples.push(&fields(None), now);
         let view = samples.view(now);
         assert_eq!((view[0].load_average, view[0].cpu_temperature_celsius), (Some(1.25), Some(-12.5)));
+        assert_eq!((view[0].gpu_percent, view[0].gpu_temperature_celsius), (Some(100.0), Some(91.5)));
+        assert_eq!((view[1].gpu_percent, view[1].gpu_temperature_celsius), (None, None));
         assert_eq!((view[1].load_average, view[1].storage_total_bytes), (None, None));
         assert_eq!((view[1].memory_total_bytes, view[1].memory_available_bytes), (2048, 1024));
     }

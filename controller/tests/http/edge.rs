@@ -163,13 +163,13 @@ fn h_10_tls_is_1_2_or_1_3_for_our_name_and_http_1_1_alone() {
         let length = u8::try_from(hello.len()).unwrap();
         let message = [&[1, 0, 0, length][..], &hello].concat();
         let record = [&[22, 3, 1, 0, length + 4][..], &message].concat();
-        let mut stream = TcpStream::connect(site.address).unwrap();
+        let mut stream = site.plain().unwrap();
         stream.write_all(&record).unwrap();
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
         assert_eq!(said.first(), Some(&21), "an alert, not {said:?}");
     }
-    let mut plain = TcpStream::connect(site.address).unwrap();
+    let mut plain = site.plain().unwrap();
     plain.write_all(&request("GET", "/", &[], "")).unwrap();
     assert!(answer(&mut plain_end(plain)).is_none(), "plain HTTP gets no HTTP");
     assert_eq!(site.send(&request("GET", &format!("/api/nodes/{ID}/challenge"), &[], "")).status, 200);

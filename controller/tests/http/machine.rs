@@ -26,11 +26,12 @@ use crate::slow::wait_until;
 pub(crate) struct Machine {
     pub(crate) node: TestNode,
     pub(crate) certificate: String,
+    number: u8,
 }
 
 impl Machine {
     pub(crate) fn new(number: u8) -> Self {
-        Self { node: TestNode::new(number), certificate: String::new() }
+        Self { node: TestNode::new(number), certificate: String::new(), number }
     }
 
     /// A node that has sent its first heartbeat.
@@ -116,7 +117,7 @@ impl Machine {
         let report = GrantRequest {
             node_id: self.id().clone(),
             purpose: Purpose::Grant,
-            request_id: RequestId::from_random([9; 16]),
+            request_id: RequestId::from_random([self.number; 16]),
             inventory_revision: 1,
             disk_id: "disk0".parse().unwrap(),
         };

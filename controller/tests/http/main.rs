@@ -9,10 +9,17 @@
 )]
 
 mod actors;
+mod applications;
+mod audit;
 mod certificate;
 mod edge;
 mod json;
 mod machine;
+mod observe;
+mod owners;
+mod page;
+mod sign_in;
 mod signed;
 mod site;
 mod slow;
+mod webdriver;

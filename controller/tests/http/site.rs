@@ -21,6 +21,9 @@ use lucia_proto::worker_status::WorkerStatus;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::slow::wait_until;
 
 /// The controller's name.
 pub(crate) const NAME: &str = "controller.test";
@@ -31,7 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Site {
     pub(crate) dir: Scratch,
     pub(crate) ca: TestCa,
+    /// When the CA began: another of the same time is the same.
+    pub(crate) at: UnixTime,
     pub(crate) address: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
     root: CertificateDer<'static>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
@@ -87,13 +93,13 @@ impl Site {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
                 let app = App::open(&config, Arc::new(SystemClock), timeouts).await.unwrap();
-                told.send((app.address().unwrap(), app.stopper())).unwrap();
+                told.send((app.address().unwrap(), app.metrics_address(), app.stopper())).unwrap();
                 app.serve(&Notify::from_env()).await.unwrap();
             });
         });
-        let (address, stop) = tell.recv_timeout(PATIENCE).unwrap();
+        let (address, metrics, stop) = tell.recv_timeout(PATIENCE).unwrap();
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
-        let site = Self { dir, ca, address, root, stop, thread: Some(thread) };
+        let site = Self { dir, ca, at: now, address, metrics, root, stop, thread: Some(thread) };
         site.worker_is_there();
         site
     }
@@ -125,10 +131,17 @@ impl Site {
         std::fs::rename(&beside, self.file(path)).unwrap();
     }
 
-    /// A TLS connection for `name`.
-    pub(crate) fn dial(&self, name: &str) -> io::Result<Tls> {
+    /// A connection without TLS, on which nobody waits for ever.
+    pub(crate) fn plain(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// A TLS connection for `name`.
+    pub(crate) fn dial(&self, name: &str) -> io::Result<Tls> {
+        let stream = self.plain()?;
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.root.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -195,6 +208,7 @@ impl Site {
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
+            wait_until("the controller's end", || thread.is_finished());
             thread.join().unwrap();
         }
     }
@@ -209,7 +223,11 @@ impl Drop for Site {
     fn drop(&mut self) {
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            // One that does not end goes with the process: a test that failed must not hang besides.
+            let until = Instant::now() + PATIENCE;
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
         }
     }
 }
@@ -396,4 +414,19 @@ fn more(stream: &mut impl Read, bytes: &mut Vec<u8>) -> Option<()> {
 /// Whether the other side has ended the connection, or does so.
 pub(crate) fn closed(stream: &mut impl Read) -> bool {
     matches!(stream.read(&mut [0; 1024]), Ok(0))
+}
+
+/// Reads until the other side ends the connection, which it does.
+#[track_caller]
+pub(crate) fn until_closed(stream: &mut impl Read) {
+    let mut buffer = [0; 1024];
+    for _ in 0..10_000 {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return,
+            Err(error) => panic!("the other side does not end the connection: {error}"),
+        }
+    }
+    panic!("the other side goes on and on");
 }

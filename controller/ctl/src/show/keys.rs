@@ -1,7 +1,9 @@
-//! The SSH keys that nodes are given.
+//! The SSH keys that nodes are given: by the operator's list, or by owners' orders.
 
 use lucia_proto::host_api::SshKeysView;
+use lucia_proto::text::counted;
 
+use crate::ssh_keys::Ordered;
 use crate::table::{Screen, Tone, table};
 
 /// `keys`.
@@ -26,4 +28,35 @@ pub(crate) fn keys(view: &SshKeysView, screen: Screen) -> String {
         })
         .collect();
     table(&["ACCOUNT", "FINGERPRINT", "KIND", "LABEL", "SINCE", "BY"], &rows, screen)
+}
+
+/// `keys list` of an owner.
+pub(crate) fn ordered(all: &[Ordered], screen: Screen) -> String {
+    if all.is_empty() {
+        return "No owner ordered SSH keys yet. luciactl keys add ACCOUNT FILE --label TEXT --all orders one.\n"
+            .to_owned();
+    }
+    let plain = |text: String| (text, Tone::Plain);
+    let mut rows = Vec::new();
+    for order in all {
+        let nodes = counted(u64::try_from(order.nodes.len()).unwrap_or(u64::MAX), "node");
+        let mut row = |fingerprint: String, label: String| {
+            rows.push(vec![
+                plain(order.account.to_string()),
+                plain(fingerprint),
+                plain(label),
+                plain(nodes.clone()),
+                plain(order.revision.to_string()),
+                plain(order.order.to_string()),
+                plain(order.at.to_string()),
+            ]);
+        };
+        if order.keys.is_empty() {
+            row("none".to_owned(), "-".to_owned());
+        }
+        for key in &order.keys {
+            row(key.key.key().fingerprint(), key.label.to_string());
+        }
+    }
+    table(&["ACCOUNT", "FINGERPRINT", "LABEL", "FOR", "REVISION", "ORDER", "SINCE"], &rows, screen)
 }

@@ -10,6 +10,7 @@ use super::*;
 fn wanted() -> Wanted {
     let node = TestNode::new(1);
     Wanted {
+        is_renamed: false,
         csr_pem: node.csr(),
         node_id: node.node_id,
         task_id: node.task_id,
@@ -84,7 +85,7 @@ fn an_answer_that_is_a_link_or_open_to_others_does_not_count() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     let elsewhere = world.file("nodes/elsewhere.json");
     std::fs::rename(&path, &elsewhere).unwrap();
-    for link in [elsewhere.as_path(), std::path::Path::new("/etc/passwd")] {
+    for link in [elsewhere.as_path(), Path::new("/etc/passwd")] {
         std::os::unix::fs::symlink(link, &path).unwrap();
         assert_eq!(queue.endpoint_answer(world.now()).unwrap_err().code, Code::NodeWorkerUnavailable);
         std::fs::remove_file(&path).unwrap();

@@ -5,13 +5,13 @@ use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::host_api::{ApproveForm, ERASE};
 use lucia_proto::ids::{NodeId, TaskId};
 use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::journal::{EventKind, Journal, TaskRow};
+use lucia_proto::journal::{DeviceRow, EventKind, Journal, TaskRow};
 use lucia_proto::limits::INSTALL_AUTHORITY;
 use lucia_proto::names::{DiskId, Hostname};
 use lucia_proto::phase::{DeviceEvent, DevicePhase, TaskPhase};
 use lucia_proto::time::UnixTime;
 
-use super::{Refusal, not_found, note, step};
+use super::{Refusal, not_found, note, remove, step};
 
 /// An approval as the operator sent it, and what it is held against.
 pub(in crate::state) struct Approval<'a> {
@@ -54,11 +54,9 @@ pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, n
     if is_own(&form.hostname, own_names) {
         return Err(Refusal::new(Code::InvalidOnboardingRequest, "hostname: this is the controller's own name."));
     }
-    if in_use(journal, &form.hostname) {
-        return Err(Refusal::new(
-            Code::HostnameInUse,
-            format!("Another device or node is called {}; remove it first, or choose another name.", form.hostname),
-        ));
+    let replaced = replaced(journal, id, form)?;
+    if let Some(holder) = holder(journal, &form.hostname).filter(|holder| Some(*holder) != replaced.as_ref()) {
+        return Err(Refusal::new(Code::HostnameInUse, held_by(journal, holder, &form.hostname)));
     }
     check_disk(&device.inventory, &form.disk_id)?;
     let row = TaskRow {
@@ -73,8 +71,13 @@ pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, n
         approved_at: now,
         authority_expires_at: now.plus(INSTALL_AUTHORITY).min(device.expires_at),
         grant: None,
-        replaces: None,
+        replaces: form.replaces.clone(),
     };
+    if let Some(old) = &replaced {
+        note(journal, now, EventKind::NodeReplaced, actor, Some(old), Some(&task_id))?;
+        // As any other removal: the worker suspends it and bars its key.
+        remove(journal, old, actor, now)?;
+    }
     make_room(journal, tasks_max)?;
     step(journal, id, DeviceEvent::OwnerApproved, Code::NotPending)?;
     if let Some(device) = journal.device_mut(id) {
@@ -87,17 +90,60 @@ pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, n
 }
 
 /// Whether a node of this name would be taken for the controller.
-fn is_own(hostname: &Hostname, own_names: &EndpointNames) -> bool {
+pub(super) fn is_own(hostname: &Hostname, own_names: &EndpointNames) -> bool {
     own_names.iter().any(|name| match name {
         EndpointName::Dns(name) => name.as_str().split('.').next() == Some(hostname.as_str()),
         EndpointName::Ip(_) => false,
     })
 }
 
-/// Whether a device, node or task that is not over holds the name.
-fn in_use(journal: &Journal, hostname: &Hostname) -> bool {
-    journal.devices.iter().any(|device| device.phase.needs_task() && device.hostname.as_ref() == Some(hostname))
-        || journal.tasks.iter().any(|task| !task.phase.is_ended() && task.hostname == *hostname)
+/// The device, node or device of a task that is not over which holds the name.
+pub(super) fn holder<'a>(journal: &'a Journal, hostname: &Hostname) -> Option<&'a NodeId> {
+    let named = |device: &&DeviceRow| {
+        // Of a node that is renamed, both.
+        let names = [&device.hostname, &device.former_hostname];
+        device.phase.needs_task() && names.into_iter().flatten().any(|name| name == hostname)
+    };
+    let device = journal.devices.iter().find(named).map(|device| &device.device_id);
+    let open = |task: &&TaskRow| !task.phase.is_ended() && task.hostname == *hostname;
+    device.or_else(|| journal.tasks.iter().find(open).map(|task| &task.device_id))
+}
+
+/// Whose a name is, and what gives it to another machine. Of a node that is renamed the former name is held as well, and
+/// `--replaces` for that one would be refused: which of its two names it has at the worker nobody knows here.
+fn held_by(journal: &Journal, holder: &NodeId, name: &Hostname) -> String {
+    match journal.device(holder).filter(|row| row.former_hostname.as_ref() == Some(name)) {
+        Some(DeviceRow { hostname: Some(current), .. }) => format!(
+            "{name} is held by {holder}, which is given the name {current} and not heard under it yet. Choose another \
+             name, or wait until it is heard. If this is that machine with a new key, go by the name that the worker's \
+             ledger has for {holder}: approve this one as {current} with --replaces {holder}; or take the rename back \
+             first, luciactl rename {current} {name}, and then approve it as {name} with --replaces {holder}."
+        ),
+        _ => format!(
+            "{name} is the name of {holder}. If this is that machine with a new key, approve it with --replaces {holder}; \
+             else choose another name, or remove that one first."
+        ),
+    }
+}
+
+/// The node that the approval takes the place of, if it is still here: it must be the one that has the name. One that
+/// is not was removed before; the worker, whose ledger keeps the name for it, is told all the same.
+fn replaced(journal: &Journal, id: &NodeId, form: &ApproveForm) -> Result<Option<NodeId>, Refusal> {
+    let Some(old) = &form.replaces else { return Ok(None) };
+    let refuse = |why: String| Err(Refusal::new(Code::InvalidOnboardingRequest, format!("replaces: {why}.")));
+    if old == id {
+        return refuse("this is the device itself, which keeps its name with its key".to_owned());
+    }
+    match journal.device(old) {
+        None => Ok(None),
+        Some(row) if row.phase.needs_task() && row.hostname.as_ref() == Some(&form.hostname) => Ok(Some(old.clone())),
+        Some(row) if row.former_hostname.as_ref() == Some(&form.hostname) => {
+            Err(Refusal::new(Code::HostnameInUse, held_by(journal, old, &form.hostname)))
+        }
+        Some(_) => {
+            refuse(format!("{old} is not called {}; a machine comes back under its own name only", form.hostname))
+        }
+    }
 }
 
 fn check_disk(inventory: &HardwareInventory, id: &DiskId) -> Result<(), Refusal> {

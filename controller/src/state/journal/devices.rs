@@ -73,6 +73,7 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         public_key_pem,
         phase: DevicePhase::Discovered,
         hostname: None,
+        former_hostname: None,
         inventory_hash: discovery.inventory.inventory_hash(),
         inventory: discovery.inventory,
         inventory_revision: 1,
@@ -209,6 +210,14 @@ pub(in crate::state) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str,
     }
     forget(journal, id);
     note(journal, now, EventKind::DiscoveryDismissed, actor, Some(id), None)
+}
+
+/// A node calls from another address than its row says.
+pub(in crate::state) fn moved(journal: &mut Journal, id: &NodeId, address: IpAddr) -> Result<(), Refusal> {
+    if let Some(device) = journal.device_mut(id) {
+        device.address = address;
+    }
+    Ok(())
 }
 
 /// Removes a device in any phase, its tasks with it.

@@ -9,14 +9,16 @@ mod clones;
 mod devices;
 mod expiry;
 mod installs;
+mod names;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use lucia_durable::{LeaseError, crash_point};
 use lucia_proto::code::Code;
 use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::{Actor, Event, EventKind, Holder, Journal};
+use lucia_proto::journal::{Actor, Event, EventKind, Holder, Journal, NewName};
 use lucia_proto::phase::DeviceEvent;
 use lucia_proto::time::UnixTime;
 use tokio::sync::watch;
@@ -27,9 +29,10 @@ use crate::store::journal_file::JournalFile;
 
 pub(super) use approvals::{Approval, approve};
 pub(super) use clones::{freeze, keep, not_frozen, split};
-pub(super) use devices::{Discovery, discover, dismiss, reject, remove, restore};
+pub(super) use devices::{Discovery, discover, dismiss, moved, reject, remove, restore};
 pub(super) use expiry::{expire, is_anything_over};
 pub(super) use installs::{enrolment, grant, heard, installation, progress};
+pub(super) use names::{Renamed, rename, renamed};
 
 /// Who causes what nobody asked for.
 pub(super) const CONTROLLER: &str = "controller";
@@ -41,6 +44,8 @@ pub(super) struct Keeper {
     current: RwLock<Arc<Journal>>,
     writer: Mutex<Writer>,
     events: watch::Sender<u64>,
+    /// Last event and generation at the start.
+    opened: (u64, u64),
 }
 
 struct Writer {
@@ -53,7 +58,14 @@ impl Keeper {
     pub(super) fn new(file: JournalFile, journal: Journal) -> Self {
         let events = watch::Sender::new(journal.last_event_id);
         let writer = Mutex::new(Writer { file, broken: None });
-        Self { current: RwLock::new(Arc::new(journal)), writer, events }
+        let opened = (journal.last_event_id, journal.generation);
+        Self { current: RwLock::new(Arc::new(journal)), writer, events, opened }
+    }
+
+    /// Events and writes since the start.
+    pub(super) const fn since_start(&self, journal: &Journal) -> (u64, u64) {
+        let (event, generation) = self.opened;
+        (journal.last_event_id.saturating_sub(event), journal.generation.saturating_sub(generation))
     }
 
     /// The journal as it is now. It may be replaced while the caller looks at it.
@@ -91,10 +103,29 @@ impl Keeper {
             }
             return Err(Refusal::persistence(&error));
         }
+        crash_point!("controller/journal-written", writer.file.path())
+            .map_err(|crashed| Refusal::persistence(&crashed))?;
         let last = journal.last_event_id;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
         self.events.send_if_modified(|known| std::mem::replace(known, last) != last);
         Ok(answer)
+    }
+
+    /// Whether the state is still this program's: once another has taken it over, nothing is written any more, and the
+    /// program ends. A look that fails for another reason, as want of descriptors, says nothing.
+    pub(super) fn is_ours(&self) -> bool {
+        let mut writer = lock(&self.writer);
+        let Err(error @ LeaseError::TakenOver { .. }) = writer.file.check() else { return true };
+        if writer.broken.is_none() {
+            tracing::error!("{error}");
+            writer.broken = Some(error.to_string());
+        }
+        false
+    }
+
+    /// Whether a failed write has not ended all writing. Waits for one in progress: a disk that hangs is no good news.
+    pub(super) fn writes(&self) -> bool {
+        lock(&self.writer).broken.is_none()
     }
 
     pub(super) fn events_changed(&self) -> watch::Receiver<u64> {
@@ -113,7 +144,7 @@ fn note_holders(
 ) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let actor = actor_named(actor)?;
-    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders };
+    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders, names: None };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -143,7 +174,16 @@ fn note(
 ) -> Result<(), Refusal> {
     let actor = actor_named(actor)?;
     let (device_id, task_id) = (device_id.cloned(), task_id.cloned());
-    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new() };
+    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None };
+    journal.record(event).map_err(|error| Refusal::persistence(&error))
+}
+
+/// Appends an event about a node's other name.
+fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, names: NewName) -> Result<(), Refusal> {
+    let task_id = journal.device(id).and_then(|device| device.task_id.clone());
+    let (actor, device_id) = (actor_named(actor)?, Some(id.clone()));
+    let event =
+        Event { at, kind: EventKind::Renamed, actor, device_id, task_id, holders: Vec::new(), names: Some(names) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 

@@ -273,6 +273,7 @@ impl Machine {
             hostname: self.node.hostname.clone(),
             disk_id: "disk0".parse().unwrap(),
             confirmation: "ERASE".to_owned(),
+            replaces: None,
         }
     }
 

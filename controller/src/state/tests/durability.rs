@@ -7,7 +7,7 @@ use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_proto::code::Code;
 use lucia_proto::phase::DevicePhase as P;
 
-use super::bench::{Machine, OPERATOR, World, code, start};
+use super::bench::{Machine, OPERATOR, World, code, start, write};
 use crate::refusal::chain;
 use crate::store::{Generation, Health, doctor, restore};
 
@@ -153,6 +153,16 @@ fn marker_and_journal_belong_together() {
     let report = doctor(&world.config).unwrap();
     assert!(report.cures.iter().any(|cure| cure.contains("--restore 0")), "{report:?}");
     restore(&world.config, Generation::Current).unwrap();
+    drop(start(&world.config, &world.clock, 9).unwrap());
+    // A lease without its journal: that is lost, and never made anew.
+    let state = world.file("onboarding/state.json");
+    let journal = std::fs::read(&state).unwrap();
+    std::fs::remove_file(&state).unwrap();
+    for _ in 0..2 {
+        assert!(refused(&world).contains("is missing, though this controller has written it before"));
+        assert!(!state.exists());
+    }
+    write(&state, &journal);
     drop(start(&world.config, &world.clock, 9).unwrap());
     // Another program's lease.
     std::fs::write(&lease, "Somebody.else\nx\n").unwrap();
@@ -315,6 +325,20 @@ fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
     }
 }
 
+// spec: JO-50 (threats.md F-8)
+#[test]
+fn f_8_a_clock_that_is_not_set_yet_refuses_nobody_for_good() {
+    let world = World::new();
+    let machine = world.node(1);
+    machine.heartbeat(&world).unwrap();
+    let now = world.now();
+    world.clock.set_wall(lucia_proto::time::UnixTime::from_secs(1_000));
+    let world = world.restart();
+    assert_eq!(code(machine.heartbeat(&world)), Some(Code::Busy));
+    world.clock.set_wall(now);
+    machine.heartbeat(&world).unwrap();
+}
+
 // spec: HB-23
 #[test]
 fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
@@ -326,7 +350,7 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
     let written = |world: &World| {
         let plan = record(&world.file("nodes/identities"));
         world.controller.tick();
-        plan.steps().iter().filter(|step| **step == "replace/done").count()
+        plan.steps().iter().filter(|step| **step == "replace/rename").count()
     };
     assert_eq!([written(&world), written(&world), written(&world), written(&world)], [8, 8, 4, 0]);
     world.advance(30);
@@ -335,7 +359,9 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
     }
     let plan = record(&world.file("nodes/identities"));
     world.controller.flush();
-    assert_eq!(plan.steps().iter().filter(|step| **step == "replace/done").count(), 20);
+    let steps = plan.steps();
+    let count = |step: &str| steps.iter().filter(|done| **done == step).count();
+    assert_eq!((count("replace/rename"), count("replace/dir-sync")), (20, 1), "with one wait for the disk");
 }
 
 // spec: HB-24

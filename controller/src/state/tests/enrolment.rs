@@ -120,7 +120,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
 
 // spec: EN-34
 #[test]
-fn the_workers_refusal_is_told_until_the_request_runs_out() {
+fn the_workers_refusal_is_told_until_it_was_asked_anew() {
     let world = World::new();
     let machine = awaiting(&world, 1);
     machine.enroll(&world).unwrap();
@@ -130,6 +130,8 @@ fn the_workers_refusal_is_told_until_the_request_runs_out() {
     assert!(refusal.message.contains("the name is reserved"));
     world.advance(600);
     world.worker_is_there();
+    // Who comes by once in a quarter of an hour hears it as well, while the worker is asked anew.
+    assert_eq!(code(machine.enroll(&world)), Some(Code::NodeEnrollmentFailed));
     assert_eq!(machine.enroll(&world).unwrap(), Enrolled::Pending);
 }
 

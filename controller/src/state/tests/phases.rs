@@ -228,6 +228,9 @@ fn one_grant_a_task_and_the_same_request_gets_the_same_answer() {
     machine.approve(&world).unwrap();
     let before = machine.installation(&world).unwrap();
     assert!(before.can_request_installation_grant);
+    let mut other = machine.grant_request();
+    other.disk_id = "usb0".parse().unwrap();
+    assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::ApprovalMismatch));
     let grant = machine.grant(&world).unwrap();
     assert_eq!((&grant.task_id, &grant.hostname), (&before.task_id, &before.hostname));
     assert!(!machine.installation(&world).unwrap().can_request_installation_grant);

@@ -1,0 +1,180 @@
+//! Why a verb did not do its work, in a sentence that says what cures it, and the exit code that goes with it.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lucia_proto::ids::StartId;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::text::shown;
+use thiserror::Error;
+
+use crate::audit::AuditProblem;
+use crate::client::CallError;
+use crate::context::ContextError;
+use crate::login::LoginError;
+use crate::order::OrderError;
+use crate::owner_key::OwnerKeyError;
+use crate::roster::RosterProblem;
+use crate::session::RootError;
+use crate::sign::SignError;
+
+/// It was not asked properly.
+pub(crate) const USAGE: u8 = 64;
+/// Nobody answers.
+const UNAVAILABLE: u8 = 69;
+/// What lies on this machine cannot be used.
+const CONFIG: u8 = 78;
+
+/// Why a verb did not do its work.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// The controller did not do it.
+    #[error("{0}")]
+    Call(CallError),
+    /// No such device.
+    #[error("no device has the code {0}; luciactl onboarding shows those there are")]
+    NoDevice(VerificationCode),
+    /// No such node.
+    #[error("no node or device is {}; luciactl nodes and luciactl onboarding show those there are", shown(.0))]
+    NoNode(String),
+    /// The fingerprint is another one.
+    #[error(
+        "the fingerprint is not this device's, so nothing was approved.\n  given      {given}\n  device has {found}\n\
+         Look at the machine's own screen: if it shows the given one, another machine pretends to be it."
+    )]
+    OtherFingerprint {
+        /// As typed.
+        given: String,
+        /// As the controller has it.
+        found: String,
+    },
+    /// There is nothing to decide.
+    #[error("the identity of {} is not frozen: it was not seen twice, so there is nothing to decide", shown(.0))]
+    NotFrozen(String),
+    /// Nobody has this start.
+    #[error("no holder of {} has the start {start}; luciactl node {} shows those there are", shown(.node), shown(.node))]
+    NoHolder {
+        /// Which node.
+        node: String,
+        /// As typed.
+        start: StartId,
+    },
+    /// The file holds no key that nodes take.
+    #[error("{}: {why}", shown(&.file.to_string_lossy()))]
+    KeyFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The question was answered otherwise.
+    #[error("not confirmed, nothing was done")]
+    NotConfirmed,
+    /// There is nobody to ask.
+    #[error("this needs a confirmation and there is no terminal to ask on: add --yes")]
+    NobodyToAsk,
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+    /// Only an owner can.
+    #[error("{0} needs an owner's key: luciactl login makes one and a context, --context NAME uses another context")]
+    OwnersOnly(&'static str),
+    /// The contexts.
+    #[error("{0}")]
+    Context(ContextError),
+    /// A root file.
+    #[error("{0}")]
+    Root(RootError),
+    /// The owner key.
+    #[error("{0}")]
+    Key(OwnerKeyError),
+    /// Nothing that may be signed.
+    #[error("{0}")]
+    Sign(SignError),
+    /// The roster.
+    #[error("{0}")]
+    Roster(RosterProblem),
+    /// The place in the roster.
+    #[error("{0}")]
+    Login(LoginError),
+    /// The audit.
+    #[error("{0}")]
+    Audit(AuditProblem),
+    /// What is to be ordered.
+    #[error("{0}")]
+    Order(OrderError),
+    /// The runtime.
+    #[error("cannot start: {0}")]
+    Start(io::Error),
+}
+
+impl Failure {
+    /// The sentence for the person.
+    pub(crate) fn sentence(&self) -> String {
+        self.to_string()
+    }
+
+    /// The exit code.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Call(
+                CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
+            ) => Exit(UNAVAILABLE),
+            Self::NobodyToAsk | Self::OwnersOnly(_) => Exit(USAGE),
+            Self::Context(ContextError::Unknown(_) | ContextError::NoneInUse | ContextError::Taken(_)) => Exit(USAGE),
+            Self::Context(_) | Self::Root(_) | Self::Call(CallError::Root(_)) => Exit(CONFIG),
+            Self::Key(OwnerKeyError::File(_) | OwnerKeyError::Missing(_) | OwnerKeyError::NotKey(_)) => Exit(CONFIG),
+            Self::Key(OwnerKeyError::Passphrase(_) | OwnerKeyError::WrongPassphrase(_) | OwnerKeyError::Make(_))
+            | Self::Call(
+                CallError::Strange(_) | CallError::Refused(_) | CallError::Stranger { .. } | CallError::Clock { .. },
+            )
+            | Self::Sign(_)
+            | Self::Roster(_)
+            | Self::Login(_)
+            | Self::Audit(_)
+            | Self::Order(_)
+            | Self::NoDevice(_)
+            | Self::NoNode(_)
+            | Self::NotFrozen(_)
+            | Self::NoHolder { .. }
+            | Self::KeyFile { .. }
+            | Self::OtherFingerprint { .. }
+            | Self::NotConfirmed
+            | Self::Output(_)
+            | Self::Start(_) => Exit(1),
+        }
+    }
+}
+
+/// An exit code.
+pub(crate) struct Exit(u8);
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+/// Each part has its own errors; here they are one.
+macro_rules! from {
+    ($($error:ident => $variant:ident),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        })*
+    };
+}
+
+from! {
+    CallError => Call,
+    ContextError => Context,
+    RootError => Root,
+    OwnerKeyError => Key,
+    SignError => Sign,
+    RosterProblem => Roster,
+    LoginError => Login,
+    AuditProblem => Audit,
+    OrderError => Order,
+}

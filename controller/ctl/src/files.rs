@@ -1,0 +1,202 @@
+//! The files of one person: contexts, root and key, 0600 in a directory of 0700.
+//!
+//! A file is read only when it is a regular one, not through a link, and nobody else can have written it; a key besides
+//! only when nobody else can have read it. What is written is whole or absent after a crash.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use lucia_proto::text::shown;
+use thiserror::Error;
+
+/// Nobody else may even read.
+const OTHERS: u32 = 0o077;
+/// Nobody else may write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Why a file is not used.
+#[derive(Debug, Error)]
+pub(crate) enum FileError {
+    /// It cannot be opened, read or written.
+    #[error("{}: {source}", shown(&path.to_string_lossy()))]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory, a device, a queue.
+    #[error("{} is no regular file; put the file itself there", shown(&.0.to_string_lossy()))]
+    Kind(PathBuf),
+    /// Somebody else's.
+    #[error("{path} is another user's; chown it to yourself, or use your own", path = shown(&.0.to_string_lossy()))]
+    Owner(PathBuf),
+    /// Others may read or write it.
+    #[error("{path} has mode {mode:04o}, so that others can {what} it: chmod {cure} {path}", path = shown(&path.to_string_lossy()))]
+    Mode {
+        /// Which.
+        path: PathBuf,
+        /// What it has.
+        mode: u32,
+        /// What others can.
+        what: &'static str,
+        /// What it should have.
+        cure: &'static str,
+    },
+    /// Longer than such a file is.
+    #[error("{} has more than {max} bytes; it is none of ours", shown(&path.to_string_lossy()))]
+    TooLong {
+        /// Which.
+        path: PathBuf,
+        /// The limit.
+        max: u64,
+    },
+    /// It is no text.
+    #[error("{} is no text", shown(&.0.to_string_lossy()))]
+    Text(PathBuf),
+}
+
+impl FileError {
+    /// Whether the file is simply not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Secret {
+    /// Nobody else: contexts and keys.
+    Yes,
+    /// Anybody: a root.
+    No,
+}
+
+/// Reads a text of at most `max` bytes.
+///
+/// # Errors
+/// When the file is not there, or is not to be trusted; see [`FileError`].
+pub(crate) fn read(path: &Path, max: u64, secret: Secret) -> Result<String, FileError> {
+    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let file = OpenOptions::new()
+        .read(true)
+        // A queue in its place must not make us wait, a link not lead us elsewhere.
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)
+        .map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(FileError::Kind(path.to_owned()));
+    }
+    ours(path, found.uid())?;
+    narrow(path, found.mode(), secret)?;
+    let mut text = Vec::new();
+    file.take(max + 1).read_to_end(&mut text).map_err(failed)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > max {
+        return Err(FileError::TooLong { path: path.to_owned(), max });
+    }
+    String::from_utf8(text).map_err(|_| FileError::Text(path.to_owned()))
+}
+
+/// The first line of whatever `path` leads to: a file, or a descriptor that was passed.
+///
+/// # Errors
+/// When it cannot be read, or is a file that others can read.
+pub(crate) fn first_line(path: &Path, max: u64) -> Result<zeroize::Zeroizing<String>, FileError> {
+    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_file() {
+        ours(path, found.uid())?;
+        narrow(path, found.mode(), Secret::Yes)?;
+    }
+    // Room for all of it from the start: what grows leaves copies behind.
+    let mut text = zeroize::Zeroizing::new(String::with_capacity(usize::try_from(max).unwrap_or(0) + 2));
+    file.take(max + 1).read_to_string(&mut text).map_err(failed)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > max {
+        return Err(FileError::TooLong { path: path.to_owned(), max });
+    }
+    Ok(zeroize::Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))
+}
+
+/// Makes a directory of our own, or checks the one that is there.
+///
+/// # Errors
+/// When it cannot be made, is another user's, or others may write there.
+pub(crate) fn directory(path: &Path) -> Result<(), FileError> {
+    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    checked_directory(path)
+}
+
+/// Checks a directory that is to be there.
+///
+/// # Errors
+/// When it is not there, is another user's, or others may write there.
+pub(crate) fn checked_directory(path: &Path) -> Result<(), FileError> {
+    let found = std::fs::metadata(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    ours(path, found.uid())?;
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS_WRITE == 0 {
+        Ok(())
+    } else {
+        Err(FileError::Mode { path: path.to_owned(), mode, what: "write in", cure: "700" })
+    }
+}
+
+/// Writes a file that was not there before.
+///
+/// # Errors
+/// When it is there, or cannot be written.
+pub(crate) fn create(path: &Path, text: &str) -> Result<(), FileError> {
+    whole(path, text, |from, to| {
+        // A link refuses where a rename would replace: a key that is there is never written over.
+        std::fs::hard_link(from, to)?;
+        std::fs::remove_file(from)
+    })
+}
+
+/// Writes a file, over the former one.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), FileError> {
+    whole(path, text, |from, to| std::fs::rename(from, to))
+}
+
+fn whole(path: &Path, text: &str, put: impl FnOnce(&Path, &Path) -> io::Result<()>) -> Result<(), FileError> {
+    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(failed(io::ErrorKind::InvalidInput.into()));
+    };
+    let mut beside = name.to_owned();
+    beside.push(".new");
+    let beside = parent.join(beside);
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => (),
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| put(&beside, path));
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&beside);
+        return Err(failed(error));
+    }
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
+}
+
+/// Ours, or the system's.
+fn ours(path: &Path, owner: u32) -> Result<(), FileError> {
+    if owner == 0 || owner == nix::unistd::geteuid().as_raw() { Ok(()) } else { Err(FileError::Owner(path.to_owned())) }
+}
+
+fn narrow(path: &Path, mode: u32, secret: Secret) -> Result<(), FileError> {
+    let mode = mode & 0o7777;
+    let (mask, what, cure) = match secret {
+        Secret::Yes => (OTHERS, "read or write", "600"),
+        Secret::No => (OTHERS_WRITE, "write", "644"),
+    };
+    if mode & mask == 0 { Ok(()) } else { Err(FileError::Mode { path: path.to_owned(), mode, what, cure }) }
+}

@@ -1,0 +1,270 @@
+//! What the operator's routes do, whoever calls them: devices, nodes, keys, events.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use lucia_proto::api::Endpoint;
+use lucia_proto::host_api::{
+    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, NodesView, OnboardingView, RemoveSshKey,
+    SshKeyForm, SshKeysView,
+};
+use lucia_proto::ids::{NodeId, StartId};
+use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::limits::SSH_KEY_LINE_MAX;
+use lucia_proto::names::AccountName;
+use lucia_proto::ssh_key::SshKey;
+
+use crate::args::{Approve, Events, KeysVerb, NodesWanted};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::order::OrderError;
+use crate::tell::{Out, ask, in_json, note, write};
+use crate::{order, show, sign};
+
+/// The device of this code.
+pub(crate) async fn device(client: &Client, code: VerificationCode) -> Result<DeviceView, Failure> {
+    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    let found = view.devices.into_iter().find(|device| device.verification_code == code);
+    found.ok_or(Failure::NoDevice(code))
+}
+
+/// Whether the controller has the key that the machine's own screen shows.
+pub(crate) fn same_key(device: &DeviceView, given: &Fingerprint) -> Result<(), Failure> {
+    if device.fingerprint == *given {
+        return Ok(());
+    }
+    Err(Failure::OtherFingerprint { given: given.to_string(), found: device.fingerprint.to_string() })
+}
+
+pub(crate) async fn change(
+    client: &Client,
+    endpoint: Endpoint,
+    code: VerificationCode,
+) -> Result<OnboardingView, Failure> {
+    let device = device(client, code).await?;
+    Ok(client.call(endpoint, Some(&device.device_id)).await?)
+}
+
+/// Approves an installation; as an owner, with the order that admits its machine.
+pub(crate) async fn approve(client: &Client, args: Approve) -> Result<OnboardingView, Failure> {
+    let device = device(client, args.code).await?;
+    same_key(&device, &args.fingerprint)?;
+    let replaces = match &args.replaces {
+        Some(text) => Some(former(client, text).await?),
+        None => None,
+    };
+    let (replaces, removed) = replaces.unzip();
+    let draft = client.me().map(|me| order::admit(me, args.fingerprint, args.hostname.clone(), replaces.clone()));
+    let draft = draft.transpose()?;
+    if let Some(draft) = &draft {
+        sign::tell(draft)?;
+    }
+    if !args.yes && args.erase.is_none() {
+        let mut sentence = format!(
+            "This erases disk {} of {} and installs {} on it.",
+            args.disk, device.verification_code, args.hostname
+        );
+        if let Some(removed) = &removed {
+            let _ = write!(sentence, "\n{removed}");
+        }
+        if draft.is_some() {
+            sentence.push_str("\nAnd it signs the order above.");
+        }
+        ask(&sentence, ERASE)?;
+    }
+    let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned(), replaces };
+    let view = client.post(Endpoint::Approve, Some(&device.device_id), &form).await?;
+    if let (Some(me), Some(draft)) = (client.me(), &draft) {
+        // What was approved waits for this order, so whoever reads why it failed reads how to give it.
+        let given = sign::give(client, me, draft).await.inspect_err(|_| {
+            note("The installation is approved, the order that admits the machine was not given. Give it with");
+            note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, args.fingerprint));
+        })?;
+        note(&sign::given(draft, &given));
+    }
+    Ok(view)
+}
+
+/// The node whose place a device takes, and what becomes of it in words. One that was removed before is known by its id
+/// alone, as the worker has it.
+pub(crate) async fn former(client: &Client, text: &str) -> Result<(NodeId, String), Failure> {
+    match find(client, text).await {
+        Ok((id, name)) => {
+            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+            let line = view.nodes.iter().find(|node| node.node_id == id);
+            let sentence = show::replacing(&id, &name, line, view.server_time);
+            Ok((id, sentence))
+        }
+        Err(Failure::NoNode(text)) => match text.parse::<NodeId>() {
+            Ok(id) => {
+                let sentence = format!("It takes the place of {id}, which is no node here any more.");
+                Ok((id, sentence))
+            }
+            Err(_) => Err(Failure::NoNode(text)),
+        },
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What there is to know of a node, which is the one that was asked for.
+pub(crate) async fn about(client: &Client, id: &NodeId) -> Result<NodeView, Failure> {
+    let view: NodeView = client.call(Endpoint::Node, Some(id)).await?;
+    if view.node.node_id == *id { Ok(view) } else { Err(OrderError::OtherNode.into()) }
+}
+
+/// A frozen node, its name, and what its holders are.
+async fn frozen(client: &Client, node: &str) -> Result<(NodeId, String, NodeView), Failure> {
+    let (id, name) = find(client, node).await?;
+    let view = about(client, &id).await?;
+    if view.frozen.is_none() {
+        return Err(Failure::NotFrozen(name));
+    }
+    Ok((id, name, view))
+}
+
+/// Decides for one holder, by the call itself or by an owner's order.
+pub(crate) async fn keep(client: &Client, out: Out, node: &str, start: StartId, yes: bool) -> Result<(), Failure> {
+    let (id, name, view) = frozen(client, node).await?;
+    if !view.frozen.iter().flat_map(|frozen| &frozen.holders).any(|holder| holder.start_id.as_ref() == Some(&start)) {
+        return Err(Failure::NoHolder { node: name, start });
+    }
+    if let Some(me) = client.me() {
+        let draft = order::decide(me, &view, Some(start.clone()))?;
+        return sign::order(client, me, out, &draft, &show::keeping(&view, &start), yes).await;
+    }
+    if !yes {
+        ask(&show::keeping(&view, &start), &name)?;
+    }
+    let view = client.post(Endpoint::KeepClone, Some(&id), &KeepForm { start_id: start }).await?;
+    out.say(&view, || show::node(&view, out.screen))
+}
+
+/// Decides against every holder, in the same two ways.
+pub(crate) async fn split(client: &Client, out: Out, node: &str, yes: bool) -> Result<(), Failure> {
+    let (id, name, view) = frozen(client, node).await?;
+    if let Some(me) = client.me() {
+        let draft = order::decide(me, &view, None)?;
+        return sign::order(client, me, out, &draft, &show::splitting(&view), yes).await;
+    }
+    if !yes {
+        ask(&show::splitting(&view), &name)?;
+    }
+    out.onboarding(&client.call(Endpoint::SplitClone, Some(&id)).await?)
+}
+
+/// Removes a node or device for good: a node by an order, where an owner asks.
+pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> Result<(), Failure> {
+    let sentence =
+        |name: &str, id: &NodeId| format!("This removes {name} ({id}) for good; its key is refused from then on.");
+    // What is no node yet holds nothing that could be wiped: there the call is enough.
+    if let Some(me) = client.me()
+        && let Some(node) = find_node(client, node).await?
+    {
+        let sentence = sentence(node.hostname.as_str(), &node.node_id);
+        let draft = order::remove(me, node.node_id, node.hostname)?;
+        return sign::order(client, me, out, &draft, &sentence, yes).await;
+    }
+    let (id, name) = find(client, node).await?;
+    if !yes {
+        ask(&sentence(&name, &id), &name)?;
+    }
+    out.onboarding(&client.call(Endpoint::Remove, Some(&id)).await?)
+}
+
+/// A node by hostname, id or code.
+pub(crate) async fn find_node(client: &Client, text: &str) -> Result<Option<NodeLine>, Failure> {
+    let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+    Ok(view.nodes.into_iter().find(|node| is_named(node, text)))
+}
+
+/// Whether this is what `text` names.
+pub(crate) fn is_named(node: &NodeLine, text: &str) -> bool {
+    node.hostname.as_str() == text
+        || node.node_id.as_str() == text
+        || text.parse().is_ok_and(|code: VerificationCode| code == node.verification_code)
+}
+
+/// A node or device by hostname, id or code: its id, and the name to confirm it by.
+pub(crate) async fn find(client: &Client, text: &str) -> Result<(NodeId, String), Failure> {
+    if let Some(node) = find_node(client, text).await? {
+        return Ok((node.node_id, node.hostname.to_string()));
+    }
+    let code = text.parse::<VerificationCode>().ok();
+    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    for device in view.devices {
+        let named = device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text);
+        if named || device.device_id.as_str() == text || Some(&device.verification_code) == code.as_ref() {
+            return Ok((device.device_id, device.verification_code.as_str().to_owned()));
+        }
+    }
+    Err(Failure::NoNode(text.to_owned()))
+}
+
+/// The operator's keys, which nodes take as long as the fleet has no owner.
+pub(crate) async fn keys(client: &Client, verb: KeysVerb) -> Result<SshKeysView, Failure> {
+    match verb {
+        KeysVerb::List => Ok(client.call(Endpoint::SshKeys, None).await?),
+        KeysVerb::Add { account, file, label, wanted } => {
+            unwanted(&wanted)?;
+            let key = public_key(&file)?.to_string();
+            Ok(client.post(Endpoint::AddSshKey, None, &SshKeyForm { account, label, key }).await?)
+        }
+        KeysVerb::Remove { account, fingerprint, wanted } => {
+            unwanted(&wanted)?;
+            if !wanted.yes {
+                ask(&taking(&fingerprint, &account), account.as_str())?;
+            }
+            Ok(client.post(Endpoint::RemoveSshKey, None, &RemoveSshKey { account, fingerprint }).await?)
+        }
+    }
+}
+
+/// Only an owner's order names nodes.
+fn unwanted(wanted: &NodesWanted) -> Result<(), Failure> {
+    if wanted.all || !wanted.nodes.is_empty() || wanted.revision.is_some() {
+        return Err(Failure::OwnersOnly("to say for which nodes an SSH key is"));
+    }
+    Ok(())
+}
+
+fn taking(fingerprint: &str, account: &AccountName) -> String {
+    format!("This takes the key {fingerprint} away from {account} on every node.")
+}
+
+/// The one key in a public key file, checked here so that the mistake is told with the file's name.
+pub(crate) fn public_key(file: &Path) -> Result<SshKey, Failure> {
+    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
+    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
+    let mut text = String::new();
+    if file == Path::new("-") {
+        io::stdin().lock().take(most).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
+    }
+    .map_err(|error| bad(error.to_string()))?;
+    if text.contains("PRIVATE KEY") {
+        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
+    }
+    text.parse::<SshKey>().map_err(|error| bad(error.to_string()))
+}
+
+pub(crate) async fn events(client: &Client, out: Out, wanted: &Events) -> Result<(), Failure> {
+    let mut after = wanted.after;
+    loop {
+        let view: EventsView = client.events(after, wanted.follow).await?;
+        for event in &view.events {
+            let line = if out.json { in_json(event)? } else { show::event(event) };
+            write(format!("{line}\n").as_bytes())?;
+            after = event.sequence;
+        }
+        let caught_up = after >= view.last_sequence || view.events.is_empty();
+        if !wanted.follow && caught_up {
+            if after == 0 && !out.json {
+                write(b"No events yet.\n")?;
+            }
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Lines of the audit, and what a check of it found.
+
+use std::fmt::Write as _;
+
+use lucia_proto::audit::{AuditChain, AuditEntry};
+use lucia_proto::text::counted;
+
+/// One line: who, from where, what, about whom, and what came of it.
+pub(crate) fn audit(entry: &AuditEntry) -> String {
+    let AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, .. } = entry;
+    let mut out = format!("{sequence:>6}  {at}  {:<22}  {actor}", action.as_str());
+    if let Some(from) = from {
+        let _ = write!(out, "  from {from}");
+    }
+    if let Some(node) = node {
+        let _ = write!(out, "  node {node}");
+    }
+    if let Some(intent) = intent {
+        let _ = write!(out, "  order {}", intent.code());
+    }
+    if let Some(code) = refused {
+        let _ = write!(out, "  refused: {}", code.as_str());
+    }
+    if let Some(code) = intent_refused {
+        let _ = write!(out, "  refused: {}", code.as_str());
+    }
+    out
+}
+
+/// `audit verify`.
+pub(crate) fn verified(chain: &AuditChain, anchor: Option<&AuditChain>) -> String {
+    let mut out = format!("{}, each following from the one before.\n", counted(chain.entries, "line"));
+    let _ = match anchor {
+        Some(anchor) => writeln!(out, "Up to line {} it is what was known before.", anchor.entries),
+        None => writeln!(
+            out,
+            "Nothing was known of it before: what is missing at its end, or was written anew, is not seen."
+        ),
+    };
+    let _ = writeln!(out, "Anchor for the next time: {}:{}", chain.entries, chain.head);
+    out
+}

@@ -1,0 +1,102 @@
+//! Orders in lists: where each stands, and what those said who carried it out or refused it.
+
+use std::fmt::Write as _;
+
+use lucia_proto::host_api::NodeView;
+use lucia_proto::owner::OwnerId;
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView};
+use lucia_proto::text::{counted, shown};
+
+use super::{line, span};
+use crate::table::{Screen, Tone, table};
+
+/// Whether a draft waits for a signature.
+pub(crate) const fn waits(state: DraftState) -> bool {
+    match state {
+        DraftState::Drafted => true,
+        DraftState::Signed | DraftState::Done | DraftState::Refused | DraftState::Expired => false,
+    }
+}
+
+/// `drafts`, and under the table what went wrong with which.
+pub(crate) fn drafts(view: &DraftsView, screen: Screen) -> String {
+    if view.drafts.is_empty() {
+        return "No orders yet. luciactl admit, keys, clone, remove and release-lapse make one, and so does the page.\n"
+            .to_owned();
+    }
+    let mut out = list(view, screen);
+    for draft in &view.drafts {
+        for outcome in &draft.outcomes {
+            let Some(code) = outcome.refused.filter(|code| !code.is_repeat()) else { continue };
+            let _ = write!(
+                out,
+                "\n{}  refused by or for {} at {}: {}",
+                draft.code,
+                outcome.node_id,
+                outcome.at,
+                code.as_str()
+            );
+            let _ = writeln!(out, "\n{:16}{}", "", code.cure());
+        }
+    }
+    out
+}
+
+/// `sign --list`.
+pub(crate) fn waiting(view: &DraftsView, screen: Screen) -> String {
+    if view.drafts.is_empty() {
+        return "No order waits for a signature. luciactl drafts shows those that were given.\n".to_owned();
+    }
+    let mut out = list(view, screen);
+    out.push_str("\nRead one whole before you sign it: luciactl sign CODE\n");
+    out
+}
+
+fn list(view: &DraftsView, screen: Screen) -> String {
+    let rows: Vec<_> = view.drafts.iter().map(|draft| row(view, draft)).collect();
+    table(&["CODE", "KIND", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY", "OWNER", "ORDER"], &rows, screen)
+}
+
+fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
+    let plain = |text: String| (text, Tone::Plain);
+    let (state, tone) = match draft.state {
+        DraftState::Drafted => ("waits for a signature", Tone::Attention),
+        DraftState::Signed => ("signed", Tone::Plain),
+        DraftState::Done => ("done", Tone::Good),
+        DraftState::Refused => ("refused", Tone::Bad),
+        DraftState::Expired => ("expired", Tone::Attention),
+    };
+    // An id's beginning tells people apart in a list; the order itself has it whole.
+    let short = |id: &OwnerId| id.as_str().chars().take(8).collect::<String>();
+    let signers: Vec<String> = draft.signers.iter().map(short).collect();
+    let told = u64::try_from(draft.outcomes.len()).unwrap_or(u64::MAX);
+    vec![
+        plain(draft.code.to_string()),
+        plain(draft.kind.as_str().to_owned()),
+        (state.to_owned(), tone),
+        plain(if told == 0 { "-".to_owned() } else { counted(told, "node") }),
+        plain(if signers.is_empty() { "nobody".to_owned() } else { signers.join(" ") }),
+        plain(span(view.server_time.since(draft.at))),
+        plain(draft.drafted_by.to_string()),
+        plain(draft.owner.to_string()),
+        plain(draft.intent.to_string()),
+    ]
+}
+
+/// What `release-lapse` is about to do.
+pub(crate) fn released(view: &NodeView) -> String {
+    let node = &view.node;
+    let mut out = String::new();
+    line(&mut out, "node", &format!("{} ({})", node.hostname, node.node_id));
+    if let Some(ended) = node.certificate_expires_at {
+        line(&mut out, "gone for", &span(view.server_time.since(ended)));
+    }
+    if let Some(address) = node.address {
+        line(&mut out, "last from", &address.to_string());
+    }
+    if let Some(version) = &view.os_version {
+        line(&mut out, "system", &shown(version.as_str()));
+    }
+    out.push_str("Sign it only if you know where that machine was: whoever has its disk has its key.");
+    out
+}

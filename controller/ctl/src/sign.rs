@@ -1,0 +1,184 @@
+//! Reading an order whole before it is signed, and signing it.
+//!
+//! What is shown is made from the bytes that are signed. The code is computed from them anew and has to be the one that
+//! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
+
+use lucia_proto::digest::Digest;
+use lucia_proto::intent::{Draft, DraftError, IntentSignature, ReadDraft};
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::DRAFTS_MAX;
+use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
+use lucia_proto::text::{chain, shown};
+use thiserror::Error;
+
+use crate::client::{Client, Me};
+use crate::failure::Failure;
+use crate::tell::{Out, ask, note, write_beside};
+
+/// Orders in one answer; a shorter one is the last.
+const PAGE: usize = 100;
+
+/// Why nothing was signed.
+#[derive(Debug, Error)]
+pub(crate) enum SignError {
+    /// It is nothing that anybody would carry out.
+    #[error("nothing was signed: {}", shown(&chain(.0)))]
+    Draft(DraftError),
+    /// It is another order.
+    #[error(
+        "nothing was signed: {asked} was asked for, and the controller sent the order {sent}. It is faulty or lies; take \
+         the code from luciactl drafts again, and if this stays trust none of what it shows"
+    )]
+    OtherCode {
+        /// As typed.
+        asked: VerificationCode,
+        /// What came.
+        sent: VerificationCode,
+    },
+    /// It is of another fleet.
+    #[error(
+        "nothing was signed: the order is for the fleet of root {sent}, this context is of {own}; use the context of that \
+         fleet, or draft it anew in this one"
+    )]
+    OtherFleet {
+        /// Of the context.
+        own: Digest,
+        /// Of the draft.
+        sent: Digest,
+    },
+    /// The controller answered with another draft.
+    #[error(
+        "nothing was signed: the controller keeps another draft than the one it was given. It is faulty or lies; its log \
+         may say more"
+    )]
+    OtherDraft,
+    /// It is signed already.
+    #[error("you signed {0} already; luciactl drafts shows what it waits for")]
+    Already(VerificationCode),
+}
+
+/// Reads a draft that came for `code`.
+pub(crate) fn read<'a>(draft: &'a Draft, code: &VerificationCode, fleet: &Digest) -> Result<ReadDraft<'a>, SignError> {
+    let read = draft.read().map_err(SignError::Draft)?;
+    if read.code() != *code {
+        return Err(SignError::OtherCode { asked: code.clone(), sent: read.code() });
+    }
+    own(&read, fleet)?;
+    Ok(read)
+}
+
+fn own(read: &ReadDraft<'_>, fleet: &Digest) -> Result<(), SignError> {
+    let sent = read.intent().fleet;
+    if sent == *fleet { Ok(()) } else { Err(SignError::OtherFleet { own: *fleet, sent }) }
+}
+
+/// `sign CODE`.
+pub(crate) async fn sign(
+    client: &Client,
+    me: &Me,
+    out: Out,
+    code: &VerificationCode,
+    yes: bool,
+) -> Result<(), Failure> {
+    let view: DraftView = client.look(OwnerEndpoint::Draft, Some(code)).await?;
+    let draft = read(&view.draft, code, &me.fleet())?;
+    if view.signatures.iter().any(|signature| signature.owner == me.id) {
+        return Err(SignError::Already(code.clone()).into());
+    }
+    tell(&view.draft)?;
+    if draft.intent().owner != me.id {
+        note("Another owner gave this order; yours is the second signature.");
+    }
+    if !yes {
+        ask("What stands above is all that is signed.", "yes")?;
+    }
+    let signature = draft.sign(me.id.clone(), &me.key);
+    client.act(OwnerEndpoint::Sign, code, Some(&signature)).await?;
+    out.say(&signature, || format!("{}\n", given(&view.draft, &signature)))
+}
+
+/// Shows an order whole, as it is about to be signed: where the question is asked, whatever becomes of the answer.
+pub(crate) fn tell(draft: &Draft) -> Result<(), Failure> {
+    let read = draft.read().map_err(SignError::Draft)?;
+    write_beside(&read.words())
+}
+
+/// Hands in a draft of our own, and a signature under it. What is signed is what was shown, whatever comes back.
+pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<IntentSignature, Failure> {
+    let read = draft.read().map_err(SignError::Draft)?;
+    own(&read, &me.fleet())?;
+    let kept: DraftView = client.hand_in(OwnerEndpoint::AddDraft, draft).await?;
+    if kept.draft != *draft {
+        return Err(SignError::OtherDraft.into());
+    }
+    let signature = read.sign(me.id.clone(), &me.key);
+    client.act(OwnerEndpoint::Sign, &read.code(), Some(&signature)).await?;
+    Ok(signature)
+}
+
+/// What to look at next.
+pub(crate) fn given(draft: &Draft, signature: &IntentSignature) -> String {
+    let what = draft.read().map(|read| format!("{} ({})", read.code(), read.intent().kind.as_str()));
+    let key = signature.key.verification_code();
+    format!("Signed order {} with key {key}. luciactl drafts shows what becomes of it.", what.unwrap_or_default())
+}
+
+/// Shows an order of our own, asks, and gives it.
+pub(crate) async fn order(
+    client: &Client,
+    me: &Me,
+    out: Out,
+    draft: &Draft,
+    sentence: &str,
+    yes: bool,
+) -> Result<(), Failure> {
+    tell(draft)?;
+    if !yes {
+        ask(sentence, "yes")?;
+    }
+    let signature = give(client, me, draft).await?;
+    out.say(&signature, || format!("{}\n", given(draft, &signature)))
+}
+
+/// The orders there are, newest first: as many answers as the controller's list has.
+pub(crate) async fn drafts(client: &Client) -> Result<DraftsView, Failure> {
+    let mut all: DraftsView = client.look(OwnerEndpoint::Drafts, None).await?;
+    let mut last = all.drafts.len();
+    while last >= PAGE && all.drafts.len() < DRAFTS_MAX {
+        let Some(after) = all.drafts.last().map(|draft| draft.code.clone()) else { break };
+        let page: DraftsView = client.look_after(OwnerEndpoint::Drafts, &after).await?;
+        last = page.drafts.len();
+        all.drafts.extend(page.drafts);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lucia_proto::intent::{Intent, IntentKind};
+    use lucia_proto::test_support::OrderWorld;
+    use lucia_proto::time::UnixTime;
+
+    // spec: LC-6
+    #[test]
+    fn only_the_very_order_of_the_code_and_fleet_is_read() {
+        let world = OrderWorld::new(UnixTime::from_secs(1_800_000_000));
+        for kind in IntentKind::ALL {
+            let draft = world.draft(*kind, |_| ());
+            let code = draft.read().unwrap().code();
+            assert_eq!(read(&draft, &code, &world.fleet).unwrap().code(), code);
+            let other =
+                world.draft(*kind, |intent| intent.issued_at = world.now.plus(std::time::Duration::from_secs(1)));
+            assert!(matches!(read(&other, &code, &world.fleet), Err(SignError::OtherCode { .. })), "{kind:?}");
+            let foreign = |intent: &mut Intent| intent.fleet = Digest::of(b"another root");
+            let foreign = world.draft(*kind, foreign);
+            let its_code = foreign.read().unwrap().code();
+            assert!(matches!(read(&foreign, &its_code, &world.fleet), Err(SignError::OtherFleet { .. })), "{kind:?}");
+            // The same code over another body: the head's hash gives it away.
+            let mut edited = draft.clone();
+            edited.body = edited.body.replacen('{', "{ ", 1);
+            assert!(matches!(read(&edited, &code, &world.fleet), Err(SignError::Draft(_))), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! An owner's orders about SSH keys: what an account has by the last one, and the next.
+//!
+//! The last one counts only with the signature of an owner of the roster. Which of those is the last, and which node has
+//! which name, is the controller's word: an older one is refused by nodes that hold a newer, and the next is shown whole
+//! before it is signed, each key that the account will have, in full.
+
+use lucia_proto::api::Endpoint;
+use lucia_proto::host_api::{KeyLabel, NodeLine, NodesView};
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Body, IntentKind, LabelledKey, SshKeys, Terms};
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::SSH_KEYS_PER_ACCOUNT_MAX;
+use lucia_proto::names::AccountName;
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::ssh_key::SshKey;
+use lucia_proto::text::counted;
+use lucia_proto::time::UnixTime;
+use serde::Serialize;
+
+use crate::args::{KeysVerb, NodesWanted};
+use crate::client::{Client, Me};
+use crate::failure::Failure;
+use crate::operator::{is_named, public_key};
+use crate::order::{self, OrderError};
+use crate::tell::{Out, note};
+use crate::{roster, show, sign};
+
+/// What was ordered about an account before.
+#[derive(Debug, Default)]
+struct Held {
+    /// The highest number of any order that somebody signed.
+    revision: u64,
+    /// By the last of them that was given.
+    keys: Vec<LabelledKey>,
+    /// Whom that is for.
+    nodes: Vec<NodeId>,
+}
+
+/// What an account has by the last order about it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ordered {
+    /// Whose.
+    pub(crate) account: AccountName,
+    /// The number of that order.
+    pub(crate) revision: u64,
+    /// What to look at.
+    pub(crate) order: VerificationCode,
+    /// Where it stands.
+    pub(crate) state: DraftState,
+    /// Since when.
+    pub(crate) at: UnixTime,
+    /// Whom it is for.
+    pub(crate) nodes: Vec<NodeId>,
+    /// All of them.
+    pub(crate) keys: Vec<LabelledKey>,
+}
+
+/// `keys` of an owner.
+pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) -> Result<(), Failure> {
+    let (account, change, wanted) = match verb {
+        KeysVerb::List => {
+            let view = list(client, me, &roster::ask(client, me).await?).await?;
+            return out.say(&view, || show::ordered(&view, out.screen));
+        }
+        KeysVerb::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
+        KeysVerb::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
+    };
+    let held = held(client, me, &roster::ask(client, me).await?, &account).await?;
+    let keys = change.of(&account, held.keys)?;
+    let nodes: NodesView = client.call(Endpoint::Nodes, None).await?;
+    let named = named(&nodes.nodes, &wanted, held.nodes)?;
+    let revision = match wanted.revision {
+        Some(revision) => revision,
+        None => held.revision.checked_add(1).ok_or(OrderError::NoRevision)?,
+    };
+    let draft = order::ssh_keys(me, named.clone(), SshKeys { account, keys }, revision)?;
+    note("The nodes of this order, by the names the controller has for them:");
+    for id in &named {
+        let name = nodes.nodes.iter().find(|node| node.node_id == *id).map(|node| node.hostname.as_str());
+        note(&format!("  {id}  {}", name.unwrap_or("no node any more")));
+    }
+    let count = u64::try_from(named.len()).unwrap_or(u64::MAX);
+    sign::order(client, me, out, &draft, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
+}
+
+/// What becomes of the keys.
+enum Change {
+    Add(KeyLabel, SshKey),
+    Remove(String),
+}
+
+impl Change {
+    fn of(self, account: &AccountName, mut keys: Vec<LabelledKey>) -> Result<Vec<LabelledKey>, OrderError> {
+        match self {
+            Self::Add(label, key) => {
+                if keys.iter().any(|held| *held.key.key() == key) {
+                    return Err(OrderError::HasKey(account.clone()));
+                }
+                if keys.len() >= SSH_KEYS_PER_ACCOUNT_MAX {
+                    return Err(OrderError::TooManyKeys(account.clone()));
+                }
+                keys.push(LabelledKey { label, key: key.into() });
+            }
+            Self::Remove(fingerprint) => {
+                let before = keys.len();
+                keys.retain(|held| held.key.key().fingerprint() != fingerprint);
+                if keys.len() == before {
+                    return Err(OrderError::NoKey { account: account.clone(), fingerprint });
+                }
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// Whom the next order is for: those that are named, all there are, or those of the last one.
+fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<Vec<NodeId>, OrderError> {
+    if wanted.all {
+        return Ok(all.iter().map(|node| node.node_id.clone()).collect());
+    }
+    if wanted.nodes.is_empty() {
+        return Ok(last);
+    }
+    let one = |text: &String| {
+        let found = all.iter().find(|node| is_named(node, text));
+        found.map(|node| node.node_id.clone()).ok_or_else(|| OrderError::NoNode(text.clone()))
+    };
+    wanted.nodes.iter().map(one).collect()
+}
+
+/// What was ordered about this account.
+async fn held(client: &Client, me: &Me, roster: &VerifiedRoster, account: &AccountName) -> Result<Held, Failure> {
+    let mut held = Held::default();
+    for line in sign::drafts(client).await?.drafts {
+        let Some(order) = signed(client, me, roster, &line).await?.filter(|order| order.account == *account) else {
+            continue;
+        };
+        held.revision = held.revision.max(order.revision);
+        if was_given(line.state) {
+            (held.keys, held.nodes) = (order.keys, order.nodes);
+            return Ok(held);
+        }
+    }
+    Ok(held)
+}
+
+/// What was ordered last about each account, in their order.
+async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<Ordered>, Failure> {
+    let mut all: Vec<Ordered> = Vec::new();
+    for line in sign::drafts(client).await?.drafts {
+        let Some(order) = signed(client, me, roster, &line).await? else { continue };
+        let is_known = all.iter().any(|later| later.account == order.account);
+        if is_known || !was_given(line.state) {
+            continue;
+        }
+        all.push(order);
+    }
+    all.sort_by(|one, other| one.account.cmp(&other.account));
+    Ok(all)
+}
+
+/// An earlier order about SSH keys, as the controller has it. One that no owner of the roster signed counts for nothing:
+/// neither its keys, which somebody may have slipped in, nor its number.
+async fn signed(
+    client: &Client,
+    me: &Me,
+    roster: &VerifiedRoster,
+    line: &DraftLine,
+) -> Result<Option<Ordered>, Failure> {
+    if line.kind != IntentKind::SshKey || line.signers.is_empty() {
+        return Ok(None);
+    }
+    let view: DraftView = client.look(OwnerEndpoint::Draft, Some(&line.code)).await?;
+    let read = sign::read(&view.draft, &line.code, &me.fleet())?;
+    let order = read.signed(view.signatures);
+    let is_signed =
+        order.signatures.iter().any(|signature| order.check_signature(signature, read.intent().kind, roster).is_ok());
+    let (Body::SshKey(keys), Terms::State { revision, .. }, true) = (read.body(), &read.intent().terms, is_signed)
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Ordered {
+        account: keys.account.clone(),
+        revision: *revision,
+        order: line.code.clone(),
+        state: line.state,
+        at: read.intent().issued_at,
+        nodes: read.intent().nodes.clone(),
+        keys: keys.keys.clone(),
+    }))
+}
+
+/// Whether somebody signed it: then it holds, or will, at whoever did not refuse it.
+const fn was_given(state: DraftState) -> bool {
+    match state {
+        DraftState::Signed | DraftState::Done | DraftState::Refused => true,
+        DraftState::Drafted | DraftState::Expired => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
+    fn node(number: u8) -> NodeLine {
+        let id = format!("{number:02x}").repeat(16);
+        lucia_proto::json::from_str(
+            &format!(
+                r#"{{"nodeId":"{id}","hostname":"n{number}","verificationCode":"{code}","state":"Online"}}"#,
+                code = format!("{number:02x}{number:02x}-").repeat(3).trim_end_matches('-'),
+            ),
+            1024,
+            8,
+        )
+        .unwrap()
+    }
+
+    // spec: LC-8
+    #[test]
+    fn nodes_are_named_one_by_one() {
+        let all = [node(1), node(2), node(3)];
+        let wanted = |nodes: &[&str], all| NodesWanted {
+            nodes: nodes.iter().map(|text| (*text).to_owned()).collect(),
+            all,
+            revision: None,
+            yes: true,
+        };
+        let ids = |numbers: &[u8]| numbers.iter().map(|number| node(*number).node_id).collect::<Vec<_>>();
+        let last = || ids(&[3]);
+        assert_eq!(named(&all, &wanted(&[], true), last()).unwrap(), ids(&[1, 2, 3]));
+        assert_eq!(named(&all, &wanted(&[], false), last()).unwrap(), ids(&[3]));
+        let by = ["n2", "0101-0101-0101", &"03".repeat(16)];
+        assert_eq!(named(&all, &wanted(&by, false), last()).unwrap(), ids(&[2, 1, 3]));
+        assert!(
+            matches!(named(&all, &wanted(&["n1", "n9"], false), last()), Err(OrderError::NoNode(name)) if name == "n9")
+        );
+    }
+
+    // spec: LC-8
+    #[test]
+    fn the_next_order_has_every_key_that_stays() {
+        let account: AccountName = "alice".parse().unwrap();
+        let key: SshKey = KEY.parse().unwrap();
+        let label: KeyLabel = "laptop".parse().unwrap();
+        let one = Change::Add(label.clone(), key.clone()).of(&account, Vec::new()).unwrap();
+        assert_eq!(one.len(), 1);
+        let again = Change::Add(label, key.clone()).of(&account, one.clone());
+        assert!(matches!(again, Err(OrderError::HasKey(_))));
+        assert!(Change::Remove(key.fingerprint()).of(&account, one.clone()).unwrap().is_empty());
+        assert!(matches!(Change::Remove("SHA256:x".to_owned()).of(&account, one), Err(OrderError::NoKey { .. })));
+    }
+}

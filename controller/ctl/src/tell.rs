@@ -1,0 +1,79 @@
+//! What is written out, and what is asked on the terminal.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use lucia_proto::host_api::OnboardingView;
+use lucia_proto::json;
+use serde::Serialize;
+
+use crate::args::{Args, Output};
+use crate::client::CallError;
+use crate::failure::Failure;
+use crate::show;
+use crate::table::Screen;
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    /// For programs.
+    pub(crate) json: bool,
+    /// Where they are read.
+    pub(crate) screen: Screen,
+}
+
+impl Out {
+    pub(crate) fn new(args: &Args) -> Self {
+        let mut screen = Screen::stdout();
+        if args.output == Output::Wide {
+            screen.width = None;
+        }
+        Self { json: args.json || args.output == Output::Json, screen }
+    }
+
+    /// Writes the view as JSON, or in words.
+    pub(crate) fn say<T: Serialize>(self, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
+        say(self.json, view, words)
+    }
+
+    /// The answer of most changes.
+    pub(crate) fn onboarding(self, view: &OnboardingView) -> Result<(), Failure> {
+        self.say(view, || show::onboarding(view, self.screen))
+    }
+}
+
+/// Writes the view as JSON, or in words.
+fn say<T: Serialize>(as_json: bool, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
+    if as_json { write(format!("{}\n", in_json(view)?).as_bytes()) } else { write(words().as_bytes()) }
+}
+
+pub(crate) fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
+    json::to_string(view).map_err(|error| Failure::Call(CallError::Strange(error.to_string())))
+}
+
+pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Asks on the terminal for `word`.
+pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::NobodyToAsk);
+    }
+    let mut out = io::stderr();
+    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
+    if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(Failure::NotConfirmed) }
+}
+
+/// Tells a person something beside the answer.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Writes lines beside the answer, where somebody is about to be asked. What cannot be shown cannot be agreed to.
+pub(crate) fn write_beside(lines: &[String]) -> Result<(), Failure> {
+    let mut out = io::stderr();
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).map_err(Failure::Output)
+}

@@ -1,0 +1,105 @@
+//! TLS to whoever proves to be the controller by the context's root, and by nothing else.
+//!
+//! The machine's own trust store has no say, and neither have `HTTPS_PROXY` and its like; no redirect is followed.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lucia_proto::chain::Root;
+use lucia_proto::owner::PageOrigin;
+use rustls::client::Resumption;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::client::CallError;
+
+/// To have a connection and its handshake, over all addresses.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// One controller, by address, name and root.
+pub(crate) struct Tls {
+    host: String,
+    port: u16,
+    name: ServerName<'static>,
+    connector: TlsConnector,
+}
+
+impl Tls {
+    /// Settings that believe `root` alone.
+    ///
+    /// # Errors
+    /// When rustls takes the root or the name for none.
+    pub(crate) fn new(controller: &PageOrigin, root: &Root) -> Result<Self, CallError> {
+        let unusable = |error: &dyn std::fmt::Display| CallError::Root(error.to_string());
+        let host = controller.rp_id().to_owned();
+        let port = controller.as_str().rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(443);
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(root.der().to_vec())).map_err(|error| unusable(&error))?;
+        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(|error| unusable(&error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = Resumption::disabled();
+        let name = ServerName::try_from(host.clone()).map_err(|error| unusable(&error))?;
+        Ok(Self { host, port, name, connector: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// The `Host` header.
+    pub(crate) fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// A connection to whoever proved who they are.
+    ///
+    /// # Errors
+    /// When nobody answers, or somebody else does.
+    pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, CallError> {
+        let late = || self.unreachable(io::ErrorKind::TimedOut.into());
+        tokio::time::timeout(CONNECT, self.connect_any()).await.map_err(|_| late())?
+    }
+
+    async fn connect_any(&self) -> Result<TlsStream<TcpStream>, CallError> {
+        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let mut refused = self.unreachable(io::ErrorKind::AddrNotAvailable.into());
+        for address in addresses.map_err(|error| self.unreachable(error))? {
+            let tcp = match TcpStream::connect(address).await {
+                Ok(tcp) => tcp,
+                Err(error) => {
+                    refused = self.unreachable(error);
+                    continue;
+                }
+            };
+            match self.connector.connect(self.name.clone(), tcp).await {
+                Ok(tls) => return Ok(tls),
+                Err(error) => refused = self.refused(error),
+            }
+        }
+        Err(refused)
+    }
+
+    fn unreachable(&self, err: io::Error) -> CallError {
+        CallError::Unreachable { to: self.authority(), err }
+    }
+
+    fn refused(&self, error: io::Error) -> CallError {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. },
+            )) => CallError::Clock { to: self.authority() },
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                CallError::Stranger { to: self.authority(), name: self.host.clone() }
+            }
+            Some(_) | None => self.unreachable(error),
+        }
+    }
+}

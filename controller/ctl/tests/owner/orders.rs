@@ -1,0 +1,440 @@
+//! What an owner signs: exactly what was shown, in a form that who carries it out takes.
+
+use std::sync::{Arc, Mutex};
+
+use lucia_proto::host_api::{ApproveForm, NodeView, NodesView, OnboardingView};
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Body, Decision, Draft, IntentCode, IntentKind, IntentSignature, SignedIntent, Terms};
+use lucia_proto::json;
+use lucia_proto::limits::{ANSWER_MAX, HOST_BODY_MAX};
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, Outcome};
+use lucia_proto::test_support::{OrderWorld, TestNode};
+use serde::de::DeserializeOwned;
+
+use crate::server::{Asked, By, Server, Step, get, stale, step};
+use crate::site::{Site, ended, said, world};
+
+const SIGN: &str = "POST /api/host/intents/*/signatures";
+const ADD: &str = "POST /api/host/intents";
+
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> T {
+    json::from_str(text, ANSWER_MAX, 24).unwrap()
+}
+
+pub(crate) fn written<T: serde::Serialize>(value: &T) -> String {
+    json::to_string(value).unwrap()
+}
+
+/// The answer with one draft.
+pub(crate) fn view(draft: Draft) -> DraftView {
+    DraftView { draft, signatures: Vec::new() }
+}
+
+/// Takes a draft as it is.
+pub(crate) fn add() -> Step {
+    step(ADD, By::Alice, |_, asked| (200, written(&view(read(&asked.body)))))
+}
+
+/// Takes a signature.
+pub(crate) fn signed() -> Step {
+    step(SIGN, By::Alice, |_, _| (200, "{}".to_owned()))
+}
+
+/// The nodes of the world, a line each.
+pub(crate) fn nodes(world: &OrderWorld) -> Step {
+    get("GET /api/host/nodes", &lines(world))
+}
+
+fn lines(world: &OrderWorld) -> NodesView {
+    let line = |node: &TestNode| {
+        format!(
+            r#"{{"nodeId":"{}","hostname":"{}","verificationCode":"{}","state":"Online"}}"#,
+            node.node_id,
+            node.hostname,
+            node.fingerprint.verification_code()
+        )
+    };
+    read(&format!(r#"{{"serverTime":"{}","nodes":[{},{}]}}"#, world.now, line(&world.node), line(&world.other)))
+}
+
+/// A node, with more of its view.
+pub(crate) fn node(world: &OrderWorld, more_of_line: &str, more: &str) -> Step {
+    let node = &world.node;
+    let text = format!(
+        r#"{{"serverTime":"{}","node":{{"nodeId":"{id}","hostname":"{}","verificationCode":"{}","state":"Online"{more_of_line}}},
+        "fingerprint":"{}","taskId":"00000000-0000-4000-8000-000000000000","samples":[]{more}}}"#,
+        world.now,
+        node.hostname,
+        node.fingerprint.verification_code(),
+        node.fingerprint,
+        id = node.node_id,
+    );
+    get(format!("GET /api/host/nodes/{}", node.node_id), &read::<NodeView>(&text))
+}
+
+fn onboarding(world: &OrderWorld, phase: &str, more: &str) -> OnboardingView {
+    let node = &world.node;
+    read(&format!(
+        r#"{{"serverTime":"{now}","worker":{{"ready":true}},"devices":[{{"deviceId":"{id}","fingerprint":"{}",
+        "verificationCode":"{}","phase":"{phase}","discoveredAt":"{now}","expiresAt":"{later}","inventoryRevision":1,
+        "inventory":{{"architecture":"x86_64","bootMode":"Uefi","logicalCpuCount":4,"memoryBytes":8589934592,
+        "interfaces":[{{"name":"eth0","macAddress":"52:54:00:12:34:56","addresses":[]}}],
+        "disks":[{{"id":"wwn-0x5","path":"/dev/vda","sizeBytes":1099511627776,"isRemovable":false,"isReadOnly":false}}]}}{more}}}]}}"#,
+        node.fingerprint,
+        node.fingerprint.verification_code(),
+        id = node.node_id,
+        now = world.now,
+        later = world.now.plus(std::time::Duration::from_secs(1800)),
+    ))
+}
+
+/// The order that was handed in and signed in these calls.
+pub(crate) fn order(asked: &[Asked]) -> SignedIntent {
+    let draft: Draft = asked.iter().find(|asked| asked.line == ADD).map(|asked| read(&asked.body)).unwrap();
+    let signature = asked.iter().find(|asked| asked.line.ends_with("/signatures")).unwrap();
+    let code = draft.read().unwrap().code();
+    assert_eq!(signature.line, format!("POST /api/host/intents/{code}/signatures"));
+    let signature: IntentSignature = json::from_str(&signature.body, HOST_BODY_MAX, 8).unwrap();
+    SignedIntent { intent_json: draft.intent_json, body: draft.body, signatures: vec![signature] }
+}
+
+/// Who carries it out takes it.
+pub(crate) fn taken(world: &OrderWorld, order: &SignedIntent, kind: IntentKind) -> (Body, Vec<NodeId>, Terms) {
+    let refused = order.check(&world.checker(kind)).err();
+    assert!(refused.is_none(), "{kind:?}: {refused:?}");
+    let draft = Draft { intent_json: order.intent_json.clone(), body: order.body.clone() };
+    let read = draft.read().unwrap();
+    (read.body().clone(), read.intent().nodes.clone(), read.intent().terms.clone())
+}
+
+pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>)]) -> DraftsView {
+    let line = |(draft, state, outcomes): &(&Draft, DraftState, Vec<Outcome>)| {
+        let read = draft.read().unwrap();
+        DraftLine {
+            code: read.code(),
+            intent: lucia_proto::intent::IntentId::of(&draft.intent_json),
+            kind: read.intent().kind,
+            owner: read.intent().owner.clone(),
+            signers: vec![world.bob.id.clone()],
+            state: *state,
+            at: world.now,
+            drafted_by: "owner:alice".parse().unwrap(),
+            outcomes: outcomes.clone(),
+        }
+    };
+    DraftsView { server_time: world.now, drafts: of.iter().map(line).collect() }
+}
+
+// spec: LC-6
+#[test]
+fn what_is_signed_is_what_was_shown() {
+    let world = world();
+    for kind in IntentKind::ALL {
+        let draft = world.draft(*kind, |_| ());
+        let code = draft.read().unwrap().code();
+        let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
+        let kept: Arc<Mutex<Option<IntentSignature>>> = Arc::default();
+        let keep = Arc::clone(&kept);
+        let sign = step(format!("POST /api/host/intents/{code}/signatures"), By::Alice, move |_, asked| {
+            *keep.lock().unwrap() = Some(json::from_str(&asked.body, HOST_BODY_MAX, 8).unwrap());
+            (200, "{}".to_owned())
+        });
+        let server = Server::new(world.clone(), vec![look(), sign]);
+        let site = Site::alice(&world, server.port);
+        let output = site.run(&["sign", &code.to_string().to_uppercase(), "--yes"]);
+        ended(&output, 0, &format!("Signed order {code} ({})", kind.as_str()));
+        for line in draft.read().unwrap().words() {
+            assert!(said(&output).contains(&line), "{line:?} in {}", said(&output));
+        }
+        server.done();
+        let signature = kept.lock().unwrap().take().unwrap();
+        taken(&world, &world.signed(&draft, vec![signature]), *kind);
+
+        // Nobody to ask: everything is shown, nothing is signed.
+        let server = Server::new(world.clone(), vec![look()]);
+        let output = Site::alice(&world, server.port).run(&["sign", code.as_str()]);
+        ended(&output, 64, "--yes");
+        assert!(said(&output).contains(&format!("Order {code}")), "{}", said(&output));
+        server.done();
+    }
+}
+
+// spec: LC-6
+#[test]
+fn a_person_is_asked_and_only_yes_is_a_yes() {
+    let world = world();
+    let draft = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let code = draft.read().unwrap().code();
+    let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
+    let question = "Type yes to go on: ";
+    for (answer, signs) in [("yes", true), ("y", false), ("YES", false), ("", false), ("yes please", false)] {
+        let script = if signs { vec![look(), signed()] } else { vec![look()] };
+        let server = Server::new(world.clone(), script);
+        let (done, text) =
+            Site::alice(&world, server.port).on_terminal(&["sign", code.as_str()], &[(question, answer)]);
+        assert_eq!(done, signs, "{answer}: {text}");
+        assert!(text.contains(if signs { "Signed order" } else { "not confirmed" }), "{answer}: {text}");
+        server.done();
+    }
+}
+
+// spec: LC-6
+#[test]
+fn a_second_owner_signs_and_nobody_twice() {
+    let world = world();
+    let draft = world.draft(IntentKind::RemoveIdentity, |intent| intent.owner = world.bob.id.clone());
+    let code = draft.read().unwrap().code();
+    let with = |signature| DraftView { draft: draft.clone(), signatures: vec![signature] };
+    let line = format!("GET /api/host/intents/{code}");
+    let bob = {
+        let read = draft.read().unwrap();
+        read.sign(world.bob.id.clone(), &world.bob.key)
+    };
+    let server = Server::new(world.clone(), vec![get(line.clone(), &with(bob)), signed()]);
+    ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 0, "Another owner gave this order");
+    server.done();
+    let server = Server::new(world.clone(), vec![get(line, &with(world.alice.sign(&draft)))]);
+    ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 1, "already");
+    server.done();
+}
+
+// spec: LC-7
+#[test]
+fn an_approval_brings_the_order_that_admits_the_machine() {
+    let world = world();
+    let (code, key) = (world.node.fingerprint.verification_code(), world.node.fingerprint.to_string());
+    let hostname = world.node.hostname.to_string();
+    let seen = || get("GET /api/host/onboarding", &onboarding(&world, "Discovered", ""));
+    let done = written(&onboarding(&world, "Approved", ""));
+    let approve =
+        step(format!("POST /api/host/devices/{}/approve-install", world.node.node_id), By::Alice, move |_, _| {
+            (200, done)
+        });
+    let server = Server::new(world.clone(), vec![seen(), approve, add(), signed()]);
+    let base = ["approve", code.as_str(), "--fingerprint", &key, "--hostname", &hostname, "--disk", "wwn-0x5"];
+    let output = Site::alice(&world, server.port).run(&[&base[..], &["--erase", "ERASE"]].concat());
+    ended(&output, 0, "(admit)");
+    assert!(said(&output).contains("Makes the machine with this key a node"), "{}", said(&output));
+    let asked = server.done();
+    let form: ApproveForm = read(&asked[1].body);
+    assert_eq!(form.hostname, world.node.hostname);
+    let (body, named, _) = taken(&world, &order(&asked), IntentKind::Admit);
+    let Body::Admit(admit) = body else { panic!("{body:?}") };
+    assert_eq!((admit.fingerprint, admit.hostname, admit.replaces), (world.node.fingerprint, form.hostname, None));
+    assert_eq!(named, std::slice::from_ref(&world.node.node_id));
+
+    // Another fingerprint, or nobody who says yes: nothing is approved and nothing ordered.
+    let server = Server::new(world.clone(), vec![seen()]);
+    let other = world.other.fingerprint.to_string();
+    let args =
+        ["approve", code.as_str(), "--fingerprint", &other, "--hostname", &hostname, "--disk", "wwn-0x5", "--yes"];
+    ended(&Site::alice(&world, server.port).run(&args), 1, "another machine pretends");
+    server.done();
+    let server = Server::new(world.clone(), vec![seen()]);
+    ended(&Site::alice(&world, server.port).run(&base), 64, "--yes");
+    server.done();
+
+    // An approval that was refused orders nothing.
+    let line = format!("POST /api/host/devices/{}/approve-install", world.node.node_id);
+    let refuse = step(line, By::Alice, |_, _| (409, crate::server::refusal("hostname_in_use")));
+    let server = Server::new(world.clone(), vec![seen(), refuse]);
+    ended(&Site::alice(&world, server.port).run(&[&base[..], &["--yes"]].concat()), 1, "hostname_in_use");
+    server.done();
+}
+
+// spec: LC-7
+#[test]
+fn admit_signs_no_name_and_no_replacement_that_nobody_read_or_typed() {
+    let world = world();
+    let (code, key) = (world.node.fingerprint.verification_code(), world.node.fingerprint.to_string());
+    let task = |replaces: &str| {
+        format!(
+            r#","task":{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"AwaitingEnrollment","hostname":"{}",
+            "diskId":"wwn-0x5","authorityExpiresAt":"{}"{replaces}}}"#,
+            world.node.hostname, world.now
+        )
+    };
+    let replaces = task(&format!(r#","replaces":"{}""#, world.other.node_id));
+    let task = task("");
+    let seen = |more: &str| get("GET /api/host/onboarding", &onboarding(&world, "AwaitingEnrollment", more));
+    let base = ["admit", code.as_str(), "--fingerprint", &key];
+    let (name, other) = (world.node.hostname.as_str(), world.other.node_id.as_str());
+    for (more, args, script, replaced) in [
+        (&task, &["--hostname", name][..], vec![], None),
+        (&replaces, &["--hostname", name, "--replaces", other], vec![nodes(&world), nodes(&world)], Some(other)),
+    ] {
+        let script = [seen(more)].into_iter().chain(script).chain([add(), signed()]).collect();
+        let server = Server::new(world.clone(), script);
+        ended(&Site::alice(&world, server.port).run(&[&base[..], args, &["--yes"]].concat()), 0, "(admit)");
+        let (body, _, _) = taken(&world, &order(&server.done()), IntentKind::Admit);
+        let Body::Admit(admit) = body else { panic!("{body:?}") };
+        assert_eq!(admit.hostname, world.node.hostname);
+        assert_eq!(admit.replaces.as_ref().map(NodeId::as_str), replaced);
+    }
+    // Where somebody reads it, the approved name is enough.
+    let server = Server::new(world.clone(), vec![seen(&task), add(), signed()]);
+    let answers = [("Type yes to go on: ", "yes")];
+    let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);
+    assert!(done && text.contains(&format!("a node called {name}")), "{text}");
+    server.done();
+
+    for (more, args, code, says) in [
+        ("", &["--yes"][..], 1, "--hostname NAME"),
+        (&task, &["--yes"], 1, &format!("--hostname {name}")),
+        (&task, &["--yes", "--hostname", "elsewhere"], 1, "elsewhere was said"),
+        (&replaces, &["--yes", "--hostname", name], 1, &format!("--replaces {other}")),
+        (&replaces, &[], 1, &format!("--replaces {other}")),
+        (&task, &[], 64, "--yes"),
+    ] {
+        let server = Server::new(world.clone(), vec![seen(more)]);
+        ended(&Site::alice(&world, server.port).run(&[&base[..], args].concat()), code, says);
+        server.done();
+    }
+}
+
+// spec: LC-9
+#[test]
+fn what_is_decided_about_a_node_is_an_order() {
+    let world = world();
+    let start = "09".repeat(16);
+    let holder =
+        |start: &str| format!(r#"{{"startId":"{start}","address":"192.0.2.1","firstSeenAt":"{}"}}"#, world.now);
+    let frozen =
+        format!(r#","frozen":{{"at":"{}","holders":[{},{}]}}"#, world.now, holder(&start), holder(&"0b".repeat(16)));
+    let ended_at = world.now.minus(std::time::Duration::from_secs(40 * 24 * 3600));
+    let lapsed = format!(r#","certificateExpiresAt":"{ended_at}","address":"192.0.2.7""#);
+    let name = world.node.hostname.to_string();
+    let keep = ["clone", "keep", &name, "--start", &start, "--yes"];
+    let split = ["clone", "split", &name, "--yes"];
+    let remove = ["remove", &name, "--yes"];
+    let release = ["release-lapse", &name, "--yes"];
+    let cases: [(&[&str], Vec<Step>, IntentKind, &str); 4] = [
+        (&keep, vec![nodes(&world), node(&world, "", &frozen)], IntentKind::CloneDecision, "goes on"),
+        (&split, vec![nodes(&world), node(&world, "", &frozen)], IntentKind::CloneDecision, "No holder goes on"),
+        (&remove, vec![nodes(&world)], IntentKind::RemoveIdentity, "is a plain machine again"),
+        (&release, vec![nodes(&world), node(&world, &lapsed, "")], IntentKind::ReleaseLapse, "may renew"),
+    ];
+    for (args, mut script, kind, says) in cases {
+        script.extend([add(), signed()]);
+        let server = Server::new(world.clone(), script);
+        let output = Site::alice(&world, server.port).run(args);
+        let says = if kind == IntentKind::ReleaseLapse { "Lets" } else { says };
+        ended(&output, 0, says);
+        let (body, named, _) = taken(&world, &order(&server.done()), kind);
+        assert_eq!(named, std::slice::from_ref(&world.node.node_id), "{args:?}");
+        match body {
+            Body::CloneDecision(body) => {
+                let keeps = body.decision == Decision::Keep;
+                assert_eq!(body.start_id.map(|id| id.to_string()), keeps.then(|| start.clone()), "{args:?}");
+                assert_eq!(keeps, args.contains(&"keep"));
+            }
+            Body::ReleaseLapse(body) => {
+                assert_eq!((body.fingerprint, body.ended_at), (world.node.fingerprint, ended_at));
+            }
+            Body::RemoveIdentity(body) => assert_eq!(body.hostname, world.node.hostname),
+            Body::Admit(_) | Body::SshKey(_) => panic!("{args:?}"),
+        }
+    }
+    let server = Server::new(world.clone(), vec![nodes(&world), node(&world, "", "")]);
+    ended(&Site::alice(&world, server.port).run(&release), 1, "no certificate");
+    server.done();
+    let server = Server::new(world.clone(), vec![nodes(&world), node(&world, "", "")]);
+    ended(&Site::alice(&world, server.port).run(&split), 1, "not frozen");
+    server.done();
+}
+
+// spec: LC-10
+#[test]
+fn every_request_is_signed_once_and_once_more_where_its_challenge_is_refused() {
+    let world = world();
+    let line = "GET /api/host/nodes";
+    let server = Server::new(world.clone(), vec![stale(line), get(line, &lines(&world))]);
+    ended(&Site::alice(&world, server.port).run(&["nodes"]), 0, world.node.hostname.as_str());
+    server.done();
+    let server = Server::new(world.clone(), vec![stale(line), stale(line)]);
+    ended(&Site::alice(&world, server.port).run(&["nodes"]), 1, "challenge_refused");
+    server.done();
+}
+
+// spec: LC-11
+#[test]
+fn a_long_list_comes_in_parts() {
+    let world = world();
+    let all: Vec<Draft> = (0..101)
+        .map(|number| {
+            let at = world.now.minus(std::time::Duration::from_secs(number));
+            world.draft(IntentKind::SshKey, |intent| intent.issued_at = at)
+        })
+        .collect();
+    let part = |drafts_of: &[Draft]| {
+        drafts(&world, &drafts_of.iter().map(|draft| (draft, DraftState::Done, vec![])).collect::<Vec<_>>())
+    };
+    let after = all[99].read().unwrap().code();
+    let script = vec![
+        get("GET /api/host/intents", &part(&all[..100])),
+        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+    ];
+    let server = Server::new(world.clone(), script);
+    let last = all[100].read().unwrap().code();
+    ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
+    server.done();
+}
+
+// spec: LC-13
+#[test]
+fn a_passkey_is_confirmed_by_an_owner_key_after_a_yes() {
+    let world = world();
+    let code = "1a2b-3c4d-5e6f";
+    let one = format!(r#"{{"code":"{code}","owner":"alice","label":"laptop","addedAt":"{}"}}"#, world.now);
+    let (shown, list) = (one.clone(), format!(r#"{{"passkeys":[{one}]}}"#));
+    let listed = list.clone();
+    let script = vec![
+        step(format!("POST /api/host/passkeys/{code}"), By::Alice, move |_, _| (200, shown.clone())),
+        step("GET /api/host/passkeys", By::Alice, move |_, _| (200, listed.clone())),
+        step(format!("DELETE /api/host/passkeys/{code}"), By::Alice, |_, _| (200, r#"{"passkeys":[]}"#.to_owned())),
+    ];
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    let (done, text) = site.on_terminal(&["passkey", "approve", code], &[("Type yes to go on: ", "no")]);
+    assert!(!done && text.contains("under your name"), "{text}");
+    ended(&site.run(&["passkey", "approve", code, "--yes"]), 0, "laptop");
+    ended(&site.run(&["passkey", "list"]), 0, code);
+    ended(&site.run(&["passkey", "remove", code]), 0, "luciactl passkey approve CODE");
+    server.done();
+}
+
+// spec: LC-11
+#[test]
+fn orders_are_listed_with_what_became_of_them() {
+    let world = world();
+    let open = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let refused = world.draft(IntentKind::SshKey, |_| ());
+    let outcome =
+        Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(IntentCode::NoFreshness) };
+    let list = drafts(&world, &[(&open, DraftState::Drafted, vec![]), (&refused, DraftState::Refused, vec![outcome])]);
+    let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
+    let line = "GET /api/host/intents";
+    let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
+    let script = vec![
+        get(line, &list),
+        get(line, &list),
+        drop,
+        get(line, &list),
+        nodes(&world),
+        node(&world, "", ""),
+        get(line, &list),
+    ];
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    let output = site.run(&["drafts"]);
+    ended(&output, 0, IntentCode::NoFreshness.cure());
+    assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
+    let output = site.run(&["sign", "--list"]);
+    ended(&output, 0, open.as_str());
+    assert!(!said(&output).contains(code.as_str()), "{}", said(&output));
+    ended(&site.run(&["drop", open.as_str()]), 0, "");
+    let output = site.run(&["why", world.node.hostname.as_str()]);
+    ended(&output, 0, IntentCode::NoFreshness.cure());
+    assert!(said(&output).contains("no_freshness") && said(&output).contains("lucia-enrollment-worker pending"));
+    server.done();
+}

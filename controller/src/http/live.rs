@@ -1,0 +1,303 @@
+//! What changes, as it changes: one look at all nodes every two seconds while anybody watches, rendered once for all who
+//! do, as Server-Sent Events.
+//!
+//! Whoever does not read in time is let go and comes again. A stream in a session ends with it and keeps nobody signed
+//! in; one by proof ends after an hour.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Response;
+use http::header::{self, HeaderMap, HeaderValue};
+use http_body_util::Full;
+use hyper::body::{Bytes, Frame, SizeHint};
+use lucia_proto::code::Code;
+use lucia_proto::ids::NodeId;
+use lucia_proto::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::error::ApiError;
+use super::{Edge, blocking, stopped, who};
+use crate::page::{Cells, cells};
+use crate::state::By;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(2);
+/// Looks between two signs of life, so that neither end takes a quiet line for a broken one.
+const LOOKS_PER_SIGN: u32 = 7;
+/// A stream by proof ends after this long; whoever watches on proves again.
+const PROVED_FOR: Duration = Duration::from_secs(3600);
+/// Messages that wait for a slow reader.
+const WAITING_MAX: usize = 8;
+
+/// The body of an answer: small and whole, or events as they come.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// All of it.
+    Whole(Full<Bytes>),
+    /// One after the other.
+    Events(mpsc::Receiver<Bytes>),
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Whole(Full::from(bytes))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(body) => hyper::body::Body::poll_frame(Pin::new(body), cx),
+            Self::Events(events) => events.poll_recv(cx).map(|event| event.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => hyper::body::Body::is_end_stream(body),
+            Self::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => hyper::body::Body::size_hint(body),
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Somebody who watches.
+#[derive(Debug)]
+struct Watcher {
+    /// Where events go.
+    send: mpsc::Sender<Bytes>,
+    /// Whose it is, as the journal has them.
+    whose: String,
+    /// The session it is of; nothing for a proof or the operator.
+    token: Option<String>,
+    /// When it ends at the latest.
+    until: Instant,
+    /// It has not been told everything yet.
+    is_new: bool,
+}
+
+/// All who watch.
+#[derive(Debug, Default)]
+pub(super) struct Hub(Mutex<Vec<Watcher>>);
+
+impl Hub {
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<Watcher>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn join(&self, whose: String, token: Option<String>, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+        self.with(|watchers| {
+            watchers.retain(|watcher| !watcher.send.is_closed());
+            let own = watchers.iter().filter(|watcher| watcher.whose == whose).count();
+            if watchers.len() >= STREAMS_MAX || own >= STREAMS_PER_OWNER_MAX {
+                let message = format!("at most {STREAMS_PER_OWNER_MAX} streams a person, {STREAMS_MAX} in all");
+                return Err(ApiError::new(Code::TooManyRequests, &message));
+            }
+            let (send, events) = mpsc::channel(WAITING_MAX);
+            watchers.push(Watcher { send, whose, token, until: now + PROVED_FOR, is_new: true });
+            Ok(events)
+        })
+    }
+
+    /// Sends `all` to whoever is new and `news` to the others; whoever has gone, or reads too slowly, leaves.
+    fn tell(&self, all: &Bytes, news: Option<&Bytes>) {
+        self.with(|watchers| {
+            watchers.retain_mut(|watcher| {
+                let message = if std::mem::take(&mut watcher.is_new) { Some(all) } else { news };
+                message.is_none_or(|message| watcher.send.try_send(message.clone()).is_ok())
+            });
+        });
+    }
+}
+
+/// A row as it is sent.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a NodeId,
+    #[serde(flatten)]
+    cells: &'a Cells,
+}
+
+/// What was seen at the last look.
+#[derive(Debug, Default)]
+struct Seen {
+    rows: BTreeMap<NodeId, Cells>,
+    sequence: u64,
+}
+
+fn event(name: &str, data: &impl Serialize) -> String {
+    // Types of ours always serialize, and JSON has no line ends in it.
+    format!("event: {name}\ndata: {}\n\n", serde_json::to_string(data).unwrap_or_default())
+}
+
+fn nodes<'a>(rows: impl Iterator<Item = (&'a NodeId, &'a Cells)>) -> Option<String> {
+    let rows: Vec<Row<'a>> = rows.map(|(id, cells)| Row { id, cells }).collect();
+    (!rows.is_empty()).then(|| event("nodes", &BTreeMap::from([("rows", rows)])))
+}
+
+/// What is told to those who know `old`: the rows that changed, and that the list did.
+fn news(old: &Seen, new: &Seen) -> String {
+    let changed = new.rows.iter().filter(|(id, cells)| old.rows.get(*id) != Some(*cells));
+    let mut text = nodes(changed).unwrap_or_default();
+    if old.sequence != new.sequence {
+        text.push_str(&event("list", &BTreeMap::from([("sequence", new.sequence)])));
+    }
+    text
+}
+
+/// `GET /api/host/stream`.
+///
+/// # Errors
+/// `too_many_requests`.
+pub(super) fn watch(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
+    let proved = headers.contains_key(lucia_proto::owner_proof::OWNER_PROOF_HEADER);
+    let token = who::token(headers).filter(|_| !proved && matches!(by, By::Owner { .. })).map(str::to_owned);
+    let events = edge.shared.hub.join(by.actor(), token, Instant::now())?;
+    let mut response = Response::new(Body::Events(events));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Ok(response)
+}
+
+impl Edge {
+    /// Looks and tells until the controller stops, then lets everybody go.
+    pub async fn live(self) {
+        let mut stop = self.shared.stop.clone();
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = Seen::default();
+        let mut looks = 0_u32;
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                _ = look.tick() => {
+                    looks = looks.wrapping_add(1);
+                    seen = self.look(seen, looks.is_multiple_of(LOOKS_PER_SIGN)).await;
+                }
+            }
+        }
+        self.shared.hub.with(Vec::clear);
+    }
+
+    async fn look(&self, seen: Seen, sign: bool) -> Seen {
+        let hub = Arc::clone(&self.shared.hub);
+        let now = Instant::now();
+        let goes_on = |watcher: &Watcher| match &watcher.token {
+            Some(token) => self.shared.controller.session_goes_on(token),
+            None => now < watcher.until,
+        };
+        if hub.with(|watchers| {
+            watchers.retain(goes_on);
+            watchers.is_empty()
+        }) {
+            return Seen::default();
+        }
+        let looked = blocking(self, move |controller| {
+            let now = controller.now();
+            let rows = controller
+                .servers()
+                .into_iter()
+                .map(|(line, sample)| {
+                    let cells = cells(&line, sample.as_ref(), now);
+                    (line.node_id, cells)
+                })
+                .collect();
+            let new = Seen { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
+            let mut told = news(&seen, &new);
+            if told.is_empty() && sign {
+                told.push_str(": still here\n\n");
+            }
+            let all = nodes(new.rows.iter()).unwrap_or_else(|| ": nothing yet\n\n".to_owned());
+            hub.tell(&Bytes::from(all), Some(told).filter(|told| !told.is_empty()).map(Bytes::from).as_ref());
+            Ok(new)
+        });
+        looked.await.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(load: &str) -> Cells {
+        let text = str::to_owned;
+        Cells {
+            state: text("Online"),
+            load: text(load),
+            memory: text("1 %"),
+            storage: text("2 %"),
+            temperature: text("–"),
+            certificate: text("6 days"),
+            look: String::new(),
+        }
+    }
+
+    fn seen(rows: &[(&str, &str)], sequence: u64) -> Seen {
+        let rows = rows.iter().map(|(id, load)| (id.repeat(32).parse().unwrap(), cell(load)));
+        Seen { rows: rows.collect(), sequence }
+    }
+
+    // spec: PG-14
+    #[test]
+    fn only_what_changed_is_told_and_to_everybody_the_same() {
+        let old = seen(&[("1", "0.1"), ("2", "0.2")], 7);
+        assert_eq!(news(&old, &seen(&[("1", "0.1"), ("2", "0.2")], 7)), "");
+        let told = news(&old, &seen(&[("1", "0.1"), ("2", "0.3")], 8));
+        assert!(told.starts_with("event: nodes\ndata: {\"rows\":[{\"id\":\"2222") && told.contains("\"load\":\"0.3\""));
+        assert!(!told.contains("1111") && told.ends_with("event: list\ndata: {\"sequence\":8}\n\n"), "{told}");
+        let hub = Hub::default();
+        let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
+        let mut one = hub.join("a".to_owned(), None, Instant::now()).unwrap();
+        hub.tell(&all, Some(&told));
+        let mut two = hub.join("b".to_owned(), None, Instant::now()).unwrap();
+        hub.tell(&all, Some(&told));
+        hub.tell(&all, None);
+        let read = |events: &mut mpsc::Receiver<Bytes>| events.try_recv().ok();
+        assert_eq!((read(&mut one), read(&mut one), read(&mut one)), (Some(all.clone()), Some(told.clone()), None));
+        assert_eq!((read(&mut two), read(&mut two)), (Some(all.clone()), None));
+        // Who does not read is let go; who is gone is forgotten.
+        for _ in 0..WAITING_MAX {
+            hub.tell(&all, Some(&told));
+        }
+        drop(two);
+        hub.tell(&all, Some(&told));
+        assert!(hub.with(|watchers| watchers.is_empty()));
+    }
+
+    // spec: PG-15
+    #[test]
+    fn few_watch_in_all_and_fewer_of_one_person() {
+        let hub = Hub::default();
+        let join = |whose: String| hub.join(whose, None, Instant::now());
+        let mut there = Vec::new();
+        for _ in 0..STREAMS_PER_OWNER_MAX {
+            there.push(join("alice".to_owned()).unwrap());
+        }
+        assert_eq!(join("alice".to_owned()).unwrap_err().code, Code::TooManyRequests);
+        for n in STREAMS_PER_OWNER_MAX..STREAMS_MAX {
+            there.push(join(format!("p{n}")).unwrap());
+        }
+        assert_eq!(join("bob".to_owned()).unwrap_err().code, Code::TooManyRequests);
+        there.pop();
+        assert!(join("bob".to_owned()).is_ok());
+    }
+}

@@ -1,0 +1,80 @@
+//! Signing in to the page, its sessions and passkeys.
+
+use std::net::IpAddr;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use lucia_proto::code::Code;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::owner::PageOrigin;
+use lucia_proto::sign_in::{PasskeyForm, SignIn};
+
+use super::error::ApiError;
+use super::{Answer, Edge, blocking, who};
+use crate::state::By;
+
+/// Where the page is; passkeys are of no use without.
+fn origin(edge: &Edge) -> Result<&PageOrigin, ApiError> {
+    let message = "this controller has no page: names in its settings has no DNS name, and page-origin is not set";
+    edge.shared.origin.as_ref().ok_or_else(|| ApiError::new(Code::NotFound, message))
+}
+
+fn with_cookie(answer: Answer, token: Option<&str>) -> Answer {
+    // A cookie of ours is plain ASCII.
+    match HeaderValue::from_str(&who::cookie(token)) {
+        Ok(value) => answer.header(header::SET_COOKIE, value),
+        Err(_) => answer,
+    }
+}
+
+/// `POST /api/host/sessions`.
+pub(super) async fn sign_in(edge: &Edge, form: SignIn, headers: &HeaderMap, from: IpAddr) -> Result<Answer, ApiError> {
+    let origin = origin(edge)?.clone();
+    who::is_from(Some(&origin), headers)?;
+    let begun = blocking(edge, move |controller| controller.sign_in(&form, &origin, from)).await?;
+    Ok(with_cookie(Answer::ok(&begun.answer), Some(&begun.token)))
+}
+
+/// `GET /api/host/sessions`.
+pub(super) async fn sessions(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Answer, ApiError> {
+    let (by, token) = (by.clone(), who::token(headers).map(str::to_owned));
+    blocking(edge, move |controller| Ok(controller.sessions(&by, token.as_deref()))).await.map(|view| Answer::ok(&view))
+}
+
+/// `DELETE /api/host/sessions` and `DELETE /api/host/sessions/{code}`; the answer is what is left.
+pub(super) async fn end(
+    edge: &Edge,
+    code: Option<&VerificationCode>,
+    by: &By,
+    headers: &HeaderMap,
+) -> Result<Answer, ApiError> {
+    let (ended, code) = (by.clone(), code.cloned());
+    blocking(edge, move |controller| controller.end_sessions(&ended, code.as_ref())).await?;
+    let answer = sessions(edge, by, headers).await?;
+    let gone = who::token(headers).is_some_and(|token| !edge.shared.controller.session_goes_on(token));
+    Ok(if gone { with_cookie(answer, None) } else { answer })
+}
+
+/// `POST /api/host/passkeys`.
+pub(super) async fn ask(edge: &Edge, form: PasskeyForm, headers: &HeaderMap, from: IpAddr) -> Result<Answer, ApiError> {
+    who::is_from(Some(origin(edge)?), headers)?;
+    blocking(edge, move |controller| controller.ask_passkey(form, from)).await.map(|asked| Answer::ok(&asked))
+}
+
+/// `GET /api/host/passkeys`.
+pub(super) async fn passkeys(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
+    let by = by.clone();
+    blocking(edge, move |controller| Ok(controller.passkeys(&by))).await.map(|view| Answer::ok(&view))
+}
+
+/// `POST /api/host/passkeys/{code}`.
+pub(super) async fn approve(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+    let (by, code) = (by.clone(), code.clone());
+    blocking(edge, move |controller| controller.approve_passkey(&code, &by)).await.map(|view| Answer::ok(&view))
+}
+
+/// `DELETE /api/host/passkeys/{code}`; the answer is what is left.
+pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+    let (who, code) = (by.clone(), code.clone());
+    blocking(edge, move |controller| controller.remove_passkey(&code, &who)).await?;
+    passkeys(edge, by).await
+}

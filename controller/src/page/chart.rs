@@ -1,0 +1,124 @@
+//! The last hour as lines, drawn here: an SVG's coordinates, and the same in words for who does not see it.
+
+use lucia_proto::host_api::Sample;
+use lucia_proto::limits::SAMPLES_AGE_MAX;
+use lucia_proto::time::UnixTime;
+
+/// Width and height of the drawing, in its own units.
+const WIDTH: f64 = 300.0;
+const HEIGHT: f64 = 60.0;
+
+/// One chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chart {
+    /// What is drawn.
+    pub(crate) name: &'static str,
+    /// The newest value.
+    pub(crate) now: String,
+    /// What the line says, in words.
+    pub(crate) words: String,
+    /// `x,y` of each point; a line a stretch without gaps.
+    pub(crate) lines: Vec<String>,
+}
+
+/// What is drawn of a sample.
+struct Measure {
+    name: &'static str,
+    unit: &'static str,
+    /// The top of the drawing; nothing where the highest value is.
+    top: Option<f64>,
+    of: fn(&Sample) -> Option<f64>,
+}
+
+const MEASURES: &[Measure] = &[
+    Measure { name: "Processor", unit: " %", top: Some(100.0), of: |sample| sample.cpu_percent },
+    Measure { name: "Load", unit: "", top: None, of: |sample| sample.load_average },
+    Measure {
+        name: "Memory",
+        unit: " %",
+        top: Some(100.0),
+        of: |sample| share(Some(sample.memory_total_bytes), Some(sample.memory_available_bytes)),
+    },
+    Measure {
+        name: "Storage",
+        unit: " %",
+        top: Some(100.0),
+        of: |sample| share(sample.storage_total_bytes, sample.storage_available_bytes),
+    },
+    Measure { name: "Temperature", unit: " °C", top: Some(100.0), of: |sample| sample.cpu_temperature_celsius },
+    Measure { name: "GPU", unit: " %", top: Some(100.0), of: |sample| sample.gpu_percent },
+    Measure { name: "GPU temperature", unit: " °C", top: Some(100.0), of: |sample| sample.gpu_temperature_celsius },
+];
+
+#[expect(clippy::cast_precision_loss, reason = "a share of a hundred is drawn")]
+fn share(total: Option<u64>, available: Option<u64>) -> Option<f64> {
+    let (total, available) = (total?, available?);
+    (total > 0).then(|| total.saturating_sub(available) as f64 * 100.0 / total as f64)
+}
+
+/// A chart of each thing that was measured.
+pub(crate) fn charts(samples: &[Sample], now: UnixTime) -> Vec<Chart> {
+    MEASURES.iter().filter_map(|measure| chart(measure, samples, now)).collect()
+}
+
+fn chart(measure: &Measure, samples: &[Sample], now: UnixTime) -> Option<Chart> {
+    let values = || samples.iter().filter_map(measure.of);
+    let last = values().next_back()?;
+    let (low, high) = values().fold((last, last), |(low, high), value| (low.min(value), high.max(value)));
+    let top = measure.top.unwrap_or(high).max(1.0);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for sample in samples {
+        match (measure.of)(sample) {
+            Some(value) => line.push_str(&point(sample.at, now, value / top)),
+            None if line.is_empty() => {}
+            None => lines.push(std::mem::take(&mut line)),
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    let unit = measure.unit;
+    let words =
+        format!("{}: now {last:.1}{unit}, between {low:.1} and {high:.1}{unit} within the last hour", measure.name);
+    Some(Chart { name: measure.name, now: format!("{last:.1}{unit}"), words, lines })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds of an hour are drawn")]
+fn point(at: UnixTime, now: UnixTime, share: f64) -> String {
+    let age = now.since(at).as_secs() as f64 / SAMPLES_AGE_MAX.as_secs() as f64;
+    format!("{:.1},{:.1} ", WIDTH * (1.0 - age.clamp(0.0, 1.0)), HEIGHT * (1.0 - share.clamp(0.0, 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at: u64, load: Option<f64>) -> Sample {
+        Sample {
+            at: UnixTime::from_secs(at),
+            load_average: load,
+            cpu_percent: None,
+            cpu_temperature_celsius: None,
+            gpu_percent: None,
+            gpu_temperature_celsius: None,
+            memory_total_bytes: 100,
+            memory_available_bytes: 25,
+            storage_total_bytes: None,
+            storage_available_bytes: None,
+        }
+    }
+
+    // spec: PG-12
+    #[test]
+    fn an_hour_is_drawn_with_its_gaps_and_told_in_words() {
+        let now = UnixTime::from_secs(10_000);
+        assert_eq!(charts(&[], now), []);
+        let samples = [sample(6400, Some(2.0)), sample(8200, None), sample(9100, Some(4.0)), sample(10_000, Some(1.0))];
+        let drawn = charts(&samples, now);
+        assert_eq!(drawn.iter().map(|chart| chart.name).collect::<Vec<_>>(), ["Load", "Memory"]);
+        assert_eq!(drawn[0].lines, ["0.0,30.0 ", "225.0,0.0 300.0,45.0 "]);
+        assert_eq!(drawn[0].words, "Load: now 1.0, between 1.0 and 4.0 within the last hour");
+        assert_eq!((drawn[1].now.as_str(), drawn[1].lines.len()), ("75.0 %", 1));
+    }
+}

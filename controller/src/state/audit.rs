@@ -1,0 +1,101 @@
+//! Every change, signature and outcome is in the audit before its answer leaves (design.md O6).
+//!
+//! An entry is written after what it tells of, since it says what came of that. While one cannot be written no other
+//! change is made; one that was made and whose entry could not be written is not acknowledged, and its entry comes first
+//! when the disk takes it again.
+
+use lucia_proto::audit::{AuditAction, AuditActor, AuditNote, AuditView};
+use lucia_proto::code::Code;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::IntentId;
+
+use super::{By, Controller, lock};
+use crate::refusal::Refusal;
+
+/// What is done, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// What.
+    pub action: AuditAction,
+    /// Which device or node.
+    pub node: Option<NodeId>,
+    /// Which order.
+    pub intent: Option<IntentId>,
+}
+
+impl Act {
+    /// Something about a node, or about none.
+    #[must_use]
+    pub const fn new(action: AuditAction, node: Option<NodeId>) -> Self {
+        Self { action, node, intent: None }
+    }
+}
+
+impl Controller {
+    /// Makes a change and notes who made it and what came of it.
+    ///
+    /// # Errors
+    /// What the change refuses; `persistence_failed` when it cannot be noted.
+    pub fn audited<T>(
+        &self,
+        by: &By,
+        act: &Act,
+        change: impl FnOnce(&Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        // What waits goes first: no change is made while it cannot be noted.
+        self.note(Vec::new())?;
+        let done = change(self);
+        let (actor, from) = match by {
+            By::Operator(uid) => (AuditActor::Operator(*uid), None),
+            By::Owner { id, name, from } => (AuditActor::Owner(id.clone(), name.clone()), Some(*from)),
+        };
+        self.note(vec![AuditNote {
+            at: self.clock.now(),
+            actor,
+            from,
+            action: act.action,
+            node: act.node.clone(),
+            intent: act.intent,
+            refused: done.as_ref().err().map(|refusal| refusal.code),
+            intent_refused: None,
+        }])?;
+        done
+    }
+
+    /// Writes entries, after those that wait.
+    ///
+    /// # Errors
+    /// `persistence_failed`; they wait then.
+    pub(super) fn note(&self, notes: Vec<AuditNote>) -> Result<(), Refusal> {
+        let mut audit = lock(&self.audit);
+        // Whoever slept while another took the state over adds nothing to it any more (F-12).
+        if !notes.is_empty() && !self.keeper.is_ours() {
+            return Err(Refusal::logged(
+                Code::PersistenceFailed,
+                "Another controller has taken over.",
+                "the audit is another controller's by now",
+            ));
+        }
+        let is_news = !notes.is_empty();
+        audit.record(notes).map_err(|error| {
+            let refusal = Refusal::persistence(&error);
+            if is_news {
+                tracing::error!("the audit: {refusal}");
+            }
+            refusal
+        })
+    }
+
+    /// At most `limit` entries with a number over `after`.
+    ///
+    /// # Errors
+    /// `persistence_failed` when it cannot be read.
+    pub fn audit(&self, after: u64, limit: usize) -> Result<AuditView, Refusal> {
+        let audit = lock(&self.audit);
+        let entries = audit.read(after, limit).map_err(|error| Refusal::persistence(&error));
+        let chain = audit.chain();
+        drop(audit);
+        let entries = self.counted(entries)?;
+        Ok(AuditView { entries, last_sequence: chain.entries, head: chain.head })
+    }
+}

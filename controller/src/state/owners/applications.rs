@@ -1,0 +1,167 @@
+//! Who asks to become an owner (design.md O3): checked for its form, passed on to the worker's host, decided there.
+//!
+//! An application makes nobody anything. It is bounded because people read the list: so many in all, a few from one
+//! source, an hour long. The same key asking again is asking once.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_proto::bounded::Version;
+use lucia_proto::code::Code;
+use lucia_proto::key::KeyError;
+use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
+use lucia_proto::owner::{self, OwnerId};
+use lucia_proto::owner_api::{Application, Applied};
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::time::UnixTime;
+
+use super::super::{Controller, lock};
+use super::rates::Source;
+use crate::bridge::owners::OwnerQueue;
+use crate::refusal::Refusal;
+
+/// Those that wait, as their files say.
+#[derive(Debug, Default)]
+pub(super) struct Applications(BTreeMap<OwnerId, Open>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Open {
+    application: Application,
+    expires_at: UnixTime,
+    /// Nothing after a restart: whoever filled the list before it does not block it for longer.
+    source: Option<Source>,
+}
+
+/// What is to be done about an application.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    /// It waits already, word for word: until then.
+    Same(UnixTime),
+    /// Write it, to wait until then.
+    Write(UnixTime),
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Applications {
+    /// Reads what lies in the queue; what is no application of ours is taken away.
+    pub(super) fn load(queue: &OwnerQueue) -> Result<Self, Refusal> {
+        let mut open = BTreeMap::new();
+        for file in queue.requests()? {
+            let OwnerFile::Application(owner) = &file else { continue };
+            let bytes = queue.request(&file, ApplicationFile::MAX)?.unwrap_or_default();
+            let read = ApplicationFile::from_bytes(&bytes).ok();
+            let read = read
+                .filter(|read| read.application.verify().is_ok_and(|key| OwnerId::of(&key.fingerprint()) == *owner));
+            match read {
+                Some(ApplicationFile { application, expires_at, .. }) => {
+                    open.insert(owner.clone(), Open { application, expires_at, source: None });
+                }
+                None => queue.withdraw(&file)?,
+            }
+        }
+        Ok(Self(open))
+    }
+
+    fn decide(&self, owner: &OwnerId, asked: &Application, source: Source, now: UnixTime) -> Decision {
+        let open = |other: &&Open| other.expires_at > now;
+        if let Some(there) = self.0.get(owner).filter(open) {
+            // The name alone may differ: who has the key may change it, and waits no longer for that.
+            let same = there.application == *asked;
+            return if same { Decision::Same(there.expires_at) } else { Decision::Write(there.expires_at) };
+        }
+        let from_here = |other: &&Open| other.source == Some(source);
+        if self.0.values().filter(open).count() >= APPLICATIONS_MAX
+            || self.0.values().filter(open).filter(from_here).count() >= APPLICATIONS_OPEN_PER_SOURCE
+        {
+            return Decision::Full;
+        }
+        Decision::Write(now.plus(APPLICATION_LIFETIME))
+    }
+
+    /// Takes those away that ran out, or whose key is in the roster by now.
+    pub(super) fn expire(
+        &mut self,
+        queue: &OwnerQueue,
+        now: UnixTime,
+        is_there: impl Fn(&Application) -> bool,
+    ) -> Result<(), Refusal> {
+        let over = |open: &Open| open.expires_at <= now || is_there(&open.application);
+        let gone: Vec<OwnerId> = self.0.iter().filter(|(_, open)| over(open)).map(|(owner, _)| owner.clone()).collect();
+        for owner in gone {
+            queue.withdraw(&OwnerFile::Application(owner.clone()))?;
+            self.0.remove(&owner);
+        }
+        Ok(())
+    }
+}
+
+impl Controller {
+    /// Somebody asks to become an owner. The same key gets the same answer.
+    ///
+    /// # Errors
+    /// `bad_key`, `invalid_onboarding_request` for a signature that is not the key's, `too_many_requests`,
+    /// `registry_full` while as many wait as may.
+    pub fn apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
+        self.counted(self.try_apply(asked, from))
+    }
+
+    fn try_apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
+        self.owners.asking.allow(from, self.clock.since_boot())?;
+        self.nodes.count_operation();
+        let key = asked.verify().map_err(|error| refused(&error))?;
+        let verification_code = owner::code(&key);
+        let (now, id) = (self.clock.now(), OwnerId::of(&key.fingerprint()));
+        if self.owners.roster().is_some_and(|roster| roster.caller(&key.fingerprint()).is_some()) {
+            // Who is in the roster has nothing to wait for, and is told no more than anybody.
+            return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
+        }
+        // Nothing is taken that cannot be noted.
+        self.note(Vec::new())?;
+        let source = Source::of(from);
+        let mut applications = lock(&self.owners.applications);
+        let expires_at = match applications.decide(&id, &asked, source, now) {
+            Decision::Same(expires_at) => return Ok(Applied { verification_code, expires_at }),
+            Decision::Write(expires_at) => expires_at,
+            Decision::Full => {
+                let message = format!(
+                    "At most {APPLICATIONS_MAX} people wait to become owners, {APPLICATIONS_OPEN_PER_SOURCE} of them from \
+                     one address; ask again within the hour, or have some decided (lucia-enrollment-worker owner pending)."
+                );
+                return Err(Refusal::new(Code::RegistryFull, message));
+            }
+        };
+        let file = ApplicationFile { schema_version: Version, application: asked.clone(), expires_at };
+        let bytes = file.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+        let queue = lock(&self.owners.queue);
+        queue.ask(&OwnerFile::Application(id.clone()), &bytes)?;
+        drop(queue);
+        tracing::info!(owner = %id, name = %asked.name, %from, "somebody asks to become an owner");
+        let note = AuditNote {
+            at: now,
+            actor: AuditActor::Applicant(id.clone(), asked.name.clone()),
+            from: Some(from),
+            action: AuditAction::ApplicationReceived,
+            node: None,
+            intent: None,
+            refused: None,
+            intent_refused: None,
+        };
+        self.note(vec![note])?;
+        applications.0.insert(id, Open { application: asked, expires_at, source: Some(source) });
+        Ok(Applied { verification_code, expires_at })
+    }
+}
+
+fn refused(error: &KeyError) -> Refusal {
+    match error {
+        KeyError::Mismatch | KeyError::NotSignature => Refusal::new(
+            Code::InvalidOnboardingRequest,
+            format!("signature: {error}; it is made by the key itself, over its name and fingerprint."),
+        ),
+        KeyError::NotP256 | KeyError::Pem(_) | KeyError::NotPrivateKey => {
+            Refusal::new(Code::BadKey, format!("publicKeyPem: {error}."))
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! From files to what heartbeats carry, and back: a little at each tick (design.md O2, O4).
+//!
+//! An order is on the disk before anybody is asked to carry it out, and what became of it before anybody is told. All of
+//! it can be done again after a crash: whoever carries orders out remembers them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_proto::bounded::Version;
+use lucia_proto::code::Code;
+use lucia_proto::freshness::{FreshnessRequest, IntentTime};
+use lucia_proto::host_api::KeepForm;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{
+    Actor, Body, Checker, Decision, IntentCode, IntentId, IntentKind, IntentMemory, IntentPolicy,
+};
+use lucia_proto::orders::{OrdersReply, OrdersReport};
+use lucia_proto::owner_api::Outcome;
+use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
+use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
+
+use super::super::{Controller, lock};
+use super::orders::{Orders, signed};
+use super::progress::{Entry, is_done};
+use super::relay::{Standing, Told, Waiting};
+use crate::refusal::Refusal;
+
+/// Questions of nodes that are written at one tick: each waits for the disk.
+const QUESTIONS_PER_TICK: usize = 8;
+
+impl Controller {
+    /// What a heartbeat is answered about orders; nothing to an agent that does not know of them.
+    pub(in crate::state) fn relay(
+        &self,
+        node: &NodeId,
+        report: Option<&OrdersReport>,
+        standing: Standing,
+        now: UnixTime,
+    ) -> Option<OrdersReply> {
+        let since_boot = self.clock.since_boot();
+        let reply = lock(&self.owners.relay).hear(node, report?, standing, now, since_boot);
+        (!reply.is_empty()).then_some(reply)
+    }
+
+    /// What the ticks do about orders.
+    pub(super) fn follow_orders(&self) {
+        let now = self.clock.now();
+        let done =
+            self.write_told().and_then(|()| self.follow_worker_of_orders(now)).and_then(|()| self.act_on_orders(now));
+        if let Err(refusal) = done.and_then(|()| self.follow_questions()) {
+            tracing::warn!(code = refusal.code.as_str(), "orders wait: {refusal}");
+        }
+    }
+
+    /// Writes what nodes told: each order once, whoever told of it.
+    fn write_told(&self) -> Result<(), Refusal> {
+        let told = lock(&self.owners.relay).take_told();
+        if told.is_empty() {
+            return Ok(());
+        }
+        let mut by_order: BTreeMap<IntentId, Vec<Told>> = BTreeMap::new();
+        for one in told {
+            by_order.entry(one.outcome.intent).or_default().push(one);
+        }
+        let mut orders = lock(&self.owners.orders);
+        while let Some((id, told)) = by_order.pop_first() {
+            let Some(entry) = orders.get(&id) else { continue };
+            let mut next = entry.clone();
+            let outcome = |one: &Told| Outcome { node_id: one.node.clone(), at: one.at, refused: one.outcome.refused };
+            let news: Vec<Outcome> =
+                told.iter().map(outcome).filter(|outcome| next.note_node(outcome.clone())).collect();
+            if news.is_empty() {
+                continue;
+            }
+            if let Err(refusal) = self.settle(&mut orders, next, &news, Actor::Node) {
+                let rest = told.into_iter().chain(by_order.into_values().flatten());
+                lock(&self.owners.relay).put_back(rest.collect());
+                return Err(refusal);
+            }
+        }
+        self.index_orders(&orders);
+        Ok(())
+    }
+
+    /// Writes an order with what became of it, and notes that.
+    fn settle(&self, orders: &mut Orders, next: Entry, news: &[Outcome], by: Actor) -> Result<(), Refusal> {
+        let (id, kind) = (next.id, next.kind().as_str());
+        orders.write(next)?;
+        for outcome in news {
+            let result = outcome.refused.map_or("done", IntentCode::as_str);
+            tracing::info!(intent = %id, kind, node = %outcome.node_id, by = by.as_str(), result, "an order was answered");
+        }
+        let note = |outcome: &Outcome| AuditNote {
+            at: self.clock.now(),
+            actor: match by {
+                Actor::Node => AuditActor::Node(outcome.node_id.clone()),
+                Actor::Worker => AuditActor::Worker,
+                Actor::Controller => AuditActor::Controller,
+            },
+            from: None,
+            action: AuditAction::IntentSettled,
+            node: Some(outcome.node_id.clone()),
+            intent: Some(id),
+            refused: None,
+            intent_refused: outcome.refused,
+        };
+        self.note(news.iter().map(note).collect())
+    }
+
+    /// Keeps requests and answers of the worker in step with the orders that wait for it.
+    fn follow_worker_of_orders(&self, now: UnixTime) -> Result<(), Refusal> {
+        let mut orders = lock(&self.owners.orders);
+        let waiting: BTreeSet<IntentId> =
+            orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
+        let queue = lock(&self.owners.queue);
+        let mut asked = lock(&self.owners.asked);
+        for id in waiting.difference(&asked.clone()) {
+            if let Some(entry) = orders.get(id) {
+                let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
+                queue.ask(&OwnerFile::Intent(*id), &bytes)?;
+                asked.insert(*id);
+            }
+        }
+        let mut answered = Vec::new();
+        if !waiting.is_empty()
+            && let Ok(Some(answers)) = queue.answers()
+        {
+            let there = answers.list();
+            for id in &waiting {
+                let file = OwnerFile::Intent(*id);
+                if !there.contains(&file) {
+                    continue;
+                }
+                let read = answers
+                    .read(&file.name(), IntentFile::MAX)
+                    .map(|bytes| bytes.and_then(|bytes| IntentFile::from_bytes(&bytes).ok()));
+                match (read, orders.get(id)) {
+                    (Ok(Some(answer)), Some(entry)) if is_answer(&answer, entry) => answered.push((*id, answer)),
+                    (read, _) => tracing::debug!(intent = %id, ?read, "the worker's answer to an order is none yet"),
+                }
+            }
+        }
+        let mut changed = !answered.is_empty();
+        for (id, answer) in answered {
+            let Some(entry) = orders.get(&id) else { continue };
+            if !answer.message.as_str().is_empty() {
+                tracing::info!(intent = %id, "the worker about an order: {}", shown(answer.message.as_str()));
+            }
+            let mut next = entry.clone();
+            next.row.worker = Some(answer.outcome.clone());
+            next.row.former = None;
+            self.settle(&mut orders, next, std::slice::from_ref(&answer.outcome), Actor::Worker)?;
+        }
+        // What does not wait any more does not lie there either.
+        for id in asked.clone() {
+            if !orders.get(&id).is_some_and(|entry| entry.waits_for_worker(now)) {
+                queue.withdraw(&OwnerFile::Intent(id))?;
+                asked.remove(&id);
+                changed = true;
+            }
+        }
+        if changed {
+            self.index_orders(&orders);
+        }
+        Ok(())
+    }
+
+    /// Does the controller's own part of orders that the worker carried out.
+    fn act_on_orders(&self, now: UnixTime) -> Result<(), Refusal> {
+        let mut orders = lock(&self.owners.orders);
+        let due = |entry: &&Entry| entry.waits_for_controller(now, |node| self.is_there(node));
+        let due: Vec<Entry> = orders.all().filter(due).cloned().collect();
+        for mut entry in due {
+            let Some(outcome) = self.act(&entry, now) else { continue };
+            entry.row.controller = Some(outcome.clone());
+            let settled = self.settle(&mut orders, entry, std::slice::from_ref(&outcome), Actor::Controller);
+            self.index_orders(&orders);
+            settled?;
+        }
+        Ok(())
+    }
+
+    /// Checks an order as the one who carries it out here, and does so; nothing when it has to wait.
+    fn act(&self, entry: &Entry, now: UnixTime) -> Option<Outcome> {
+        let node = entry.node()?;
+        let outcome = |refused| Some(Outcome { node_id: node.clone(), at: now, refused });
+        let Some(hostname) = self.keeper.read().device(node).and_then(|device| device.hostname.clone()) else {
+            // Somebody else was quicker: what was ordered is so.
+            return outcome(None);
+        };
+        let trust = self.owners.trust()?;
+        let roster = trust.roster?;
+        let bundle_version = trust.bundle.bundle().version;
+        // When the worker carried it out it was in time, whatever it is by now.
+        let at = entry.row.worker.as_ref().map_or(now, |outcome| outcome.at.min(now));
+        let checker = Checker {
+            actor: Actor::Controller,
+            policy: &IntentPolicy::allow_all(),
+            fleet: &self.nodes.root().sha256(),
+            node,
+            hostname: &hostname,
+            roster: &roster,
+            bundle_version,
+            time: Some(IntentTime::at_worker(at, bundle_version, roster.version())),
+            // What was carried out here is remembered by the order's own file.
+            memory: &IntentMemory::begin(UnixTime::EPOCH),
+        };
+        if let Err(refusal) = signed(entry).check(&checker) {
+            return outcome(Some(refusal.code()));
+        }
+        let actor = roster.owner(&entry.intent.owner).map(|owner| format!("owner:{}", owner.name))?;
+        let done = match &entry.body {
+            Body::CloneDecision(body) => match (body.decision, &body.start_id) {
+                (Decision::Keep, Some(start)) => {
+                    self.try_keep_clone(node, &KeepForm { start_id: start.clone() }, &actor)
+                }
+                (Decision::Keep, None) => return outcome(Some(IntentCode::Malformed)),
+                (Decision::Split, _) => match self.try_split_clone(node, &actor) {
+                    // Its key is barred all the same.
+                    Err(refusal) if refusal.code == Code::NotFrozen => self.try_remove(node, &actor),
+                    done => done,
+                },
+            },
+            Body::RemoveIdentity(_) => self.try_remove(node, &actor),
+            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => {
+                return outcome(Some(IntentCode::KindElsewhere));
+            }
+        };
+        let Err(refusal) = done else { return outcome(None) };
+        let code = refusal.code;
+        tracing::warn!(intent = %entry.id, code = code.as_str(), "the controller about an order: {refusal}");
+        if code == Code::PersistenceFailed {
+            return None;
+        }
+        // Whatever else is in its way is no fault of who signed: there is no such holder, or nothing is frozen any more.
+        outcome(match code {
+            Code::UnknownNode => None,
+            Code::NotFrozen => Some(IntentCode::AlreadyDone),
+            _ => Some(IntentCode::Malformed),
+        })
+    }
+
+    /// Passes nodes' questions on to the worker, and its answers back.
+    fn follow_questions(&self) -> Result<(), Refusal> {
+        let since_boot = self.clock.since_boot();
+        let (unwritten, unanswered, withdrawn) = {
+            let mut relay = lock(&self.owners.relay);
+            relay.retain(since_boot, |node| self.is_there(node));
+            (relay.unwritten(QUESTIONS_PER_TICK), relay.unanswered(), relay.take_withdrawn())
+        };
+        if unwritten.is_empty() && unanswered.is_empty() && withdrawn.is_empty() {
+            return Ok(());
+        }
+        let queue = lock(&self.owners.queue);
+        for node in withdrawn {
+            queue.withdraw(&OwnerFile::Freshness(node))?;
+        }
+        for (node, nonce) in unwritten {
+            let request = FreshnessRequest { schema_version: Version, node_id: node.clone(), nonce: nonce.clone() };
+            let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+            queue.ask(&OwnerFile::Freshness(node.clone()), &bytes)?;
+            lock(&self.owners.relay).written(&node, &nonce);
+        }
+        let Ok(Some(answers)) = queue.answers() else { return Ok(()) };
+        let there = if unanswered.is_empty() { BTreeSet::new() } else { answers.list() };
+        for (node, nonce) in unanswered {
+            let file = OwnerFile::Freshness(node.clone());
+            if !there.contains(&file) {
+                continue;
+            }
+            let bytes = answers.read(&file.name(), FreshnessFile::MAX).ok().flatten();
+            if let Some(answer) = bytes.and_then(|bytes| FreshnessFile::from_bytes(&bytes).ok())
+                && answer.nonce == nonce
+            {
+                lock(&self.owners.relay).answered(node, nonce, answer.answer, since_boot);
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows from one order's having been signed: earlier ones of the same subject end, and the worker is asked.
+    pub(super) fn carry_one(&self, orders: &mut Orders, id: &IntentId, now: UnixTime) {
+        let done = self.end_earlier(orders, id, now).and_then(|()| {
+            let Some(entry) = orders.get(id).filter(|entry| entry.waits_for_worker(now)) else { return Ok(()) };
+            let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
+            lock(&self.owners.queue).ask(&OwnerFile::Intent(*id), &bytes)?;
+            lock(&self.owners.asked).insert(*id);
+            Ok(())
+        });
+        if let Err(refusal) = done {
+            tracing::warn!(intent = %id, "an order waits for the next tick: {refusal}");
+        }
+        self.index_orders(orders);
+    }
+
+    /// Of two orders about one subject the later revision holds, whichever was signed first.
+    fn end_earlier(&self, orders: &mut Orders, id: &IntentId, now: UnixTime) -> Result<(), Refusal> {
+        let is_order = |entry: &&Entry| entry.row.signed_at.is_some();
+        let Some(one) = orders.get(id).filter(is_order).cloned() else { return Ok(()) };
+        let pairs: Vec<(Entry, Entry)> = orders
+            .all()
+            .filter(is_order)
+            .filter_map(|other| match (other.is_before(&one), one.is_before(other)) {
+                (true, _) => Some((other.clone(), one.clone())),
+                (_, true) => Some((one.clone(), other.clone())),
+                (false, false) => None,
+            })
+            .collect();
+        for (earlier, later) in pairs {
+            let Some(mut earlier) = orders.get(&earlier.id).cloned() else { continue };
+            if earlier.end_by(&later, now) {
+                orders.write(earlier)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an order back from where the worker would find it.
+    pub(super) fn withdraw_order(&self, id: &IntentId) -> Result<(), Refusal> {
+        lock(&self.owners.queue).withdraw(&OwnerFile::Intent(*id))?;
+        lock(&self.owners.asked).remove(id);
+        Ok(())
+    }
+
+    /// Puts into memory what waits for nodes.
+    pub(super) fn index_orders(&self, orders: &Orders) {
+        // Every heartbeat waits for the relay: what takes long is done before.
+        let Index { waiting, decisions } = index(orders, self.clock.now());
+        lock(&self.owners.relay).set_orders(waiting, decisions);
+    }
+}
+
+/// Whether this is the worker's answer to this order, as it is signed now.
+fn is_answer(answer: &IntentFile, entry: &Entry) -> bool {
+    answer.intent == entry.id
+        && entry.intent.nodes.contains(&answer.outcome.node_id)
+        && entry.row.former.as_ref() != Some(&answer.outcome)
+}
+
+/// What nodes are to be handed.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// For each node, the oldest first.
+    pub(super) waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
+    /// The decisions to keep one holder, for those that were not kept.
+    pub(super) decisions: BTreeMap<NodeId, Arc<Waiting>>,
+}
+
+/// Which orders wait for which nodes.
+pub(super) fn index(orders: &Orders, now: UnixTime) -> Index {
+    let mut entries: Vec<&Entry> =
+        orders.all().filter(|entry| entry.row.signed_at.is_some() && entry.has(Actor::Node)).collect();
+    entries.sort_by_key(|entry| (entry.row.at, entry.id));
+    let mut index = Index::default();
+    for entry in entries {
+        let nodes: Vec<&NodeId> = entry.intent.nodes.iter().filter(|node| entry.waits_for_node(node, now)).collect();
+        let is_keep = matches!(&entry.body, Body::CloneDecision(body) if body.decision == Decision::Keep)
+            && entry.row.worker.as_ref().is_some_and(is_done)
+            && !entry.is_over(now);
+        if nodes.is_empty() && !is_keep {
+            continue;
+        }
+        let order = Arc::new(Waiting::new(entry.id, entry.kind(), entry.not_after(), signed(entry)));
+        if let Some(node) = entry.node().filter(|_| is_keep && entry.kind() == IntentKind::CloneDecision) {
+            index.decisions.insert(node.clone(), Arc::clone(&order));
+        }
+        for node in nodes {
+            index.waiting.entry(node.clone()).or_default().push(Arc::clone(&order));
+        }
+    }
+    index
+}

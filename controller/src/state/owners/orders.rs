@@ -1,0 +1,396 @@
+//! The orders the controller keeps: handed in, signed, looked at, thrown away (design.md O2).
+//!
+//! The controller checks what it can, so that a person hears at once of a mistake; those who carry an order out check it
+//! all anew. Nothing here makes an order good.
+
+use std::collections::BTreeMap;
+
+use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_proto::code::Code;
+use lucia_proto::host_api::Label;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Actor, Draft, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, Terms};
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::{
+    DRAFTS_BYTES_MAX, DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX,
+};
+use lucia_proto::owner::Role;
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::time::UnixTime;
+
+use super::super::{Act, By, Controller, lock};
+use super::progress::{Entry, is_done, signers};
+use crate::refusal::{Refusal, chain};
+use crate::store::DraftsError;
+use crate::store::drafts::{DraftFiles, DraftRow};
+
+/// Room for two signatures beside an order.
+const SIGNATURES_ROOM: usize = 4096;
+
+/// Outcomes in one answer: a page of orders for hundreds of nodes each is shorter.
+const OUTCOMES_PER_ANSWER_MAX: usize = 4096;
+
+/// Every order there is, and its file.
+pub(super) struct Orders {
+    files: DraftFiles,
+    entries: BTreeMap<IntentId, Entry>,
+    codes: BTreeMap<String, IntentId>,
+}
+
+impl Orders {
+    pub(super) fn open(files: DraftFiles) -> Result<Self, DraftsError> {
+        let mut orders = Self { files, entries: BTreeMap::new(), codes: BTreeMap::new() };
+        for row in orders.files.load()? {
+            // The file was read whole before.
+            if let Some(entry) = entry(row) {
+                orders.keep(entry);
+            }
+        }
+        Ok(orders)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    pub(super) fn get(&self, id: &IntentId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    fn of_code(&self, code: &VerificationCode) -> Option<&Entry> {
+        self.entries.get(self.codes.get(code.as_str())?)
+    }
+
+    /// Gives a code to another order, as a collision would.
+    #[cfg(test)]
+    pub(super) fn claim(&mut self, code: &VerificationCode, id: IntentId) {
+        self.codes.insert(code.as_str().to_owned(), id);
+    }
+
+    fn keep(&mut self, entry: Entry) {
+        self.codes.insert(entry.id.code().as_str().to_owned(), entry.id);
+        self.entries.insert(entry.id, entry);
+    }
+
+    /// The disk first, then memory.
+    pub(super) fn write(&mut self, entry: Entry) -> Result<(), Refusal> {
+        self.files.write(&entry.id, &entry.row).map_err(|error| Refusal::persistence(&error))?;
+        self.keep(entry);
+        Ok(())
+    }
+
+    fn remove(&mut self, id: &IntentId) -> Result<(), Refusal> {
+        self.files.remove(id).map_err(|error| Refusal::persistence(&error))?;
+        self.entries.remove(id);
+        self.codes.remove(id.code().as_str());
+        Ok(())
+    }
+
+    /// Bytes that all of them take in memory.
+    fn bytes(&self) -> usize {
+        self.entries.values().map(|entry| entry.row.draft.intent_json.len() + entry.row.draft.body.len()).sum()
+    }
+
+    /// Makes room for one more of `bytes`: ended ones leave, the oldest first.
+    fn make_room(&mut self, bytes: usize, is_ended: impl Fn(&Entry) -> bool) -> Result<(), Refusal> {
+        while self.entries.len() >= DRAFTS_MAX || self.bytes() + bytes > DRAFTS_BYTES_MAX {
+            let ended = self.entries.values().filter(|entry| is_ended(entry));
+            let Some(oldest) = ended.min_by_key(|entry| (entry.row.at, entry.id)).map(|entry| entry.id) else {
+                let message = "As many orders wait as may; sign or drop some first (luciactl drafts).";
+                return Err(Refusal::new(Code::RegistryFull, message));
+            };
+            self.remove(&oldest)?;
+        }
+        Ok(())
+    }
+}
+
+/// A draft that is read whole; nothing for what is none.
+pub(super) fn entry(row: DraftRow) -> Option<Entry> {
+    let read = row.draft.read().ok()?;
+    let (intent, body) = (read.intent().clone(), read.body().clone());
+    Some(Entry { id: IntentId::of(&row.draft.intent_json), intent, body, row })
+}
+
+/// The order as it travels.
+pub(super) fn signed(entry: &Entry) -> SignedIntent {
+    let Draft { intent_json, body } = entry.row.draft.clone();
+    SignedIntent { intent_json, body, signatures: entry.row.signatures.clone() }
+}
+
+/// An order or signature that is none, with the code that its own checks have for that, and the cure.
+fn refused(code: IntentCode, log: impl Into<String>) -> Refusal {
+    Refusal::logged(Code::IntentRefused, format!("{}: {}.", code.as_str(), code.cure()), log)
+}
+
+/// Whether somebody could sign this draft now and have it carried out.
+fn check_draft(draft: &Draft, roster: &VerifiedRoster, now: UnixTime) -> Result<(), Refusal> {
+    let read = draft.read().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
+    let intent = read.intent();
+    let bytes = read.signed(Vec::new()).to_bytes().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
+    if bytes.len() + SIGNATURES_ROOM > SIGNED_INTENT_MAX {
+        let message = "The draft is too long to be sent; name fewer nodes.";
+        return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+    }
+    if intent.fleet != roster.roster().fleet {
+        return Err(refused(IntentCode::OtherFleet, "the draft is for another fleet"));
+    }
+    let owner = roster.owner(&intent.owner);
+    let owner = owner.ok_or_else(|| refused(IntentCode::OwnerUnknown, "the draft's owner is not in the roster"))?;
+    if owner.role < Role::Owner {
+        return Err(refused(IntentCode::NotAnOwner, "the draft's owner is a viewer"));
+    }
+    match roster.policy().rule(intent.kind) {
+        Rule::Forbid => return Err(refused(IntentCode::KindForbidden, "the roster's policy forbids the kind")),
+        Rule::Allow | Rule::TwoOwners => {}
+    }
+    if intent.issued_at > now.plus(INTENT_AHEAD) {
+        return Err(refused(IntentCode::NotYet, "the draft was made later than now"));
+    }
+    match intent.terms {
+        Terms::Once { not_after, .. } if not_after < now => Err(refused(IntentCode::Expired, "the draft ran out")),
+        Terms::Once { .. } | Terms::State { .. } => Ok(()),
+    }
+}
+
+/// Whether these signatures make the draft an order, as far as the roster's policy goes.
+fn is_enough(entry: &Entry, roster: &VerifiedRoster) -> bool {
+    let signers = signers(&entry.row);
+    signers.contains(&entry.intent.owner)
+        && match roster.policy().rule(entry.kind()) {
+            Rule::Allow => true,
+            Rule::TwoOwners => signers.len() >= 2,
+            Rule::Forbid => false,
+        }
+}
+
+/// The entry with one signature more, if it is one.
+fn add_signature(
+    entry: &Entry,
+    signature: IntentSignature,
+    roster: &VerifiedRoster,
+    now: UnixTime,
+) -> Result<Entry, Refusal> {
+    signed(entry)
+        .check_signature(&signature, entry.kind(), roster)
+        .map_err(|refusal| refused(refusal.code(), chain(&refusal)))?;
+    let mut next = entry.clone();
+    let signatures = &mut next.row.signatures;
+    signatures.retain(|other| other.owner != signature.owner);
+    let is_owners = signature.owner == entry.intent.owner;
+    // One place stays for the owner who orders: without that signature the others are worth nothing.
+    let has_owners = signatures.iter().any(|other| other.owner == entry.intent.owner);
+    if signatures.len() >= INTENT_SIGNATURES_MAX || (!is_owners && !has_owners && !signatures.is_empty()) {
+        return Err(Refusal::new(Code::IntentRefused, "Two owners signed it, or the one who orders is to sign first."));
+    }
+    signatures.push(signature);
+    if next.row.signed_at.is_none() && is_enough(&next, roster) {
+        next.row.signed_at = Some(now);
+    }
+    if next.row.signatures.len() > entry.row.signatures.len() {
+        // Whoever asked for a second owner is asked again.
+        let lacked = |refused: Option<IntentCode>| refused == Some(IntentCode::SecondOwnerNeeded);
+        next.row.nodes.retain(|outcome| !lacked(outcome.refused));
+        if next.row.worker.as_ref().is_some_and(|outcome| lacked(outcome.refused)) {
+            next.row.former = next.row.worker.take();
+        }
+    }
+    Ok(next)
+}
+
+impl Controller {
+    /// Whether this node is there, so that an order for it may still come to it.
+    pub(super) fn is_there(&self, node: &NodeId) -> bool {
+        self.nodes.get(node).is_some()
+    }
+
+    fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
+        let message = "There is no roster yet: an owner is approved on the worker's host \
+                       (lucia-enrollment-worker owner approve).";
+        self.owners.roster().ok_or_else(|| Refusal::new(Code::NoRoster, message))
+    }
+
+    /// Takes a draft. The same draft is the same answer.
+    ///
+    /// # Errors
+    /// `intent_refused`, `no_roster`, `verification_code_collision`, `registry_full`, `unknown_node`.
+    pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
+        let intent = Some(IntentId::of(&draft.intent_json));
+        let act = Act { intent, ..Act::new(AuditAction::DraftAdded, None) };
+        self.counted(self.audited(by, &act, |controller| controller.try_add_draft(draft, by)))
+    }
+
+    fn try_add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
+        let (now, roster) = (self.clock.now(), self.roster_or_none()?);
+        check_draft(&draft, &roster, now)?;
+        let by = Label::fitted(&by.actor());
+        let by = by.ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "This call names nobody."))?;
+        let new = entry(DraftRow::new(draft, by, now));
+        let new = new.ok_or_else(|| refused(IntentCode::Malformed, "a draft that was read cannot be read"))?;
+        if new.has(Actor::Node)
+            && let Some(node) = new.intent.nodes.iter().find(|node| !self.is_there(node))
+        {
+            return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
+        }
+        let mut orders = lock(&self.owners.orders);
+        if let Some(there) = orders.get(&new.id) {
+            return Ok(view(there));
+        }
+        if orders.of_code(&new.id.code()).is_some() {
+            let message = "Another draft has this code; draft it anew, which makes another code.";
+            return Err(Refusal::new(Code::VerificationCodeCollision, message));
+        }
+        let bytes = new.row.draft.intent_json.len() + new.row.draft.body.len();
+        orders.make_room(bytes, |entry| entry.is_ended(now, |node| self.is_there(node)))?;
+        let answer = view(&new);
+        orders.write(new)?;
+        Ok(answer)
+    }
+
+    /// Drafts, the newest first: at most a hundred, older than the one with the code `after`.
+    ///
+    /// # Errors
+    /// `draft_not_found` when there is no draft of that code.
+    pub fn drafts(&self, after: Option<&VerificationCode>) -> Result<DraftsView, Refusal> {
+        self.counted(self.try_drafts(after))
+    }
+
+    fn try_drafts(&self, after: Option<&VerificationCode>) -> Result<DraftsView, Refusal> {
+        let now = self.clock.now();
+        let orders = lock(&self.owners.orders);
+        let before = match after {
+            Some(code) => {
+                let entry = orders.of_code(code).ok_or_else(|| not_found(code))?;
+                Some((entry.row.at, entry.id))
+            }
+            None => None,
+        };
+        let mut entries: Vec<&Entry> =
+            orders.all().filter(|entry| before.is_none_or(|before| (entry.row.at, entry.id) < before)).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.row.at, entry.id)));
+        let line = |entry: &&Entry| DraftLine {
+            code: entry.id.code(),
+            intent: entry.id,
+            kind: entry.kind(),
+            owner: entry.intent.owner.clone(),
+            signers: signers(&entry.row),
+            state: entry.state(now, |node| self.is_there(node)),
+            at: entry.row.at,
+            drafted_by: entry.row.drafted_by.clone(),
+            outcomes: entry.outcomes(),
+        };
+        let mut outcomes = 0;
+        let fits = |entry: &&&Entry| {
+            let first = outcomes == 0;
+            outcomes += 1 + entry.row.nodes.len();
+            first || outcomes <= OUTCOMES_PER_ANSWER_MAX
+        };
+        let drafts = entries.iter().take_while(fits).take(DRAFTS_PER_ANSWER_MAX).map(line).collect();
+        Ok(DraftsView { server_time: now, drafts })
+    }
+
+    /// One draft.
+    ///
+    /// # Errors
+    /// `draft_not_found`.
+    pub fn draft(&self, code: &VerificationCode) -> Result<DraftView, Refusal> {
+        let view = lock(&self.owners.orders).of_code(code).map(view);
+        self.counted(view.ok_or_else(|| not_found(code)))
+    }
+
+    /// Takes a signature under a draft. When enough have signed it is an order, and goes to those who carry it out.
+    ///
+    /// # Errors
+    /// `draft_not_found`, `intent_refused`, `no_roster`.
+    pub fn sign(&self, code: &VerificationCode, signature: IntentSignature, by: &By) -> Result<DraftView, Refusal> {
+        let act = self.act_on(AuditAction::IntentSigned, code);
+        self.counted(self.audited(by, &act, |controller| controller.try_sign(code, signature)))
+    }
+
+    /// What is done about the draft of this code.
+    fn act_on(&self, action: AuditAction, code: &VerificationCode) -> Act {
+        let intent = lock(&self.owners.orders).of_code(code).map(|entry| entry.id);
+        Act { intent, ..Act::new(action, None) }
+    }
+
+    fn try_sign(&self, code: &VerificationCode, signature: IntentSignature) -> Result<DraftView, Refusal> {
+        let (now, roster) = (self.clock.now(), self.roster_or_none()?);
+        let mut orders = lock(&self.owners.orders);
+        let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
+        if there.row.signatures.contains(&signature) {
+            return Ok(view(there));
+        }
+        match there.state(now, |node| self.is_there(node)) {
+            DraftState::Drafted | DraftState::Signed => {}
+            DraftState::Expired => return Err(refused(IntentCode::Expired, "the draft's time is over")),
+            DraftState::Done => return Err(refused(IntentCode::AlreadyDone, "the order was carried out")),
+            // A second owner's signature may be what was lacking.
+            DraftState::Refused => {
+                let other = |outcome: &lucia_proto::owner_api::Outcome| {
+                    !is_done(outcome) && outcome.refused != Some(IntentCode::SecondOwnerNeeded)
+                };
+                let code = there.outcomes().iter().find(|outcome| other(outcome)).and_then(|outcome| outcome.refused);
+                if let Some(code) = code {
+                    return Err(refused(code, "the order was refused"));
+                }
+            }
+        }
+        let signer = roster.owner(&signature.owner).map(|owner| owner.name.clone());
+        let signer = signer.map(|name| AuditActor::Owner(signature.owner.clone(), name));
+        let next = add_signature(there, signature, &roster, now)?;
+        let was_signed = there.row.signed_at.is_some();
+        let (answer, is_new) = (view(&next), !was_signed && next.row.signed_at.is_some());
+        orders.write(next.clone())?;
+        if is_new {
+            tracing::info!(intent = %next.id, kind = next.kind().as_str(), owner = %next.intent.owner, "an order was signed");
+        }
+        // The order stands on the disk: whatever becomes of its entry, it goes to those who carry it out.
+        self.carry_one(&mut orders, &next.id, now);
+        if is_new && let Some(actor) = signer {
+            // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
+            self.note(vec![AuditNote {
+                at: now,
+                actor,
+                from: None,
+                action: AuditAction::OrderGiven,
+                node: None,
+                intent: Some(next.id),
+                refused: None,
+                intent_refused: None,
+            }])?;
+        }
+        Ok(answer)
+    }
+
+    /// Throws a draft away that nobody carried out.
+    ///
+    /// # Errors
+    /// `draft_not_found`, `intent_refused`.
+    pub fn drop_draft(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
+        let act = self.act_on(AuditAction::DraftDropped, code);
+        self.counted(self.audited(by, &act, |controller| controller.try_drop_draft(code)))
+    }
+
+    fn try_drop_draft(&self, code: &VerificationCode) -> Result<(), Refusal> {
+        let mut orders = lock(&self.owners.orders);
+        let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
+        if there.is_begun() {
+            return Err(refused(IntentCode::AlreadyDone, "somebody carried the order out"));
+        }
+        let id = there.id;
+        // First from where it could be carried out.
+        self.withdraw_order(&id)?;
+        orders.remove(&id)?;
+        self.index_orders(&orders);
+        Ok(())
+    }
+}
+
+fn view(entry: &Entry) -> DraftView {
+    DraftView { draft: entry.row.draft.clone(), signatures: entry.row.signatures.clone() }
+}
+
+fn not_found(code: &VerificationCode) -> Refusal {
+    Refusal::new(Code::DraftNotFound, format!("There is no draft {code}."))
+}

@@ -1,0 +1,214 @@
+//! Where an order stands and whom it waits for: pure functions of the order, who is there, and the time.
+//!
+//! An order of a kind that the worker carries out goes to the worker first: what the worker refuses nobody else is
+//! asked. Nodes come next. The controller itself keeps a clone as soon as the worker has noted it, so that the holder
+//! who stays is served; it lets go of a node only after that node heard of its end, or the order's time is over.
+
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, Terms};
+use lucia_proto::limits::INTENT_LIFETIME_MAX;
+use lucia_proto::owner::OwnerId;
+use lucia_proto::owner_api::{DraftState, Outcome};
+use lucia_proto::time::UnixTime;
+
+use crate::store::drafts::DraftRow;
+
+/// A draft that was read, and its file.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) id: IntentId,
+    pub(super) intent: Intent,
+    pub(super) body: Body,
+    pub(super) row: DraftRow,
+}
+
+/// Whether a refusal may be none at the next heartbeat, when what is missing has come.
+pub(super) const fn is_retried(code: IntentCode) -> bool {
+    matches!(code, IntentCode::NoFreshness | IntentCode::RosterBehind | IntentCode::BundleBehind)
+}
+
+/// Whether an outcome ends the matter for who told it.
+pub(super) fn is_final(outcome: &Outcome) -> bool {
+    outcome.refused.is_none_or(|code| !is_retried(code))
+}
+
+/// Whether it was carried out, now or before.
+pub(super) fn is_done(outcome: &Outcome) -> bool {
+    outcome.refused.is_none_or(IntentCode::is_repeat)
+}
+
+/// The owners who signed so far.
+pub(super) fn signers(row: &DraftRow) -> Vec<OwnerId> {
+    row.signatures.iter().map(|signature| signature.owner.clone()).collect()
+}
+
+impl Entry {
+    pub(super) const fn kind(&self) -> IntentKind {
+        self.intent.kind
+    }
+
+    pub(super) fn has(&self, actor: Actor) -> bool {
+        self.kind().actors().contains(&actor)
+    }
+
+    /// The one node of kinds that are about one.
+    pub(super) fn node(&self) -> Option<&NodeId> {
+        self.intent.nodes.first()
+    }
+
+    /// The last second in which it may be carried out; nothing for a state.
+    pub(super) const fn not_after(&self) -> Option<UnixTime> {
+        match self.intent.terms {
+            Terms::Once { not_after, .. } => Some(not_after),
+            Terms::State { .. } => None,
+        }
+    }
+
+    /// Whether its time is over. A draft that nobody signed waits no longer than an order would.
+    pub(super) fn is_over(&self, now: UnixTime) -> bool {
+        self.not_after().is_some_and(|last| last < now)
+            || (self.row.signed_at.is_none() && self.row.at.plus(INTENT_LIFETIME_MAX) < now)
+    }
+
+    pub(super) fn of_node(&self, node: &NodeId) -> Option<&Outcome> {
+        self.row.nodes.iter().find(|outcome| outcome.node_id == *node)
+    }
+
+    /// Whether whoever comes after the worker may act.
+    fn is_worker_done(&self) -> bool {
+        !self.has(Actor::Worker) || self.row.worker.as_ref().is_some_and(is_done)
+    }
+
+    /// Whether somebody whose word ends it refused it.
+    fn is_stopped(&self) -> bool {
+        let refused =
+            |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(|outcome| is_final(outcome) && !is_done(outcome));
+        refused(&self.row.worker) || refused(&self.row.controller)
+    }
+
+    /// Whether it is to lie in the worker's queue.
+    pub(super) fn waits_for_worker(&self, now: UnixTime) -> bool {
+        self.row.signed_at.is_some()
+            && self.has(Actor::Worker)
+            && !self.row.worker.as_ref().is_some_and(is_final)
+            && !self.is_over(now)
+    }
+
+    /// Whether it is to be handed to this node.
+    pub(super) fn waits_for_node(&self, node: &NodeId, now: UnixTime) -> bool {
+        self.row.signed_at.is_some()
+            && self.has(Actor::Node)
+            && self.intent.nodes.contains(node)
+            && self.is_worker_done()
+            && !self.is_stopped()
+            && !self.of_node(node).is_some_and(is_final)
+            && !self.is_over(now)
+    }
+
+    /// Whether the controller is to do its own part now.
+    pub(super) fn waits_for_controller(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool) -> bool {
+        if self.row.signed_at.is_none()
+            || !self.has(Actor::Controller)
+            || self.row.controller.is_some()
+            || !self.is_worker_done()
+        {
+            return false;
+        }
+        let Some(node) = self.node() else { return false };
+        let heard = || self.of_node(node).is_some_and(is_final) || self.is_over(now) || !is_there(node);
+        match &self.body {
+            Body::CloneDecision(body) => match body.decision {
+                Decision::Keep => true,
+                Decision::Split => heard(),
+            },
+            Body::RemoveIdentity(_) => heard(),
+            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => false,
+        }
+    }
+
+    /// Where it stands.
+    pub(super) fn state(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool) -> DraftState {
+        if self.row.signed_at.is_none() {
+            return if self.is_over(now) { DraftState::Expired } else { DraftState::Drafted };
+        }
+        let refused = |outcome: &Outcome| is_final(outcome) && !is_done(outcome);
+        if self.is_stopped() || self.row.nodes.iter().any(refused) {
+            return DraftState::Refused;
+        }
+        // A node that is gone hears of nothing any more.
+        let node_done = |node: &NodeId| self.of_node(node).is_some_and(is_done) || !is_there(node);
+        let nodes_done = !self.has(Actor::Node) || self.intent.nodes.iter().all(node_done);
+        let controller_done = !self.has(Actor::Controller) || self.row.controller.is_some();
+        if self.is_worker_done() && nodes_done && controller_done {
+            DraftState::Done
+        } else if self.is_over(now) {
+            DraftState::Expired
+        } else {
+            DraftState::Signed
+        }
+    }
+
+    /// Whether nothing becomes of it any more, so that it may make room for others.
+    pub(super) fn is_ended(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool + Copy) -> bool {
+        match self.state(now, is_there) {
+            DraftState::Drafted | DraftState::Signed => false,
+            DraftState::Done | DraftState::Expired | DraftState::Refused => {
+                !self.waits_for_worker(now)
+                    && !self.waits_for_controller(now, is_there)
+                    && !self.intent.nodes.iter().any(|node| is_there(node) && self.waits_for_node(node, now))
+            }
+        }
+    }
+
+    /// Whether it was carried out by anybody.
+    pub(super) fn is_begun(&self) -> bool {
+        let done = |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(is_done);
+        done(&self.row.worker) || done(&self.row.controller) || self.row.nodes.iter().any(is_done)
+    }
+
+    /// What those said who refused it or carried it out.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
+        let row = &self.row;
+        // The controller's own part is told where it went wrong; else it is the end of what the others did.
+        let controller = row.controller.iter().filter(|outcome| !is_done(outcome));
+        row.worker.iter().chain(&row.nodes).chain(controller).cloned().collect()
+    }
+
+    /// Notes an outcome of a node, in place of a former one. Whether that says anything new.
+    pub(super) fn note_node(&mut self, outcome: Outcome) -> bool {
+        let former = self.row.nodes.iter_mut().find(|former| former.node_id == outcome.node_id);
+        match former {
+            Some(former) if is_final(former) || former.refused == outcome.refused => false,
+            Some(former) => {
+                *former = outcome;
+                true
+            }
+            None => {
+                self.row.nodes.push(outcome);
+                true
+            }
+        }
+    }
+
+    /// Whether two orders say how one and the same thing is, and this one is the earlier of them.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        match (&self.intent.terms, &other.intent.terms) {
+            (Terms::State { subject, revision }, Terms::State { subject: of, revision: later }) => {
+                self.kind() == other.kind() && subject == of && revision < later
+            }
+            (Terms::Once { .. }, _) | (_, Terms::Once { .. }) => false,
+        }
+    }
+
+    /// Ends it at the nodes that both name, since `later` holds there. Whether that changed anything.
+    pub(super) fn end_by(&mut self, later: &Self, now: UnixTime) -> bool {
+        let mut changed = false;
+        for node in self.intent.nodes.clone() {
+            if later.intent.nodes.contains(&node) && !self.of_node(&node).is_some_and(is_final) {
+                let refused = Some(IntentCode::OlderRevision);
+                changed |= self.note_node(Outcome { node_id: node, at: now, refused });
+            }
+        }
+        changed
+    }
+}

@@ -1,0 +1,151 @@
+//! Which bundle and roster this controller holds: what the worker published, checked as a node checks it.
+//!
+//! The controller has the root, so it believes a bundle as nodes do and a roster because a worker of that bundle signed
+//! it. Neither goes back: the mark of the last roster is on disk before the roster counts.
+
+use std::sync::Arc;
+
+use lucia_proto::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::chain::Root;
+use lucia_proto::digest::Digest;
+use lucia_proto::json::{self, JsonError};
+use lucia_proto::limits::{JSON_DEPTH_MAX, QUEUE_FILE_MAX};
+use lucia_proto::roster::{self, RosterError, RosterMark, SignedRoster, VerifiedRoster};
+use thiserror::Error;
+
+/// Why what the worker published is not taken.
+#[derive(Debug, Error)]
+pub(super) enum TrustError {
+    /// A file is none of its kind.
+    #[error("{file} in owner-responses is malformed")]
+    Json {
+        /// Which file.
+        file: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: JsonError,
+    },
+    /// The bundle is not the root's, or goes back.
+    #[error("bundle.json in owner-responses is refused")]
+    Bundle(#[source] BundleError),
+    /// The roster is not a worker's, another fleet's, or goes back.
+    #[error("roster.json in owner-responses is refused")]
+    Roster(#[source] RosterError),
+}
+
+/// A bundle, and the roster that one of its workers signed.
+#[derive(Clone, Debug)]
+pub(super) struct Trust {
+    pub(super) bundle: Arc<VerifiedBundle>,
+    /// Absent while the fleet has none.
+    pub(super) roster: Option<Arc<VerifiedRoster>>,
+}
+
+/// What there is after these files. One that is refused leaves what was held of it; the reasons are for the log.
+pub(super) fn next(
+    held: Option<&Trust>,
+    mark: Option<&RosterMark>,
+    root: &Root,
+    bundle: Option<&[u8]>,
+    roster: Option<&[u8]>,
+) -> (Option<Trust>, Vec<TrustError>) {
+    let mut refused = Vec::new();
+    let held_bundle = held.map(|held| &held.bundle);
+    let bundle = match bundle.map(|bytes| take_bundle(held_bundle.map(AsRef::as_ref), root, bytes)) {
+        Some(Ok(bundle)) => Some(Arc::new(bundle)),
+        Some(Err(error)) => {
+            refused.push(error);
+            held_bundle.cloned()
+        }
+        None => held_bundle.cloned(),
+    };
+    let Some(bundle) = bundle else { return (None, refused) };
+    let held_roster = || held.and_then(|held| held.roster.clone());
+    let roster = match roster.map(|bytes| take_roster(mark, &bundle, &root.sha256(), bytes)) {
+        Some(Ok(roster)) => Some(Arc::new(roster)),
+        Some(Err(error)) => {
+            refused.push(error);
+            held_roster()
+        }
+        None => held_roster(),
+    };
+    (Some(Trust { bundle, roster }), refused)
+}
+
+fn take_bundle(held: Option<&VerifiedBundle>, root: &Root, bytes: &[u8]) -> Result<VerifiedBundle, TrustError> {
+    let signed: SignedBundle = json::from_slice(bytes, QUEUE_FILE_MAX, JSON_DEPTH_MAX)
+        .map_err(|source| TrustError::Json { file: "bundle.json", source })?;
+    let verified = signed.verify(root).map_err(TrustError::Bundle)?;
+    bundle::accept(held, verified).map_err(TrustError::Bundle)
+}
+
+fn take_roster(
+    mark: Option<&RosterMark>,
+    bundle: &VerifiedBundle,
+    fleet: &Digest,
+    bytes: &[u8],
+) -> Result<VerifiedRoster, TrustError> {
+    let signed: SignedRoster = json::from_slice(bytes, QUEUE_FILE_MAX, JSON_DEPTH_MAX)
+        .map_err(|source| TrustError::Json { file: "roster.json", source })?;
+    let verified = signed.verify(bundle, fleet).map_err(TrustError::Roster)?;
+    roster::accept(mark, verified).map_err(TrustError::Roster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lucia_proto::test_support::{OrderWorld, TestCa};
+    use lucia_proto::time::UnixTime;
+
+    const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+    fn text<T: serde::Serialize>(value: &T) -> Vec<u8> {
+        json::to_string(value).unwrap().into_bytes()
+    }
+
+    // spec: CO-2
+    #[test]
+    fn only_the_fleets_own_roster_is_held_and_it_never_goes_back() {
+        let mut world = OrderWorld::new(NOW);
+        let root = world.ca.root();
+        let bundle = text(world.bundle.signed());
+        let fifth = text(world.roster.signed());
+        let mark = world.roster.mark();
+        let (trust, refused) = next(None, None, &root, Some(&bundle), Some(&fifth));
+        let trust = trust.unwrap();
+        assert!(refused.is_empty() && trust.roster.as_ref().unwrap().version() == 5);
+        world.change_roster(|_| ());
+        let sixth = text(world.roster.signed());
+        world.change_roster(|roster| {
+            roster.version = 5;
+            roster.owners.truncate(1);
+        });
+        let another = text(world.roster.signed());
+        let foreign = TestCa::with_keys(NOW, 101);
+        let forged = text(&SignedRoster::sign(world.roster.roster(), &foreign.worker_key).unwrap());
+        let version = |held: Option<&Trust>, mark, bundle: &[u8], roster: &[u8]| {
+            let (trust, refused) = next(held, mark, &root, Some(bundle), Some(roster));
+            (trust.and_then(|trust| Some(trust.roster?.version())), refused.len())
+        };
+        assert_eq!(version(Some(&trust), Some(&mark), &bundle, &sixth), (Some(6), 0));
+        let older = RosterMark { version: 6, ..mark };
+        for (name, held, mark, roster) in [
+            ("older", Some(&trust), Some(&older), &fifth),
+            ("another of the same version", Some(&trust), Some(&mark), &another),
+            ("of another worker", Some(&trust), Some(&mark), &forged),
+            ("half a file", Some(&trust), Some(&mark), &fifth[..fifth.len() / 2].to_vec()),
+        ] {
+            assert_eq!(version(held, mark, &bundle, roster), (Some(5), 1), "{name}");
+            // After a restart it is the mark alone that remembers.
+            assert_eq!(version(None, mark, &bundle, roster), (None, 1), "{name}");
+        }
+        let second = text(&world.ca.signed_bundle(2, NOW));
+        assert_eq!(version(Some(&trust), Some(&mark), &second, &fifth), (Some(5), 1), "an older bundle");
+        let theirs = text(&foreign.signed_bundle(9, NOW));
+        assert_eq!(version(Some(&trust), Some(&mark), &theirs, &fifth), (Some(5), 1), "another root's bundle");
+        assert_eq!(version(None, None, &theirs, &fifth), (None, 1), "and nothing else");
+        // Files that went missing take nothing away.
+        let (trust, refused) = next(Some(&trust), Some(&mark), &root, None, None);
+        assert!(refused.is_empty() && trust.unwrap().roster.unwrap().version() == 5);
+    }
+}

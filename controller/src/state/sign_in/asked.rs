@@ -1,0 +1,64 @@
+//! Passkeys that wait to be confirmed: few in all, fewer from one source, an hour long, in memory alone.
+
+use std::time::Duration;
+
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::{PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE};
+use lucia_proto::sign_in::PasskeyForm;
+
+use super::Source;
+
+/// Those that wait, in the order they came.
+#[derive(Debug, Default)]
+pub(super) struct Asked(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    code: VerificationCode,
+    form: PasskeyForm,
+    /// Until when, by time since boot.
+    until: Duration,
+    source: Source,
+}
+
+/// What became of one that was handed in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It waits for this long.
+    Waits(Duration),
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Asked {
+    /// Takes one in. Two of one code cannot be told apart by a person, so the second is not taken.
+    pub(super) fn ask(&mut self, form: PasskeyForm, source: Source, now: Duration) -> Decision {
+        self.expire(now);
+        let code = form.code();
+        if let Some(there) = self.0.iter().find(|open| open.code == code) {
+            return if there.form == form { Decision::Waits(there.until.saturating_sub(now)) } else { Decision::Full };
+        }
+        let from_here = self.0.iter().filter(|open| open.source == source).count();
+        if self.0.len() >= PASSKEY_REQUESTS_MAX || from_here >= PASSKEY_REQUESTS_OPEN_PER_SOURCE {
+            return Decision::Full;
+        }
+        self.0.push(Open { code, form, until: now.saturating_add(PASSKEY_REQUEST_LIFETIME), source });
+        Decision::Waits(PASSKEY_REQUEST_LIFETIME)
+    }
+
+    /// The one of this code.
+    pub(super) fn find(&mut self, code: &VerificationCode, now: Duration) -> Option<&PasskeyForm> {
+        self.expire(now);
+        self.0.iter().find(|open| open.code == *code).map(|open| &open.form)
+    }
+
+    /// It waits no more.
+    pub(super) fn forget(&mut self, code: &VerificationCode) {
+        self.0.retain(|open| open.code != *code);
+    }
+
+    /// Drops those whose time is over.
+    pub(super) fn expire(&mut self, now: Duration) {
+        self.0.retain(|open| now < open.until);
+    }
+}

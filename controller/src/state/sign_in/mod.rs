@@ -1,0 +1,299 @@
+//! Signing in to the page (design.md O1): passkeys that were confirmed with an owner key, and the sessions they begin.
+//!
+//! A passkey proves presence to this controller and nothing to anybody else. What it lets in may look, and draft; what
+//! a node or the worker carries out is signed elsewhere (design.md O2).
+
+mod asked;
+mod sessions;
+
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use lucia_proto::challenge::Scope;
+use lucia_proto::code::Code;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
+use lucia_proto::owner::{OwnerId, OwnerName, PageOrigin, Role};
+use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
+
+use super::owners::{Rates, Source};
+use super::{By, Controller, lock};
+use crate::refusal::{Refusal, chain};
+use crate::store::passkeys::{Passkey, Passkeys};
+use asked::{Asked, Decision};
+use sessions::{Session, Sessions};
+
+/// What the controller holds of the page's people.
+///
+/// Locks are taken in this order: `asked`, `passkeys`, `sessions`.
+pub(super) struct SignIns {
+    asked: Mutex<Asked>,
+    passkeys: Mutex<Passkeys>,
+    sessions: Mutex<Sessions>,
+    /// Sign-ins tried.
+    trying: Rates,
+    /// Passkeys handed in.
+    asking: Rates,
+}
+
+impl SignIns {
+    pub(super) fn new(passkeys: Passkeys) -> Self {
+        let minute = Duration::from_secs(60);
+        Self {
+            asked: Mutex::default(),
+            passkeys: Mutex::new(passkeys),
+            sessions: Mutex::default(),
+            trying: Rates::new(minute, SIGN_INS_PER_SOURCE),
+            asking: Rates::new(minute, PASSKEY_REQUESTS_PER_SOURCE),
+        }
+    }
+}
+
+/// Whose session a call comes with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InSession {
+    /// Who.
+    pub id: OwnerId,
+    /// What people call them.
+    pub name: OwnerName,
+    /// What they may do.
+    pub role: Role,
+}
+
+/// A session that began: what the browser is told, and what it keeps.
+#[derive(Debug)]
+pub struct Begun {
+    /// The answer.
+    pub answer: SignedIn,
+    /// The cookie's value: 32 random bytes in base64url.
+    pub token: String,
+}
+
+/// Whoever is not let in: one code, one message.
+fn nobody(log: impl Into<String>) -> Refusal {
+    let message = "This passkey signs nobody in here; add one and confirm its code (luciactl passkey approve CODE).";
+    Refusal::logged(Code::ActorRequired, message, log)
+}
+
+fn own(by: &By) -> Option<&OwnerId> {
+    match by {
+        By::Operator(_) => None,
+        By::Owner { id, .. } => Some(id),
+    }
+}
+
+impl Controller {
+    /// What the roster says of somebody now.
+    fn standing(&self, owner: &OwnerId) -> Option<Role> {
+        Some(self.owners.roster()?.owner(owner)?.role)
+    }
+
+    fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
+        Some(self.owners.roster()?.owner(owner)?.name.clone())
+    }
+
+    /// Somebody signs in with a passkey, over a challenge of scope `owner`, on the page at `origin`.
+    ///
+    /// An unknown passkey, a wrong signature, another page and somebody who left are one and the same refusal after one
+    /// verification.
+    ///
+    /// # Errors
+    /// `too_many_requests`, `challenge_refused`, `actor_required`.
+    pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<Begun, Refusal> {
+        self.counted(self.try_sign_in(sign_in, origin, from))
+    }
+
+    fn try_sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<Begun, Refusal> {
+        let now = self.clock.since_boot();
+        self.sign_ins.trying.allow(from, now)?;
+        let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
+        let passkey = lock(&self.sign_ins.passkeys).find(&sign_in.credential_id).cloned();
+        self.nodes.count_operation();
+        let key = passkey.as_ref().map_or_else(|| self.nodes.dummy(), |passkey| &passkey.key);
+        let verified = sign_in.verify(&nonce, key, origin);
+        let passkey = passkey.ok_or_else(|| nobody("there is no such passkey"))?;
+        verified.map_err(|error| nobody(format!("the sign-in is refused: {}", chain(&error))))?;
+        let (Some(role), Some(name)) = (self.standing(&passkey.owner), self.name_of(&passkey.owner)) else {
+            return Err(nobody("the passkey's owner is not in the roster"));
+        };
+        self.challenges.accept_owner(&sign_in.challenge_id, &passkey.owner)?;
+        let mut random = [0; 32];
+        getrandom::fill(&mut random)
+            .map_err(|error| Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string()))?;
+        let token = URL_SAFE_NO_PAD.encode(random);
+        let session = Session {
+            owner: passkey.owner,
+            name: name.clone(),
+            role,
+            passkey: passkey.code,
+            from,
+            since: self.clock.now(),
+            begun: now,
+            used: now,
+        };
+        let expires_at = session.expires_at();
+        // A passkey that was removed meanwhile begins no session: its removal ends those that there are.
+        let passkeys = lock(&self.sign_ins.passkeys);
+        if passkeys.find(&sign_in.credential_id).is_none() {
+            return Err(nobody("the passkey was removed meanwhile"));
+        }
+        lock(&self.sign_ins.sessions).begin(&token, session);
+        drop(passkeys);
+        tracing::info!(owner = %name, %from, "signed in to the page");
+        Ok(Begun { answer: SignedIn { name, role, expires_at }, token })
+    }
+
+    /// Whose session this is; it counts as used, unless the page asks by itself.
+    ///
+    /// # Errors
+    /// `actor_required` for every token that is none.
+    pub fn session(&self, token: &str, uses: bool) -> Result<InSession, Refusal> {
+        let mut sessions = lock(&self.sign_ins.sessions);
+        let found = sessions.find(token, uses, self.clock.since_boot(), &|owner| self.standing(owner));
+        let found = found.map(|session| InSession {
+            id: session.owner.clone(),
+            name: session.name.clone(),
+            role: session.role,
+        });
+        drop(sessions);
+        self.counted(found.ok_or_else(|| Refusal::actor("no session of this cookie, or it is over")))
+    }
+
+    /// Whether a session goes on, without using it.
+    pub fn session_goes_on(&self, token: &str) -> bool {
+        lock(&self.sign_ins.sessions).goes_on(token, self.clock.since_boot(), &|owner| self.standing(owner))
+    }
+
+    /// The sessions of whoever asks; the operator sees all. `current` is the token they ask with.
+    pub fn sessions(&self, by: &By, current: Option<&str>) -> SessionsView {
+        self.expire_sign_ins();
+        let sessions = lock(&self.sign_ins.sessions).view(own(by), current);
+        SessionsView { server_time: self.clock.now(), sessions }
+    }
+
+    /// Ends one session of whoever asks, or all.
+    ///
+    /// # Errors
+    /// `session_not_found` when one is named that is none of theirs.
+    pub fn end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
+        let of = own(by);
+        let ended = lock(&self.sign_ins.sessions)
+            .end(|own, session| of.is_none_or(|owner| session.owner == *owner) && code.is_none_or(|code| code == own));
+        if ended == 0 && code.is_some() {
+            return self.counted(Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours.")));
+        }
+        Ok(())
+    }
+
+    /// Somebody hands in a passkey. The same one again gets the same answer.
+    ///
+    /// # Errors
+    /// `bad_key`, `too_many_requests`, `registry_full` while as many wait as may.
+    pub fn ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
+        self.counted(self.try_ask_passkey(form, from))
+    }
+
+    fn try_ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
+        let now = self.clock.since_boot();
+        self.sign_ins.asking.allow(from, now)?;
+        form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
+        let code = form.code();
+        match lock(&self.sign_ins.asked).ask(form, Source::of(from), now) {
+            Decision::Waits(left) => Ok(PasskeyAsked { code, expires_at: self.clock.now().plus(left) }),
+            Decision::Full => {
+                let message = "As many passkeys wait to be confirmed as may; confirm or wait, an hour at most.";
+                Err(Refusal::new(Code::RegistryFull, message))
+            }
+        }
+    }
+
+    /// Confirms a passkey that waits: from now on it signs in whoever confirmed it with their owner key.
+    ///
+    /// # Errors
+    /// `passkey_not_found`, `invalid_onboarding_request` when they have as many as they may or it signs somebody in
+    /// already, `actor_required` for the operator, who has no passkeys, `persistence_failed`.
+    pub fn approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
+        self.counted(self.try_approve_passkey(code, by))
+    }
+
+    fn try_approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
+        let By::Owner { id, name, .. } = by else {
+            return Err(Refusal::actor("the operator has no passkeys"));
+        };
+        let none = || Refusal::new(Code::PasskeyNotFound, format!("No passkey waits under {code}; add it anew."));
+        let mut asked = lock(&self.sign_ins.asked);
+        let form = asked.find(code, self.clock.since_boot()).ok_or_else(none)?.clone();
+        let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
+        let mut passkeys = lock(&self.sign_ins.passkeys);
+        let stays = |owner: &OwnerId| self.standing(owner).is_some();
+        if passkeys.find(&form.credential_id).is_some() {
+            let message = "This passkey signs somebody in already; remove it there first.";
+            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+        }
+        if !passkeys.has_room(id, stays) {
+            let message = format!("You have {PASSKEYS_PER_OWNER_MAX} passkeys already; remove one first.");
+            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+        }
+        let passkey = Passkey {
+            owner: id.clone(),
+            code: code.clone(),
+            label: form.label,
+            credential_id: form.credential_id,
+            key,
+            added_at: self.clock.now(),
+        };
+        let view = PasskeyView {
+            code: passkey.code.clone(),
+            owner: Some(name.clone()),
+            label: passkey.label.clone(),
+            added_at: passkey.added_at,
+        };
+        passkeys.add(passkey, stays).map_err(|error| Refusal::persistence(&error))?;
+        asked.forget(code);
+        tracing::info!(owner = %name, %code, "a passkey was confirmed");
+        Ok(view)
+    }
+
+    /// The passkeys of whoever asks; the operator sees all.
+    pub fn passkeys(&self, by: &By) -> PasskeysView {
+        let of = own(by);
+        let passkeys = lock(&self.sign_ins.passkeys);
+        let own = passkeys.list().iter().filter(|passkey| of.is_none_or(|owner| passkey.owner == *owner));
+        let view = |passkey: &Passkey| PasskeyView {
+            code: passkey.code.clone(),
+            owner: self.name_of(&passkey.owner),
+            label: passkey.label.clone(),
+            added_at: passkey.added_at,
+        };
+        PasskeysView { passkeys: own.map(view).collect() }
+    }
+
+    /// Removes one of them, and ends the sessions it began.
+    ///
+    /// # Errors
+    /// `passkey_not_found`, `persistence_failed`.
+    pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
+        self.counted(self.try_remove_passkey(code, by))
+    }
+
+    fn try_remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
+        let of = own(by);
+        let mut passkeys = lock(&self.sign_ins.passkeys);
+        let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
+        if passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))? == 0 {
+            return Err(Refusal::new(Code::PasskeyNotFound, format!("You have no passkey {code}.")));
+        }
+        lock(&self.sign_ins.sessions).end(|_, session| session.passkey == *code);
+        Ok(())
+    }
+
+    /// What time ends.
+    pub(super) fn expire_sign_ins(&self) {
+        let now = self.clock.since_boot();
+        lock(&self.sign_ins.asked).expire(now);
+        lock(&self.sign_ins.sessions).expire(now, &|owner| self.standing(owner));
+    }
+}

@@ -1,0 +1,196 @@
+//! Who asks to become an owner, and what a restart makes of it and of the roster.
+
+use std::net::IpAddr;
+
+use lucia_durable::crash_point::{crash_at, record};
+use lucia_proto::code::Code;
+use lucia_proto::json;
+use lucia_proto::key::NodeKey;
+use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
+use lucia_proto::owner::OwnerId;
+use lucia_proto::owner_api::{Application, Applied};
+use lucia_proto::owner_queue::ApplicationFile;
+use lucia_proto::test_support::{OrderWorld, key};
+
+use super::bench::{World, code, start, write};
+use crate::state::Refusal;
+
+/// A fleet with owners around the controller of `world`.
+pub(crate) fn fleet(world: &World) -> OrderWorld {
+    OrderWorld::new(world.now())
+}
+
+/// The worker publishes bundle and roster, and the controller looks.
+pub(crate) fn publish(world: &World, fleet: &OrderWorld) {
+    let text = |value: Result<String, json::JsonError>| value.unwrap().into_bytes();
+    write(&world.file("nodes/owner-responses/bundle.json"), &text(json::to_string(fleet.bundle.signed())));
+    write(&world.file("nodes/owner-responses/roster.json"), &text(json::to_string(fleet.roster.signed())));
+    world.controller.tick();
+}
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([198, 51, 100, last])
+}
+
+fn ask(world: &World, name: &str, key: &NodeKey, from: IpAddr) -> Result<Applied, Refusal> {
+    world.controller.apply(Application::sign(name.parse().unwrap(), key), from)
+}
+
+fn files(world: &World) -> usize {
+    std::fs::read_dir(world.file("nodes/owner-requests")).unwrap().count()
+}
+
+// spec: CO-7
+#[test]
+fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
+    let world = World::new();
+    let first = ask(&world, "p0", &key(60), ip(1)).unwrap();
+    for n in 1..APPLICATIONS_OPEN_PER_SOURCE {
+        let n = u8::try_from(n).unwrap();
+        ask(&world, &format!("p{n}"), &key(60 + n), ip(1)).unwrap();
+    }
+    assert_eq!(code(ask(&world, "more", &key(80), ip(1))), Some(Code::RegistryFull));
+    assert_eq!(code(ask(&world, "more", &key(80), ip(1))), Some(Code::TooManyRequests));
+    for n in APPLICATIONS_OPEN_PER_SOURCE..APPLICATIONS_MAX {
+        let n = u8::try_from(n).unwrap();
+        ask(&world, &format!("p{n}"), &key(60 + n), ip(100 + n)).unwrap();
+    }
+    assert_eq!(files(&world), APPLICATIONS_MAX);
+    assert_eq!(code(ask(&world, "more", &key(80), ip(2))), Some(Code::RegistryFull));
+    // The same key asks again: from anywhere, under a name of its choice, and waits no longer for it.
+    world.advance(60);
+    assert_eq!(ask(&world, "p0", &key(60), ip(3)).unwrap(), first);
+    assert_eq!(ask(&world, "renamed", &key(60), ip(3)).unwrap(), first);
+    assert_eq!(files(&world), APPLICATIONS_MAX);
+    // They wait through a restart, and who filled the list before it does not keep others from it by address.
+    let world = world.restart();
+    assert_eq!(ask(&world, "renamed", &key(60), ip(1)).unwrap(), first);
+    world.advance(APPLICATION_LIFETIME.as_secs() - 61);
+    world.controller.tick();
+    assert_eq!(files(&world), APPLICATIONS_MAX);
+    world.advance(1);
+    world.controller.tick();
+    assert_eq!(files(&world), 0);
+    ask(&world, "p0", &key(60), ip(1)).unwrap();
+}
+
+// spec: CO-30
+#[test]
+fn a_key_that_nobody_signed_is_not_taken_where_there_is_a_roster() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    let form = |label: &str, key: &str| lucia_proto::host_api::SshKeyForm {
+        account: "alice".parse().unwrap(),
+        label: label.parse().unwrap(),
+        key: key.to_owned(),
+    };
+    let plain = match fleet.body(lucia_proto::intent::IntentKind::SshKey) {
+        lucia_proto::intent::Body::SshKey(keys) => keys.keys[0].key.key().to_string(),
+        other => panic!("{other:?}"),
+    };
+    world.controller.add_ssh_key(form("before", &plain), "operator:0").unwrap();
+    let owners = fleet.roster.roster().owners.clone();
+    for has_owner in [false, true] {
+        fleet.change_roster(|roster| {
+            roster.owners.clone_from(&owners);
+            roster.owners.retain(|owner| has_owner || owner.role == lucia_proto::owner::Role::Viewer);
+        });
+        publish(&world, &fleet);
+        let refused = world.controller.add_ssh_key(form("after", &plain), "operator:0");
+        assert_eq!(code(refused), Some(Code::OwnersSign), "{has_owner}");
+    }
+    assert_eq!(world.controller.ssh_keys().keys.len(), 1);
+    // What is there can still be taken away.
+    let fingerprint = world.controller.ssh_keys().keys[0].fingerprint.clone();
+    let account = "alice".parse().unwrap();
+    let gone = lucia_proto::host_api::RemoveSshKey { account, fingerprint };
+    world.controller.remove_ssh_key(&gone, "operator:0").unwrap();
+}
+
+// spec: CO-7
+#[test]
+fn who_is_in_the_roster_waits_no_more_and_what_is_no_application_goes() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    ask(&world, "mallory", &fleet.mallory.key, ip(1)).unwrap();
+    publish(&world, &fleet);
+    assert_eq!(files(&world), 1);
+    let entry = fleet.mallory.entry(lucia_proto::owner::Role::Viewer);
+    fleet.change_roster(|roster| roster.owners.push(entry));
+    publish(&world, &fleet);
+    assert_eq!(files(&world), 0);
+    // What is not what its name says is taken away at the start; what is nobody's file is left alone.
+    let id = OwnerId::of(&key(60).public().fingerprint());
+    ask(&world, "carol", &key(60), ip(1)).unwrap();
+    let good = std::fs::read(world.file(&format!("nodes/owner-requests/application-{id}.json"))).unwrap();
+    let other = OwnerId::of(&key(61).public().fingerprint());
+    let forged = String::from_utf8(good.clone()).unwrap().replace("carol", "mallory");
+    let dir = world.file("nodes/owner-requests");
+    for (name, bytes) in [
+        (format!("application-{other}.json"), good.as_slice()),
+        (format!("application-{}.json", "0".repeat(32)), forged.as_bytes()),
+        (format!("application-{}.json", "1".repeat(32)), b"{"),
+        ("notes.txt".to_owned(), b"x"),
+    ] {
+        write(&dir.join(name), bytes);
+    }
+    let world = world.restart();
+    let mut left: Vec<String> =
+        std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [format!("application-{id}.json"), "notes.txt".to_owned()]);
+    assert!(ApplicationFile::from_bytes(&good).is_ok());
+    drop(world);
+}
+
+// spec: CO-8
+#[test]
+fn an_application_survives_every_crash_whole_or_not_at_all() {
+    let steps = {
+        let world = World::new();
+        let armed = record(&world.file("nodes/owner-requests"));
+        ask(&world, "carol", &key(60), ip(1)).unwrap();
+        armed.steps().len()
+    };
+    assert!(steps > 5, "{steps} steps only");
+    for nth in 0..steps {
+        let world = World::new();
+        let asked = {
+            let armed = crash_at(&world.file("nodes/owner-requests"), nth);
+            let asked = ask(&world, "carol", &key(60), ip(1));
+            assert!(armed.crashed().is_some(), "{nth}");
+            asked
+        };
+        assert_eq!(code(asked), Some(Code::PersistenceFailed), "{nth}");
+        let world = world.restart();
+        let applied = ask(&world, "carol", &key(60), ip(1)).unwrap();
+        assert_eq!((files(&world), applied.expires_at), (1, world.now().plus(APPLICATION_LIFETIME)), "{nth}");
+    }
+}
+
+// spec: CO-2
+#[test]
+fn an_older_roster_is_not_taken_after_a_restart_either() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    let fifth = json::to_string(fleet.roster.signed()).unwrap();
+    fleet.change_roster(|roster| roster.owners.truncate(1));
+    publish(&world, &fleet);
+    assert_eq!(world.controller.roster().roster.as_ref(), Some(fleet.roster.signed()));
+    write(&world.file("nodes/owner-responses/roster.json"), fifth.as_bytes());
+    world.controller.tick();
+    assert_eq!(world.controller.roster().roster.as_ref(), Some(fleet.roster.signed()));
+    let world = world.restart();
+    assert_eq!(world.controller.roster().roster, None, "rather none than an older one");
+    publish(&world, &fleet);
+    let world = world.restart();
+    assert_eq!(world.controller.roster().roster.as_ref(), Some(fleet.roster.signed()), "before the first tick");
+    // A mark that cannot be read stops the start with its cure.
+    let mark = world.file("orders/roster-mark.json");
+    let World { scratch, clock, ca: _, config, controller } = world;
+    drop(controller);
+    std::fs::write(&mark, "{").unwrap();
+    let text = crate::refusal::chain(&start(&config, &clock, 9).err().unwrap());
+    assert!(text.contains("roster-mark.json") && text.contains("move it away"), "{text}");
+    drop(scratch);
+}

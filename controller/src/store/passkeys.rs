@@ -1,0 +1,188 @@
+//! `passkeys/passkeys.json`: the passkeys that sign people in to the page, each bound to somebody of the roster.
+//!
+//! They are the controller's affair and stand in no roster: they sign no intents, and whoever forges this file can look
+//! and draft on the page, and order nothing that a node or the worker checks (design.md O2).
+
+use std::path::PathBuf;
+
+use lucia_durable::{FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_proto::bounded::Version;
+use lucia_proto::host_api::KeyLabel;
+use lucia_proto::json::{self, JsonError};
+use lucia_proto::key::{KeyError, NodePublicKey, VerificationCode};
+use lucia_proto::limits::{JSON_DEPTH_MAX, OWNERS_MAX, PASSKEYS_FILE_MAX, PASSKEYS_PER_OWNER_MAX};
+use lucia_proto::owner::{CredentialId, OwnerId};
+use lucia_proto::time::UnixTime;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::layout::{LayoutError, name};
+
+/// The file.
+const FILE: &str = "passkeys.json";
+const MODE: u32 = 0o600;
+/// Rows of all people together.
+const ROWS_MAX: usize = OWNERS_MAX * PASSKEYS_PER_OWNER_MAX;
+
+/// Why the passkeys cannot be read or written.
+#[derive(Debug, Error)]
+pub enum PasskeysError {
+    /// Leftovers of a crash cannot be removed.
+    #[error("the directory of the passkeys cannot be cleaned up")]
+    Clean(#[source] WriteError),
+    /// It is not a file of ours.
+    #[error("the passkeys cannot be read")]
+    Read(#[source] ReadError),
+    /// It is not such a list.
+    #[error("{path} is damaged: restore it from a backup, or move it away, then everybody adds a passkey anew")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: JsonError,
+    },
+    /// A passkey's key is none.
+    #[error("{path} holds a key that is none: restore it from a backup, or move it away")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+    /// It cannot be written.
+    #[error("the passkeys cannot be written")]
+    Write(#[source] WriteError),
+    /// It cannot be put in JSON.
+    #[error("the passkeys cannot be put in JSON; this is a mistake in the program, report it")]
+    Json(#[source] JsonError),
+    /// A file name of ours is refused.
+    #[error("the file of the passkeys has no name")]
+    Name(#[source] LayoutError),
+}
+
+/// The file's content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct File {
+    schema_version: Version<1>,
+    passkeys: Vec<Row>,
+}
+
+/// One passkey.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Row {
+    owner: OwnerId,
+    code: VerificationCode,
+    label: KeyLabel,
+    credential_id: CredentialId,
+    public_key_pem: String,
+    added_at: UnixTime,
+}
+
+/// One passkey, its key read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Passkey {
+    /// Whom it signs in.
+    pub(crate) owner: OwnerId,
+    /// Its name for people.
+    pub(crate) code: VerificationCode,
+    /// What they call it.
+    pub(crate) label: KeyLabel,
+    /// By which a browser finds it.
+    pub(crate) credential_id: CredentialId,
+    /// What it signs with.
+    pub(crate) key: NodePublicKey,
+    /// Since when.
+    pub(crate) added_at: UnixTime,
+}
+
+/// The list and its file.
+#[derive(Debug)]
+pub(crate) struct Passkeys {
+    dir: PrivateDir,
+    list: Vec<Passkey>,
+}
+
+impl Passkeys {
+    /// Reads the list, if there ever was one.
+    pub(crate) fn open(dir: PrivateDir) -> Result<Self, PasskeysError> {
+        dir.remove_leftovers(16).map_err(PasskeysError::Clean)?;
+        let file = name(FILE).map_err(PasskeysError::Name)?;
+        let path = || dir.path_of(&file);
+        let max = u64::try_from(PASSKEYS_FILE_MAX).unwrap_or(u64::MAX);
+        let rows = match dir.read(&file, max, FileRules::private()).map_err(PasskeysError::Read)? {
+            Loaded::Missing => Vec::new(),
+            Loaded::Found(bytes) => {
+                let read: File = json::from_slice(&bytes, PASSKEYS_FILE_MAX, JSON_DEPTH_MAX)
+                    .map_err(|source| PasskeysError::Damaged { path: path(), source })?;
+                read.passkeys
+            }
+        };
+        let read = |row: Row| {
+            let key = NodePublicKey::from_pem(&row.public_key_pem)
+                .map_err(|source| PasskeysError::Key { path: path(), source })?;
+            let Row { owner, code, label, credential_id, added_at, .. } = row;
+            Ok(Passkey { owner, code, label, credential_id, key, added_at })
+        };
+        let list = rows.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { dir, list })
+    }
+
+    /// All of them, in the order they were added.
+    pub(crate) fn list(&self) -> &[Passkey] {
+        &self.list
+    }
+
+    /// The one of this id.
+    pub(crate) fn find(&self, id: &CredentialId) -> Option<&Passkey> {
+        self.list.iter().find(|passkey| passkey.credential_id == *id)
+    }
+
+    /// Whether there is room for one more of `owner`, once those are gone that `stays` does not name.
+    pub(crate) fn has_room(&self, owner: &OwnerId, stays: impl Fn(&OwnerId) -> bool) -> bool {
+        let own = self.list.iter().filter(|passkey| passkey.owner == *owner).count();
+        let all = self.list.iter().filter(|passkey| stays(&passkey.owner)).count();
+        own < PASSKEYS_PER_OWNER_MAX && all < ROWS_MAX
+    }
+
+    /// Adds one. Those of people whom `stays` does not name go when there are as many as there may be.
+    pub(crate) fn add(&mut self, passkey: Passkey, stays: impl Fn(&OwnerId) -> bool) -> Result<(), PasskeysError> {
+        let mut list = self.list.clone();
+        if list.len() >= ROWS_MAX {
+            list.retain(|there| stays(&there.owner));
+        }
+        list.push(passkey);
+        self.keep(list)
+    }
+
+    /// Removes the ones that `goes` names, and says how many those were.
+    pub(crate) fn remove(&mut self, goes: impl Fn(&Passkey) -> bool) -> Result<usize, PasskeysError> {
+        let list: Vec<Passkey> = self.list.iter().filter(|passkey| !goes(passkey)).cloned().collect();
+        let gone = self.list.len() - list.len();
+        if gone > 0 {
+            self.keep(list)?;
+        }
+        Ok(gone)
+    }
+
+    /// The disk first, then memory: what signs somebody in does so after a restart as well.
+    fn keep(&mut self, list: Vec<Passkey>) -> Result<(), PasskeysError> {
+        let row = |passkey: &Passkey| Row {
+            owner: passkey.owner.clone(),
+            code: passkey.code.clone(),
+            label: passkey.label.clone(),
+            credential_id: passkey.credential_id.clone(),
+            public_key_pem: passkey.key.to_pem(),
+            added_at: passkey.added_at,
+        };
+        let file = File { schema_version: Version, passkeys: list.iter().map(row).collect() };
+        let bytes = json::to_string(&file).map_err(PasskeysError::Json)?;
+        let name = name(FILE).map_err(PasskeysError::Name)?;
+        self.dir.replace(&name, bytes.as_bytes(), MODE).map_err(PasskeysError::Write)?;
+        self.list = list;
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Who asks to become an owner, over the wire and on the disk (design.md O3).
+
+use lucia_proto::json;
+use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_PER_SOURCE};
+use lucia_proto::owner;
+use lucia_proto::owner::OwnerId;
+use lucia_proto::owner_api::{Application, Applied, OwnerEndpoint};
+use lucia_proto::owner_queue::ApplicationFile;
+use lucia_proto::test_support::key;
+
+use crate::owners::owned;
+use crate::site::{Answer, Site, request};
+
+fn ask(site: &Site, application: &Application) -> Answer {
+    site.send(&request("POST", OwnerEndpoint::Apply.path(), &[], &json::to_string(application).unwrap()))
+}
+
+// spec: CO-6
+#[test]
+fn who_asks_to_become_an_owner_gets_a_code_and_a_file_and_nothing_else() {
+    let (site, world) = owned();
+    let asked = Application::sign("carol".parse().unwrap(), &key(60));
+    let id = OwnerId::of(&key(60).public().fingerprint());
+    let file = site.file(&format!("nodes/owner-requests/application-{id}.json"));
+    let answer = ask(&site, &asked);
+    assert!(answer.header("lucia-challenge").is_none(), "it is no signature over one");
+    let applied: Applied = answer.read();
+    assert_eq!(applied.verification_code, owner::code(key(60).public()));
+    let written = std::fs::read(&file).unwrap();
+    let there = ApplicationFile::from_bytes(&written).unwrap();
+    assert_eq!((&there.application, there.expires_at), (&asked, applied.expires_at));
+    assert!(applied.expires_at.since(site.now()) <= APPLICATION_LIFETIME);
+    // The same key again: the same answer, the same file.
+    assert_eq!(ask(&site, &asked).read::<Applied>(), applied);
+    assert_eq!(std::fs::read(&file).unwrap(), written);
+    // Whoever is in the roster is told the same, and nothing is written.
+    let known = Application::sign("alice".parse().unwrap(), &world.alice.key);
+    assert_eq!(ask(&site, &known).read::<Applied>().verification_code, owner::code(world.alice.key.public()));
+    assert_eq!(std::fs::read_dir(site.file("nodes/owner-requests")).unwrap().count(), 1);
+    // Another's name under the signature.
+    let forged = Application { name: "mallory".parse().unwrap(), ..asked };
+    assert_eq!(ask(&site, &forged).code(), "invalid_onboarding_request");
+    let answer = ask(&site, &Application { public_key_pem: "x".to_owned(), ..forged });
+    assert_eq!(answer.code(), "bad_key");
+    // That were as many as one source may in a minute.
+    assert_eq!(APPLICATIONS_PER_SOURCE, 5);
+    assert_eq!(ask(&site, &Application::sign("dave".parse().unwrap(), &key(61))).code(), "too_many_requests");
+}

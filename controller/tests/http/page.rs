@@ -1,0 +1,211 @@
+//! The page over the wire and in a real browser.
+
+use lucia_proto::api::Endpoint;
+use lucia_proto::heartbeat::Heartbeat;
+use lucia_proto::host_api::OnboardingView;
+use lucia_proto::json;
+use lucia_proto::owner_api::OwnerEndpoint;
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::sign_in::PasskeysView;
+
+use crate::machine::Machine;
+use crate::owners::{call, owned};
+use crate::sign_in::{add, cookie, enter, within};
+use crate::site::{Site, request};
+use crate::slow::wait_until;
+use crate::webdriver::{self, Browser};
+
+const DOCUMENTS: &[&str] = &["/", "/window", "/keys", "/owners", "/audit", "/passkeys"];
+
+// spec: PG-17
+#[test]
+fn without_a_session_every_document_leads_to_signing_in_and_every_header_is_there() {
+    let (site, world) = owned();
+    add(&site, 71, &world.alice);
+    let alices = cookie(&enter(&site, 71));
+    let id = "0123456789abcdef0123456789abcdef";
+    let (server, device) = (format!("/servers/{id}"), format!("/devices/{id}"));
+    for path in DOCUMENTS.iter().copied().chain([server.as_str(), device.as_str(), "/sign-in"]) {
+        let open = matches!(path, "/passkeys" | "/sign-in");
+        let known = !path.contains(id);
+        for (answer, status) in [
+            (site.send(&request("GET", path, &[], "")), if open { 200 } else { 303 }),
+            (within(&site, &alices, "GET", path, ""), if known { 200 } else { 404 }),
+        ] {
+            assert_eq!(answer.status, status, "{path}");
+            assert_eq!(answer.header("location"), (status == 303).then_some("/sign-in"), "{path}");
+            let policy = answer.header("content-security-policy").unwrap();
+            for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+                assert!(policy.contains(rule) && !policy.contains("unsafe"), "{path}: {policy}");
+            }
+            for (name, value) in [
+                ("x-frame-options", "DENY"),
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+                ("cross-origin-opener-policy", "same-origin"),
+                ("cache-control", "no-store"),
+                ("content-type", "text/html; charset=utf-8"),
+            ] {
+                assert_eq!(answer.header(name), Some(value), "{path} {name}");
+            }
+            assert!(answer.header("permissions-policy").is_some());
+        }
+        assert_eq!(site.send(&request("POST", path, &[], "")).code(), "method_not_allowed");
+        assert_eq!(site.order("GET", path, "").code(), "not_found", "not for the operator's socket");
+    }
+    for (path, kind) in [("/assets/lucia.css", "text/css"), ("/assets/lucia.js", "text/javascript")] {
+        let answer = site.send(&request("GET", path, &[], ""));
+        assert_eq!(answer.status, 200);
+        assert!(answer.header("content-type").unwrap().starts_with(kind));
+    }
+    for path in ["/assets/../config", "/assets/lucia.js?x", "/index.html", "//", "/servers/x"] {
+        assert_eq!(site.send(&request("GET", path, &[], "")).code(), "not_found", "{path}");
+    }
+}
+
+/// Reads a stream until it has said all of `words`.
+fn hear(stream: &mut impl std::io::Read, words: &[&str]) -> String {
+    let mut heard = String::new();
+    while !words.iter().all(|word| heard.contains(word)) {
+        let mut bytes = [0; 4096];
+        let read = stream.read(&mut bytes).unwrap_or_else(|error| panic!("{error}, having heard {heard}"));
+        assert!(read > 0, "the stream ended, having said {heard}");
+        heard.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    heard
+}
+
+// spec: PG-15
+#[test]
+fn whoever_watches_hears_of_changes_until_their_session_ends() {
+    use std::io::{Read as _, Write as _};
+    let (site, world) = owned();
+    add(&site, 71, &world.alice);
+    let node = Machine::managed(&site, 1);
+    let alices = cookie(&enter(&site, 71));
+    assert_eq!(site.send(&request("GET", "/api/host/stream", &[], "")).code(), "actor_required");
+    let mut stream = site.tls();
+    stream.write_all(&request("GET", "/api/host/stream", &[("Cookie", &alices)], "")).unwrap();
+    let heard = hear(&mut stream, &["event: nodes", node.id().as_str(), "\"load\":\"0.5\""]);
+    assert!(heard.contains("text/event-stream") && heard.to_ascii_lowercase().contains("connection: close"), "{heard}");
+    beat(&site, &node, 7.25);
+    hear(&mut stream, &["event: nodes", "\"load\":\"7.2\""]);
+    assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#).status, 200);
+    hear(&mut stream, &["event: list"]);
+    assert_eq!(within(&site, &alices, "DELETE", "/api/host/sessions", "").status, 200);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+}
+
+/// A heartbeat with this load.
+fn beat(site: &Site, node: &Machine, load: f64) {
+    let text =
+        json::to_string(&node.beat()).unwrap().replace("\"loadAverage\":0.5", &format!("\"loadAverage\":{load}"));
+    let report: Heartbeat = json::from_str(&text, 4096, 8).unwrap();
+    let answer = node.node_call(site, Endpoint::Heartbeat, node.sign(site, &report));
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[track_caller]
+fn quiet(browser: &Browser) {
+    assert_eq!(browser.errors(), Vec::<String>::new(), "the console at {}", browser.path());
+}
+
+// spec: PG-18
+#[test]
+fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
+    if !webdriver::is_there("a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    let waiting = Machine::new(9);
+    assert_eq!(waiting.discover(&site).status, 200);
+    let browser = Browser::new(&site);
+    browser.plug_in();
+    // Nobody is let in, and is told how to be.
+    browser.go("/");
+    browser.is_at("/sign-in");
+    browser.picture("sign-in");
+    browser.click("main a[href='/passkeys']");
+    browser.is_at("/passkeys");
+    // A passkey, and its code on the owner's own machine.
+    browser.type_in("#label", "laptop");
+    browser.click("#passkey-form button");
+    let code = || browser.run("return document.getElementById('passkey-code').textContent");
+    browser.until("the code of the passkey", |_| code() != "");
+    browser.picture("passkey-made");
+    quiet(&browser);
+    let confirmed = code().as_str().unwrap().parse().unwrap();
+    browser.go("/sign-in");
+    browser.click("[data-act='sign-in']");
+    browser.shows("signs nobody in");
+    assert!(!browser.errors().is_empty(), "the refusal is in the console, as the browser writes each");
+    let passkeys: PasskeysView = call(&site, &world.alice, "GET", "/api/host/passkeys", "").read();
+    assert_eq!(passkeys.passkeys, []);
+    let approve = OwnerEndpoint::ApprovePasskey.path_for(&confirmed);
+    assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
+    browser.click("[data-act='sign-in']");
+    browser.is_at("/");
+    browser.shows(node.node.hostname.as_str());
+    browser.shows(&waiting.node.fingerprint.verification_code().to_string());
+    browser.picture("servers");
+    quiet(&browser);
+    // Live: the number changes without a reload.
+    browser.run("window.here = true");
+    browser.shows("live since");
+    beat(&site, &node, 7.25);
+    browser.shows("7.2");
+    assert_eq!(browser.run("return window.here"), true, "nothing was reloaded");
+    // Every document, wide and narrow, light and dark.
+    let server = format!("/servers/{}", node.id());
+    let device = format!("/devices/{}", waiting.id());
+    for path in DOCUMENTS.iter().copied().chain([server.as_str(), device.as_str()]) {
+        for (width, scheme) in [(1280, "light"), (360, "dark")] {
+            browser.wide(width);
+            browser.colours(scheme);
+            browser.go(path);
+            browser.is_at(path);
+            let over = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
+            assert!(over.as_i64().unwrap() <= 0, "{path} is {over} too wide at {width}");
+            let name = path.split('/').nth(1).filter(|name| !name.is_empty()).unwrap_or("list");
+            browser.picture(&format!("{name}-{scheme}"));
+        }
+        quiet(&browser);
+        // By keyboard: the first stop is the link past the list of documents.
+        assert_eq!(browser.run("return document.querySelector('a').className"), "skip");
+        let unnamed = "return [...document.querySelectorAll('button, a, input, textarea, svg')].filter((e) => !(e.innerText || \
+                       e.textContent || e.ariaLabel || (e.labels && e.labels.length))).map((e) => e.outerHTML)";
+        assert_eq!(browser.run(unnamed), serde_json::json!([]), "{path}: everything has a name");
+    }
+    browser.wide(1280);
+    browser.colours("light");
+    // Approve: nothing goes on before all is filled in.
+    browser.go(&device);
+    browser.is_at(&device);
+    browser.click("#approve-form button[type='submit']");
+    assert_eq!(phase(&site, &waiting), DevicePhase::Discovered);
+    browser.type_in("#hostname", "web9");
+    browser.click("[name='disk']");
+    browser.click("[name='same']");
+    browser.type_in("#erase", "ERASE");
+    browser.click("#approve-form button[type='submit']");
+    browser.until("the approval", |_| phase(&site, &waiting) == DevicePhase::Approved);
+    browser.shows("Approved as web9");
+    browser.picture("approved");
+    // Out, and nobody any more.
+    browser.click("[data-act='sign-out']");
+    browser.is_at("/sign-in");
+    browser.go("/");
+    browser.is_at("/sign-in");
+    let _ = browser.errors();
+    assert_eq!(site.order("DELETE", &OwnerEndpoint::RemovePasskey.path_for(&confirmed), "").status, 200);
+    browser.click("[data-act='sign-in']");
+    browser.shows("signs nobody in");
+    wait_until("no session is left", || site.order("GET", "/api/host/sessions", "").body.contains("\"sessions\":[]"));
+}
+
+fn phase(site: &Site, machine: &Machine) -> DevicePhase {
+    let view: OnboardingView = site.order("GET", "/api/host/onboarding", "").read();
+    view.devices.iter().find(|device| device.device_id == *machine.id()).expect("the machine").phase
+}
