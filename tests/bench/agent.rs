@@ -2,18 +2,23 @@
 //! `lucia-qualification measure-agent`, in V here.
 
 use std::path::Path;
+use std::time::Duration;
 
-use lucia_tests::programs::run;
+use lucia_tests::programs::run_within;
 use lucia_tests::sim::Failure;
 use serde_json::Value;
 
 use crate::cost::Meter;
 use crate::figures::{Figures, Goal};
 
+/// Ten heartbeats take five minutes, with a node's whole way before.
+const PATIENCE: Duration = Duration::from_secs(20 * 60);
+
 pub(crate) fn measure(bin: &Path, figures: &mut Figures) -> Result<(), Failure> {
     let meter = Meter::new()?;
     let before = meter.v()?;
-    let said = run(&bin.join("lucia-qualification"), &["measure-agent", "--json", "--bin", &bin.to_string_lossy()])?;
+    let program = bin.join("lucia-qualification");
+    let said = run_within(&program, &["measure-agent", "--json", "--bin", &bin.to_string_lossy()], PATIENCE)?;
     let after = meter.v()?;
     let measured: Value = serde_json::from_slice(&said.stdout)?;
     let number = |name: &str| measured.get(name).and_then(Value::as_f64);

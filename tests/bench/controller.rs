@@ -18,7 +18,7 @@ const NODES: u32 = 500;
 const SECOND: Duration = Duration::from_millis(1050);
 
 pub(crate) fn measure(bin: &Path, quick: bool, figures: &mut Figures) -> Result<(), Failure> {
-    let driver = Driver::up(bin, NODES)?;
+    let driver = Driver::enrolled(bin, NODES)?;
     let meter = Meter::new()?;
 
     // The first heartbeat after a start builds the chain once; from then on the verdict is kept.

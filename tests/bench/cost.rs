@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lucia_tests::sim::Failure;
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::kill;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
@@ -29,6 +30,12 @@ pub(crate) fn pin_process(pid: Pid, cpu: usize) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
     Ok(sched_setaffinity(pid, &set)?)
+}
+
+/// As many open files as this process may have, for it and what it starts: thousands of nodes are as many connections.
+pub(crate) fn raise_file_limit() -> Result<(), Failure> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
 /// CPU time of this thread.

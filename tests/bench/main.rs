@@ -4,13 +4,18 @@
 //! verify of the same library, measured right before and after each sample on the same CPU. A sample whose two V
 //! differ by over 12 % is dropped and counted. CPU time is the process's own, never the wall clock's.
 //!
-//! `make bench` builds the programs in release mode first. `QUICK=1` shortens the five minutes of the memory figure;
-//! `--programs DIR` takes the programs from elsewhere, for a build with symbols.
+//! `make bench` builds the programs in release mode first. `QUICK=1` shortens or leaves out what takes minutes;
+//! `--programs DIR` takes the programs from elsewhere, for a build with symbols; `--only PART` measures one of
+//! `controller`, `scale`, `flood` and `agent`.
 
 mod agent;
 mod controller;
 mod cost;
 mod figures;
+mod flood;
+mod laid;
+mod life;
+mod scale;
 mod site;
 
 use std::path::PathBuf;
@@ -39,7 +44,22 @@ fn run() -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     // The process's own thread keeps CPU 0 with the program under test; whatever drives it runs on CPU 1.
     cost::pin(0)?;
-    controller::measure(&bin, quick, &mut figures)?;
+    cost::raise_file_limit()?;
+    // One part alone while something is worked on.
+    let only = after("--only");
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    if wanted("controller") {
+        controller::measure(&bin, quick, &mut figures)?;
+    }
+    if wanted("scale") {
+        scale::measure(&bin, quick, &mut figures)?;
+    }
+    if wanted("flood") {
+        flood::measure(&bin, &mut figures)?;
+    }
+    if !wanted("agent") {
+        return Ok(figures);
+    }
     if quick {
         figures.note("the agent's figures take five minutes: run without QUICK=1");
     } else {

@@ -1,8 +1,9 @@
 //! A site with many simulated nodes, driven from CPU 1 while the controller has CPU 0.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lucia_proto::ids::TaskId;
@@ -11,7 +12,7 @@ use lucia_tests::sim::{Failure, SimNode, Target};
 use nix::unistd::Pid;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cost;
+use crate::{cost, laid};
 
 /// A running site and its nodes.
 pub(crate) struct Fleet {
@@ -24,11 +25,25 @@ pub(crate) struct Fleet {
     _worker: Running,
 }
 
+/// Where laid nodes call from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// All from one address, for which the settings were opened.
+    OneAddress,
+    /// Each from its own, with the connections that the settings have by default.
+    OwnAddresses,
+}
+
+/// 127.1.0.1: where addresses of nodes begin.
+const OWN_ADDRESSES: u32 = 0x7f01_0001;
+
 type Job = Box<dyn FnOnce(&Runtime, &mut Fleet) + Send>;
 
 /// The thread that drives the nodes: its runtime has their connections, its CPU is 1.
 pub(crate) struct Driver {
-    jobs: mpsc::Sender<Job>,
+    /// Gone only while it ends.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
     /// The controller's process id.
     pub(crate) controller: i32,
     /// Resident bytes of the controller before it knew any node.
@@ -36,15 +51,25 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Brings up a site with `count` nodes.
-    pub(crate) fn up(bin: &Path, count: u32) -> Result<Self, Failure> {
+    /// Brings up a site whose `count` nodes were all enrolled.
+    pub(crate) fn enrolled(bin: &Path, count: u32) -> Result<Self, Failure> {
+        let bin = bin.to_path_buf();
+        Self::up(move |runtime| runtime.block_on(Fleet::enrolled(&bin, count)))
+    }
+
+    /// Brings up a site whose `count` nodes were laid as files.
+    pub(crate) fn laid(bin: &Path, count: u32, layout: Layout) -> Result<Self, Failure> {
+        let bin = bin.to_path_buf();
+        Self::up(move |runtime| runtime.block_on(Fleet::laid(&bin, count, layout)))
+    }
+
+    fn up(fleet: impl FnOnce(&Runtime) -> Result<Fleet, Failure> + Send + 'static) -> Result<Self, Failure> {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (ready, is_ready) = mpsc::channel();
-        let bin = bin.to_path_buf();
-        thread::spawn(move || {
+        let thread = thread::spawn(move || {
             let up = cost::pin(1).and_then(|()| {
                 let runtime = Builder::new_current_thread().enable_all().build()?;
-                let fleet = runtime.block_on(Fleet::up(&bin, count))?;
+                let fleet = fleet(&runtime)?;
                 Ok((runtime, fleet))
             });
             // The receiver waits for this one message.
@@ -59,7 +84,7 @@ impl Driver {
             }
         });
         let (controller, resident_empty) = is_ready.recv()??;
-        Ok(Self { jobs, controller, resident_empty })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), controller, resident_empty })
     }
 
     /// Has the driver do `work` and waits for what it returns.
@@ -69,14 +94,25 @@ impl Driver {
     ) -> Result<T, Failure> {
         let (sender, receiver) = mpsc::channel();
         let job: Job = Box::new(move |runtime, fleet| drop(sender.send(work(runtime, fleet))));
-        self.jobs.send(job).map_err(|_| "the driver is gone")?;
+        let jobs = self.jobs.as_ref().ok_or("the driver has ended")?;
+        jobs.send(job).map_err(|_| "the driver is gone")?;
         receiver.recv()?
+    }
+}
+
+impl Drop for Driver {
+    /// Waits until its programs have ended: the next figure is not measured beside them, and none outlives the bench.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
 impl Fleet {
     /// Brings up worker and controller and takes `count` nodes from discovery to their certificate.
-    pub(crate) async fn up(bin: &Path, count: u32) -> Result<Self, Failure> {
+    async fn enrolled(bin: &Path, count: u32) -> Result<Self, Failure> {
         let site = Site::lay(bin, "bench", 2048, "journal")?;
         let (worker, controller) = site.up().await?;
         let resident_empty = cost::resident(controller.pid())?;
@@ -126,19 +162,66 @@ impl Fleet {
             }
         }
         drop(controller);
-        let controller = site.start("lucia-controller", &["run", "--config", &site.file("controller.toml")])?;
-        let mut fleet = Self { site, target, controller, nodes, resident_empty, _worker: worker };
-        fleet.wait_for_controller().await?;
-        cost::pin_process(Pid::from_raw(fleet.controller.pid()), 0)?;
-        for thread in std::fs::read_dir(format!("/proc/{}/task", fleet.controller.pid()))? {
-            let thread: i32 = thread?.file_name().to_string_lossy().parse()?;
-            cost::pin_process(Pid::from_raw(thread), 0)?;
-        }
-        for node in &mut fleet.nodes {
+        let mut fleet = Self::begin(site, target, worker, resident_empty).await?;
+        for node in &mut nodes {
             node.forget_challenge();
             node.reconnect().await?;
         }
+        fleet.nodes = nodes;
         Ok(fleet)
+    }
+
+    /// Brings up worker and controller with `count` nodes that were laid as files, each connected.
+    async fn laid(bin: &Path, count: u32, layout: Layout) -> Result<Self, Failure> {
+        let site = Site::lay(bin, "bench", usize::try_from(count)?, "journal")?;
+        if layout == Layout::OwnAddresses {
+            let path = site.file("controller.toml");
+            let text = std::fs::read_to_string(&path)?;
+            let (kept, _) = text.split_once("[connections]").ok_or("no settings of connections")?;
+            std::fs::write(&path, kept)?;
+        }
+        let (worker, controller) = site.up().await?;
+        let resident_empty = cost::resident(controller.pid())?;
+        let target = Target::new(site.address, CONTROLLER_NAME, &site.root_pem()?)?;
+        drop(controller);
+        let certificates = laid::lay(&site, count)?;
+        let mut fleet = Self::begin(site, target, worker, resident_empty).await?;
+        for (number, certificate) in (0..).zip(certificates) {
+            let target = match layout {
+                Layout::OneAddress => fleet.target.clone(),
+                Layout::OwnAddresses => fleet.target.from_source(IpAddr::V4(Ipv4Addr::from(OWN_ADDRESSES + number))),
+            };
+            let mut node = SimNode::connect(&target, number).await?;
+            node.certificate_pem = Some(certificate);
+            fleet.nodes.push(node);
+        }
+        Ok(fleet)
+    }
+
+    /// A site whose controller is started now, on CPU 0.
+    async fn begin(site: Site, target: Target, worker: Running, resident_empty: u64) -> Result<Self, Failure> {
+        let controller = site.start("lucia-controller", &["run", "--config", &site.file("controller.toml")])?;
+        let mut fleet = Self { site, target, controller, nodes: Vec::new(), resident_empty, _worker: worker };
+        fleet.settle().await?;
+        Ok(fleet)
+    }
+
+    /// Starts the controller anew, on CPU 0: every connection is cut, and every challenge forgotten.
+    pub(crate) async fn restart(&mut self) -> Result<(), Failure> {
+        self.controller.end();
+        self.controller =
+            self.site.start("lucia-controller", &["run", "--config", &self.site.file("controller.toml")])?;
+        self.settle().await
+    }
+
+    async fn settle(&mut self) -> Result<(), Failure> {
+        cost::pin_process(Pid::from_raw(self.controller.pid()), 0)?;
+        self.wait_for_controller().await?;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.controller.pid()))? {
+            let thread: i32 = thread?.file_name().to_string_lossy().parse()?;
+            cost::pin_process(Pid::from_raw(thread), 0)?;
+        }
+        Ok(())
     }
 
     async fn wait_for_controller(&self) -> Result<(), Failure> {

@@ -35,6 +35,7 @@ async fn at_every_call(acts: &[Act]) {
         let mut nth = 0;
         while story(SEEDS[nth % SEEDS.len()], nth, *act).await {
             nth += 1;
+            assert!(nth < 1000, "{act:?}: there is no end of calls");
         }
         assert!(nth > 12, "{act:?} was tried at {nth} calls only");
     }
@@ -69,6 +70,7 @@ async fn f_1_and_f_3_a_death_at_any_durable_step_costs_nothing() {
         let mut tried = 0;
         while dies_at(worker, 4 * tried + usize::from(worker), SEEDS[tried % SEEDS.len()]).await {
             tried += 1;
+            assert!(tried < 1000, "there is no end of durable steps");
         }
         assert!(tried > 5, "{tried} steps only");
     }
@@ -102,6 +104,7 @@ async fn f_2_a_controller_that_dies_at_any_durable_step_has_all_it_acknowledged(
     let mut tried = 0;
     while controller_dies_at(13 * tried, SEEDS[tried % SEEDS.len()]).await {
         tried += 1;
+        assert!(tried < 1000, "there is no end of durable steps");
     }
     assert!(tried > 10, "{tried} steps only");
 }

@@ -18,7 +18,7 @@ fn code(answer: &Answer) -> Option<Code> {
 }
 
 /// The directory of the built programs, if they are there.
-fn programs() -> Option<PathBuf> {
+pub(crate) fn programs() -> Option<PathBuf> {
     // target/debug/deps/it-...: two up.
     let own = std::env::current_exe().unwrap();
     let dir = own.parent().unwrap().parent().unwrap().to_owned();
@@ -27,10 +27,10 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Notes that the story was skipped, where `make test` counts such notes.
-fn skip(why: &str) {
+pub(crate) fn skip(name: &str, why: &str) {
     let notes = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/test-skips");
     std::fs::create_dir_all(&notes).unwrap();
-    std::fs::write(notes.join("second"), format!("second: {why}\n")).unwrap();
+    std::fs::write(notes.join(name), format!("{name}: {why}\n")).unwrap();
 }
 
 /// Three machines, from discovery to heartbeats; and what was accepted once is refused the second time.
@@ -38,7 +38,7 @@ fn skip(why: &str) {
 #[tokio::test]
 async fn three_nodes_join_the_built_programs_and_no_heartbeat_counts_twice() {
     let Some(bin) = programs() else {
-        skip("no built programs beside this test; `make test` builds them first");
+        skip("second", "no built programs beside this test; `make test` builds them first");
         return;
     };
     let site = Site::lay(&bin, "second", 64, "journal").unwrap();

@@ -8,7 +8,9 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -25,17 +27,49 @@ fn command(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// Runs `program` to its end.
+/// How long a program may take that runs to its end by itself, or was asked to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at one.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Runs `program` to its end, for a minute at most.
 ///
 /// # Errors
-/// When it cannot be started or does not exit with 0; the error holds what it said.
+/// When it cannot be started, does not end or does not exit with 0; the error holds what it said.
 pub fn run(program: &Path, args: &[&str]) -> Result<Output, Failure> {
-    let output = command(program).args(args).stdin(Stdio::null()).output()?;
+    run_within(program, args, PATIENCE)
+}
+
+/// Runs `program` to its end, for `patience` at most.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_within(program: &Path, args: &[&str], patience: Duration) -> Result<Output, Failure> {
+    let mut command = command(program);
+    let child = command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let output = output_of(child, patience)?;
     if output.status.success() {
         return Ok(output);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(format!("{} {}: {}: {said}", program.display(), args.join(" "), output.status).into())
+}
+
+/// What a program said whose output is piped, once it has ended; one that does not in time is killed, which its status
+/// tells.
+fn output_of(child: Child, patience: Duration) -> io::Result<Output> {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    let (done, is_done) = mpsc::channel::<()>();
+    let guard = thread::spawn(move || {
+        // Nothing is ever sent: the sender goes once the program was waited for.
+        if is_done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    });
+    let output = child.wait_with_output();
+    drop(done);
+    let _ = guard.join();
+    output
 }
 
 /// A running program; dropping it ends it.
@@ -61,6 +95,11 @@ impl Running {
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }
 
+    /// Sends it a signal, as SIGSTOP; one that has ended gets none.
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(self.pid()), signal);
+    }
+
     /// What it said so far.
     #[must_use]
     pub fn said(&self) -> String {
@@ -68,11 +107,41 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Asks it to end, and waits for that: for a minute, after which it is killed, and that is said.
+    pub fn end(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // It may end by itself in this moment; then there is nothing to end.
+            let _ = kill(Pid::from_raw(self.pid()), Signal::SIGTERM);
+        }
+        if self.ended().is_none() {
+            eprintln!("{}: no end within a minute of SIGTERM: {}", self.log.display(), self.said());
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// How it ended, once it has: by itself, or since it was asked to. Waits for a minute at most.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            // Another process has no paused clock, and nothing wakes this one early.
+            thread::park_timeout(STEP);
+        }
+        None
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
-        let _ = kill(Pid::from_raw(self.pid()), Signal::SIGTERM);
-        let _ = self.child.wait();
+        self.end();
     }
 }
 
@@ -129,19 +198,20 @@ impl Site {
             ("controller/nodes", 0o2750),
             ("controller/nodes/enrollment-requests", 0o2750),
             ("controller/nodes/enrollment-responses", 0o2750),
+            ("controller/nodes/owner-requests", 0o2750),
+            ("controller/nodes/owner-responses", 0o2750),
         ] {
             fs::create_dir_all(at(sub))?;
             fs::set_permissions(at(sub), fs::Permissions::from_mode(mode))?;
         }
         // The port is free now and taken a moment later: the kernel does not hand it out again that soon.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let tasks = devices * 2;
         fs::write(
             at("controller.toml"),
             format!(
                 "listen = \"{address}\"\nnames = [\"{CONTROLLER_NAME}\"]\nstate-dir = {:?}\nroot-file = {:?}\nsocket = {:?}\n\
                  group = \"{gid}\"\nworker-user = \"{uid}\"\nallowed-networks = [\"127.0.0.0/8\"]\n\
-                 [limits]\ndevices = {devices}\ntasks = {tasks}\n[connections]\nmax = 8192\nper-source = 8192\n",
+                 [limits]\ndevices = {devices}\ntasks = {devices}\n[connections]\nmax = 8192\nper-source = 8192\n",
                 at("controller"),
                 at("worker/ca/root.pem"),
                 at("controller.sock"),

@@ -3,8 +3,9 @@
 //! Benchmarks need hundreds of nodes, and the agent's own client must not be the only thing the controller was ever
 //! tried with. So nothing of the agent is used here: `lucia_proto` alone, over hyper and rustls.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -15,8 +16,9 @@ use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::{Discovered, Endpoint, Installation};
 use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::csr;
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields};
-use lucia_proto::ids::{NodeId, RequestId, TaskId};
+use lucia_proto::digest::Digest;
+use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields, HeartbeatReply};
+use lucia_proto::ids::{BootId, NodeId, RequestId, StartId, TaskId};
 use lucia_proto::inventory::{HardwareInventory, InventoryFields};
 use lucia_proto::key::NodeKey;
 use lucia_proto::names::Hostname;
@@ -28,8 +30,10 @@ use lucia_proto::report::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
@@ -41,8 +45,17 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 pub struct Target {
     address: SocketAddr,
+    /// The address that is called from; the system's choice without one.
+    source: Option<IpAddr>,
     name: ServerName<'static>,
     tls: TlsConnector,
+}
+
+/// How long a controller may be silent: longer than any deadline of its own.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn silent(target: &Target, what: &str) -> Failure {
+    format!("{} {what} within a minute", target.address).into()
 }
 
 impl Target {
@@ -58,7 +71,45 @@ impl Target {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let name = ServerName::try_from(name.to_owned())?;
-        Ok(Self { address, name, tls: TlsConnector::from(Arc::new(config)) })
+        Ok(Self { address, source: None, name, tls: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// The same controller, called from an address of loopback's: each stands for a machine of its own.
+    #[must_use]
+    pub fn from_source(&self, source: IpAddr) -> Self {
+        Self { source: Some(source), ..self.clone() }
+    }
+
+    /// A connection on which nothing was said yet.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn dial(&self) -> Result<TcpStream, Failure> {
+        let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        if let Some(source) = self.source {
+            socket.bind(SocketAddr::new(source, 0))?;
+        }
+        let tcp =
+            timeout(PATIENCE, socket.connect(self.address)).await.map_err(|_| silent(self, "took no connection"))??;
+        tcp.set_nodelay(true)?;
+        Ok(tcp)
+    }
+
+    /// A connection whose TLS stands.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn secure(&self) -> Result<TlsStream<TcpStream>, Failure> {
+        let tls = self.tls.connect(self.name.clone(), self.dial().await?);
+        Ok(timeout(PATIENCE, tls).await.map_err(|_| silent(self, "ended no TLS handshake"))??)
+    }
+
+    /// As [`Target::secure`], for a test that expects nobody to answer.
+    ///
+    /// # Errors
+    /// When it cannot be made in this time.
+    pub async fn secure_within(&self, limit: Duration) -> Result<TlsStream<TcpStream>, Failure> {
+        timeout(limit, self.secure()).await?
     }
 
     /// A new connection.
@@ -66,9 +117,7 @@ impl Target {
     /// # Errors
     /// When it cannot be made.
     pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
-        let tcp = TcpStream::connect(self.address).await?;
-        tcp.set_nodelay(true)?;
-        let tls = self.tls.connect(self.name.clone(), tcp).await?;
+        let tls = self.secure().await?;
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
         tokio::spawn(async move {
             // The error comes back on the request that met it.
@@ -101,6 +150,28 @@ pub struct SimNode {
     target: Target,
     sender: SendRequest<Full<Bytes>>,
     next: Option<Challenge>,
+    start_id: StartId,
+    boot_id: BootId,
+    /// What its next heartbeat shows of the last reply.
+    chain: Option<Digest>,
+}
+
+/// The key of the `number`th machine.
+///
+/// # Errors
+/// Never for these numbers.
+pub fn key_of(number: u32) -> Result<NodeKey, Failure> {
+    let mut bytes = [1; 32];
+    bytes[28..].copy_from_slice(&number.to_be_bytes());
+    Ok(NodeKey::from_random(&bytes.into()).ok_or("no key")?)
+}
+
+/// The name of the `number`th machine.
+///
+/// # Errors
+/// Never.
+pub fn hostname_of(number: u32) -> Result<Hostname, Failure> {
+    Ok(format!("sim-{number}").parse()?)
 }
 
 impl SimNode {
@@ -109,13 +180,22 @@ impl SimNode {
     /// # Errors
     /// When the controller cannot be reached.
     pub async fn connect(target: &Target, number: u32) -> Result<Self, Failure> {
-        let mut bytes = [1; 32];
-        bytes[28..].copy_from_slice(&number.to_be_bytes());
-        let key = NodeKey::from_random(&bytes.into()).ok_or("no key")?;
+        let key = key_of(number)?;
         let id = key.public().fingerprint().node_id();
-        let hostname = format!("sim-{number}").parse()?;
-        let sender = target.connect().await?;
-        Ok(Self { key, id, hostname, certificate_pem: None, target: target.clone(), sender, next: None })
+        let mut start = [2; 16];
+        start[12..].copy_from_slice(&number.to_be_bytes());
+        Ok(Self {
+            key,
+            id,
+            hostname: hostname_of(number)?,
+            certificate_pem: None,
+            target: target.clone(),
+            sender: target.connect().await?,
+            next: None,
+            start_id: StartId::from_random(start),
+            boot_id: format!("{number:08x}-0000-4000-8000-000000000000").parse()?,
+            chain: None,
+        })
     }
 
     /// A new connection in place of the present one.
@@ -125,6 +205,23 @@ impl SimNode {
     pub async fn reconnect(&mut self) -> Result<(), Failure> {
         self.sender = self.target.connect().await?;
         Ok(())
+    }
+
+    /// The same node on a connection to another controller.
+    ///
+    /// # Errors
+    /// When that one cannot be reached.
+    pub async fn moved_to(mut self, target: &Target) -> Result<Self, Failure> {
+        self.target = target.clone();
+        self.forget_challenge();
+        self.reconnect().await?;
+        Ok(self)
+    }
+
+    /// Whether its connection is over.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.sender.is_closed()
     }
 
     /// First contact.
@@ -175,7 +272,7 @@ impl SimNode {
 
     /// Its request for a grant: the same each time, and no other machine's.
     fn request_id(&self) -> Result<RequestId, Failure> {
-        let digest = lucia_proto::digest::Digest::of(self.key.public().der());
+        let digest = Digest::of(self.key.public().der());
         let (bytes, _) = digest.as_bytes().split_first_chunk().ok_or("a digest has 32 bytes")?;
         Ok(RequestId::from_random(*bytes))
     }
@@ -219,7 +316,12 @@ impl SimNode {
     /// When it cannot be sent.
     pub async fn node_call(&mut self, endpoint: Endpoint, proof: Proof) -> Result<Answer, Failure> {
         let certificate_pem = self.certificate_pem.clone().ok_or("no certificate yet")?;
-        self.send(endpoint, Some(&NodeCall { certificate_pem, proof }), None).await
+        let answer = self.send(endpoint, Some(&NodeCall { certificate_pem, proof }), None).await?;
+        if endpoint == Endpoint::Heartbeat && answer.status == StatusCode::OK {
+            let reply: HeartbeatReply = serde_json::from_slice(&answer.body)?;
+            self.chain = reply.chain.or(self.chain);
+        }
+        Ok(answer)
     }
 
     /// Forgets the challenge of the former answer, so that the next call asks for one.
@@ -246,6 +348,7 @@ impl SimNode {
             node_id: self.id.clone(),
             purpose: Purpose::Heartbeat,
             hostname: self.hostname.clone(),
+            new_hostname: None,
             os_version: "Debian GNU/Linux 13 (trixie)".to_owned().try_into()?,
             uptime_seconds: 86_400,
             load_average: Some(0.25),
@@ -261,10 +364,12 @@ impl SimNode {
             gpu_percent: None,
             gpu_temperature_celsius: None,
             features: Default::default(),
-            start_id: None,
+            start_id: Some(self.start_id.clone()),
             former_starts: Vec::new(),
-            chain: None,
-            boot_id: None,
+            chain: self.chain,
+            boot_id: Some(self.boot_id.clone()),
+            directory: None,
+            orders: None,
             extensions: Default::default(),
         })?)
     }
@@ -317,8 +422,12 @@ impl SimNode {
         if let Some(value) = header {
             request = request.header(PROOF_HEADER, value);
         }
-        self.sender.ready().await?;
-        let response = self.sender.send_request(request.body(Full::new(Bytes::from(bytes)))?).await?;
+        let request = request.body(Full::new(Bytes::from(bytes)))?;
+        let answered = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request).await
+        };
+        let response = timeout(PATIENCE, answered).await.map_err(|_| silent(&self.target, "gave no answer"))??;
         let next = response
             .headers()
             .get(NEXT_CHALLENGE_HEADER)
@@ -326,7 +435,10 @@ impl SimNode {
             .and_then(|value| NextChallenge::from_header(value).ok())
             .map(NextChallenge::challenge);
         let status = response.status();
-        let body = response.into_body().collect().await?.to_bytes();
+        let body = timeout(PATIENCE, response.into_body().collect())
+            .await
+            .map_err(|_| silent(&self.target, "ended no answer"))??;
+        let body = body.to_bytes();
         self.next.clone_from(&next);
         Ok(Answer { status, next, body })
     }

@@ -59,7 +59,7 @@ fn nothing_names_a_registry_or_a_path_of_one_machine() {
         ["/ro", "ot/.cargo"].concat(),
     ];
     for path in tree::files() {
-        if path == "Cargo.lock" || path.ends_with(".pcap") {
+        if path.ends_with("Cargo.lock") || path.ends_with(".pcap") {
             continue;
         }
         let Ok(text) = std::fs::read_to_string(tree::root().join(&path)) else { continue };

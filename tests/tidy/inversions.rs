@@ -9,7 +9,8 @@ use crate::{spec, tree};
 
 /// Every promise of these groups has an entry, or a reason why not: what managed-nodes.md says of proofs, enrolment,
 /// queue, journal, states, renewal, heartbeat and managed-run.
-const WHOLE: &[&str] = &["BU", "CE", "CH", "CS", "EN", "HB", "JO", "MR", "PR", "QU", "RN", "ST"];
+const WHOLE: &[&str] =
+    &["BU", "CE", "CH", "CS", "EN", "FR", "HB", "IN", "JO", "MR", "OW", "PR", "QU", "RN", "RO", "ST"];
 
 /// The folder of each crate whose tests the table names.
 const FOLDERS: &[(&str, &str)] = &[
@@ -18,6 +19,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("lucia-durable", "proto/durable/"),
     ("lucia-proto", "proto/"),
     ("lucia-worker", "worker/"),
+    ("luciactl", "controller/ctl/"),
 ];
 
 fn table() -> Table {

@@ -36,9 +36,53 @@ const GROUND: &[&str] = &[
 
 /// Module order of each daemon: a module may name only modules to its left.
 const ORDER: &[(&str, &[&str])] = &[
-    ("agent", &["host", "client", "identity", "inventory", "install", "managed", "cli"]),
-    ("controller", &["config", "refusal", "store", "bridge", "state", "http", "app", "cli"]),
-    ("worker", &["config", "ledger", "ca", "directory", "decide", "turn", "cli"]),
+    (
+        "agent",
+        &[
+            "host",
+            "units",
+            "directory",
+            "keys",
+            "client",
+            "identity",
+            "owners",
+            "inventory",
+            "install",
+            "managed",
+            "cli",
+        ],
+    ),
+    ("controller", &["config", "refusal", "store", "bridge", "state", "page", "http", "app", "cli"]),
+    (
+        "worker",
+        &[
+            "names",
+            "config",
+            "files",
+            "tls",
+            "ledger",
+            "ca",
+            "directory",
+            "home",
+            "roster",
+            "queue",
+            "owner_queue",
+            "applications",
+            "remarks",
+            "authority",
+            "decide",
+            "orders",
+            "owners",
+            "answers",
+            "turn",
+            "survey",
+            "init",
+            "status",
+            "watch",
+            "notify",
+            "cli",
+        ],
+    ),
 ];
 
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {

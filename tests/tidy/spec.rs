@@ -39,6 +39,7 @@ pub(crate) fn tests() -> Vec<Test> {
             });
             assert!(is_test, "{file}:{}: `{line}` does not stand above a test", at + 1);
             let name = lines[at + 1..].iter().take(10).find_map(|line| {
+                let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
                 let name = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
                 name.split(['(', '<']).next()
             });

@@ -1,6 +1,8 @@
 //! One machine: first the installer's boot, then the system it put on the disk, each with the real agent on a root of
 //! its own.
 
+mod new_key;
+
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,22 +37,28 @@ use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::key::{Fingerprint, NodeKey};
 use lucia_proto::test_support::TestNode;
 use lucia_proto::time::Clock;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{StoryClock, Wire, World};
+use super::{Program, StoryClock, Wire, World};
 
 /// systemd's `RestartSec=` of the agent, and how often the installer's script tries a verb again.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long one verb of the installer may go on.
+const INSTALL: Duration = Duration::from_secs(7200);
 
 /// A machine of the story.
 pub(crate) struct Machine {
     world: World,
     number: u8,
     hostname: String,
+    /// Whose place it takes.
+    replaces: Option<NodeId>,
     clock: Arc<StoryClock>,
     installer: Root,
     installed: Root,
     boots: u32,
+    /// Whether the installed system made itself another key than the installer's.
+    rekeyed: bool,
     /// Part of its address: where it was moved to.
     place: u8,
     daemon: Option<Running>,
@@ -95,10 +103,12 @@ impl Machine {
             world: world.clone(),
             number,
             hostname: format!("n{number}"),
+            replaces: None,
             clock: world.clock(),
             installer: Root::at(&installer),
             installed: Root::at(&installed),
             boots: 0,
+            rekeyed: false,
             place: 0,
             daemon: None,
             ends: Vec::new(),
@@ -121,6 +131,12 @@ impl Machine {
         self
     }
 
+    /// It will be approved in the place of this node, whose name it takes.
+    pub(crate) fn replacing(mut self, old: &NodeId) -> Self {
+        self.replaces = Some(old.clone());
+        self
+    }
+
     pub(crate) fn hostname(&self) -> &str {
         &self.hostname
     }
@@ -133,10 +149,22 @@ impl Machine {
         IpAddr::from([10, 0, self.place, self.number])
     }
 
-    /// The key in the installer, made if there is none yet.
+    /// The key in the installer, made if there is none yet; after `rekey`, the installed system's.
     pub(crate) fn key(&self) -> NodeKey {
-        let mut state = State::hold(&self.installer, "story").unwrap();
-        key::load_or_make(&mut state).unwrap()
+        if let Some(running) = &self.daemon
+            && self.rekeyed
+        {
+            return key::load(&running.shared.state).unwrap();
+        }
+        self.world.deaths().aside(|| {
+            let mut state = State::hold(self.own(), "story").unwrap();
+            key::load_or_make(&mut state).unwrap()
+        })
+    }
+
+    /// Where it has its identity from.
+    const fn own(&self) -> &Root {
+        if self.rekeyed { &self.installed } else { &self.installer }
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -166,7 +194,7 @@ impl Machine {
         let fingerprint = self.fingerprint();
         let world = self.world.clone();
         tokio::select! {
-            () = world.approving(fingerprint, &self.hostname) => unreachable!("an operator never ends"),
+            () = world.approving(fingerprint, &self.hostname, self.replaces.as_ref()) => unreachable!("an operator never ends"),
             () = self.installer_script() => {}
         }
         let disk = self.installed.path().to_owned();
@@ -192,23 +220,26 @@ impl Machine {
 
     /// Runs a verb until it succeeds; one whose process is killed is started again as one that failed.
     async fn until_done(&self, verb: impl AsyncFn() -> Result<(), Failed>) {
+        let begun = Instant::now();
         loop {
+            self.world.0.deaths.revive(Program::Agent);
             let died = self.world.0.agent_dies.notified();
             let why = tokio::select! {
                 biased;
                 () = died => "killed".to_owned(),
-                done = verb() => match done {
+                // Some verbs try again by themselves, and would for ever.
+                done = timeout(INSTALL, verb()) => match done.unwrap_or_else(|_| Err("it goes on".to_owned())) {
                     Ok(()) => return,
                     Err(why) => why,
                 },
             };
-            assert!(self.world.elapsed() < Duration::from_secs(7200), "not done in two hours: {why}");
+            assert!(begun.elapsed() < INSTALL, "not done in two hours: {why}");
             sleep(AGAIN).await;
         }
     }
 
     fn session(&self) -> Result<Session, Failed> {
-        let root = &self.installer;
+        let root = self.own();
         let trust = Trust::load(root).map_err(|error| chain(&error))?;
         let mut state = State::hold(root, "installer").map_err(|error| chain(&error))?;
         let key = Arc::new(key::load_or_make(&mut state).map_err(|error| chain(&error))?);
@@ -286,10 +317,14 @@ impl Machine {
             key,
             identity,
             transport: move || Wire::new(&world, &id, from),
+            runner: super::programs::NoPrograms,
+            directory: super::programs::NoPrograms,
+            root: root.clone(),
+            root_file: trust.config.root_file,
             sampler: Sampler::new(root),
             seed: self.seed(),
         };
-        Ok(Running { shared, run: Box::pin(async move { managed::run(&installed, daemon).await }) })
+        Ok(Running { shared, run: Box::pin(async move { managed::run(&installed, daemon).await.to_string() }) })
     }
 
     /// Lets the installed system run for so long; an agent that ends or dies is started again, as systemd does.
@@ -297,6 +332,9 @@ impl Machine {
         let end = Instant::now() + span;
         let world = self.world.clone();
         while Instant::now() < end {
+            if self.daemon.is_none() {
+                self.world.0.deaths.revive(Program::Agent);
+            }
             match &mut self.daemon {
                 Some(running) => {
                     let ended = tokio::select! {
@@ -370,10 +408,12 @@ impl Machine {
             world: self.world.clone(),
             number,
             hostname: self.hostname.clone(),
+            replaces: None,
             clock: self.world.clock(),
             installer: Root::at(&installer),
             installed: Root::at(&installed),
             boots: self.boots,
+            rekeyed: self.rekeyed,
             place: 0,
             daemon: None,
             ends: Vec::new(),

@@ -5,10 +5,14 @@
 //! (`clock`) and the people. Time is paused: it passes when everybody waits.
 
 mod clock;
+mod deaths;
 mod hand;
 mod machine;
+mod owners;
 mod people;
+mod programs;
 mod site;
+mod twisted;
 mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -31,11 +35,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use clock::{START, StoryClock};
+pub(crate) use deaths::{Deaths, Program};
 pub(crate) use hand::{Hand, Reply};
 pub(crate) use machine::Machine;
 pub(crate) use wire::{Act, Raw, Seen, Wire};
 
 use site::{Enrolling, Serving};
+use twisted::Twist;
 use wire::Chaos;
 
 /// Every story runs under each of these networks.
@@ -67,11 +73,15 @@ struct Inner {
     worker: RefCell<Enrolling>,
     chaos: RefCell<Chaos>,
     decide: RefCell<Option<Decide>>,
+    twist: RefCell<Twist>,
     seen: RefCell<Vec<Seen>>,
     /// Requests that are no longer in `seen`.
     forgotten: Cell<usize>,
-    agent_dies: Notify,
+    agent_dies: Arc<Notify>,
+    deaths: Arc<Deaths>,
     ticked: Cell<Duration>,
+    /// Whether there are owners: then the worker looks for their questions and orders as well.
+    owned: Cell<bool>,
 }
 
 /// A directory in memory where there is one, so that a story does not wait for a disk; gone when dropped.
@@ -99,6 +109,7 @@ impl World {
         let dir = Scratch::new();
         let ca = TestCa::new(START);
         site::lay(&dir.0, &ca);
+        let agent_dies = Arc::new(Notify::new());
         let world = Self(Rc::new(Inner {
             seed,
             begun,
@@ -109,10 +120,13 @@ impl World {
             worker: RefCell::new(Enrolling::default()),
             chaos: RefCell::new(Chaos::new(seed)),
             decide: RefCell::new(None),
+            twist: RefCell::default(),
             seen: RefCell::new(Vec::new()),
             forgotten: Cell::new(0),
-            agent_dies: Notify::new(),
+            deaths: Arc::new(Deaths::new(Arc::clone(&agent_dies))),
+            agent_dies,
             ticked: Cell::new(Duration::ZERO),
+            owned: Cell::new(false),
             dir,
             ca,
         }));
@@ -213,6 +227,11 @@ impl World {
         seen.clear();
     }
 
+    /// Whom a plan of crash points killed.
+    pub(crate) fn deaths(&self) -> Arc<Deaths> {
+        Arc::clone(&self.0.deaths)
+    }
+
     fn agent_dies(&self) {
         self.0.agent_dies.notify_one();
     }
@@ -278,7 +297,7 @@ impl World {
             serving.controller.tick();
             self.0.ticked.set(self.elapsed());
         }
-        if matches!(call, Endpoint::Enroll | Endpoint::Renew) {
+        if matches!(call, Endpoint::Enroll | Endpoint::Renew) || (self.0.owned.get() && call == Endpoint::Heartbeat) {
             // The worker looks every 5 s; nobody sees whether it did but at these calls.
             self.worker_turn(self.worker_clock().now());
         }

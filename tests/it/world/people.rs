@@ -1,5 +1,6 @@
 //! The operator: opens the window, compares the code, approves, admits.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use lucia_proto::host_api::{ApproveForm, ERASE, KeepForm, Minutes};
@@ -17,12 +18,24 @@ use super::World;
 
 const ACTOR: &str = "operator:1000";
 
+/// What somebody at the worker sees of a node that was away for too long.
+#[derive(Debug)]
+pub(crate) struct Lapse {
+    /// Since the end of its certificate.
+    pub(crate) gone: Duration,
+    /// Its address when that was signed.
+    pub(crate) then: Option<IpAddr>,
+    /// Where it calls from now.
+    pub(crate) now: IpAddr,
+}
+
 impl World {
     /// Looks every 5 seconds: keeps the window open, and approves the machine of this fingerprint under this name on the
-    /// first disk that can be erased. Never ends.
-    pub(crate) async fn approving(&self, fingerprint: Fingerprint, hostname: &str) {
+    /// first disk that can be erased, in the place of that node if one is named. Never ends.
+    pub(crate) async fn approving(&self, fingerprint: Fingerprint, hostname: &str, replaces: Option<&NodeId>) {
         loop {
             if self.controller_is_up() {
+                self.mend_controller().await;
                 let controller = self.controller();
                 let view = controller.onboarding();
                 if view.window_expires_at.is_none() {
@@ -38,6 +51,7 @@ impl World {
                         hostname: hostname.parse().unwrap(),
                         disk_id: disk.expect("a disk").id.clone(),
                         confirmation: ERASE.to_owned(),
+                        replaces: replaces.cloned(),
                     };
                     let _ = controller.approve(&device.device_id, &form, ACTOR);
                 }
@@ -67,7 +81,7 @@ impl World {
     }
 
     /// `lucia-enrollment-worker admit`: whoever has a shell on the worker's host compares the fingerprint there. Says
-    /// whether there was something to admit.
+    /// whether there was something to admit. A name that another key has goes to this one (`--replaces`).
     pub(crate) fn admit(&self, fingerprint: &Fingerprint) -> bool {
         let text = std::fs::read_to_string(self.path("worker.toml")).unwrap();
         let config = Settings::parse(&text).unwrap().resolve().unwrap();
@@ -76,12 +90,37 @@ impl World {
         let mut ledger = Ledger::load(&home.dir).unwrap();
         let now = self.worker_clock().now();
         let found = survey(&config, &home, ledger.records(), now);
-        let waits = |row: &&Row| row.fingerprint == *fingerprint && row.outlook == Outlook::AwaitsAdmission;
+        let waits = |row: &&Row| {
+            let waits = matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
+            row.fingerprint == *fingerprint && waits
+        };
         let Some(row) = found.requests.iter().find(waits) else { return false };
         let mut transaction = ledger.begin(&home.dir, held).unwrap();
+        if row.outlook == Outlook::AwaitsReplacement {
+            let owner = transaction.records().owner_of(&row.hostname).unwrap().names.clone();
+            transaction.add(now, Entry::Replaced { node: owner, successor: row.node_id.clone() }).unwrap();
+        }
         transaction.add(now, Entry::Admitted { node: row.names.clone(), by: AdmittedBy::Operator }).unwrap();
         transaction.commit().unwrap();
         true
+    }
+
+    /// `lucia-enrollment-worker release-lapse`: whoever has a shell on the worker's host, and what is seen there.
+    pub(crate) fn release_lapse(&self, id: &NodeId) -> Lapse {
+        let text = std::fs::read_to_string(self.path("worker.toml")).unwrap();
+        let config = Settings::parse(&text).unwrap().resolve().unwrap();
+        let home = Home::open(&config).unwrap();
+        let held = Ledger::hold(&home.dir).unwrap();
+        let mut ledger = Ledger::load(&home.dir).unwrap();
+        let now = self.worker_clock().now();
+        let record = ledger.records().node(id).unwrap().clone();
+        let (serial, ended) = record.leaf.clone().unwrap();
+        let seen =
+            Lapse { gone: now.since(ended), then: record.address, now: self.journal().device(id).unwrap().address };
+        let mut transaction = ledger.begin(&home.dir, held).unwrap();
+        transaction.add(now, Entry::LapseReleased { node: record.names, serial }).unwrap();
+        transaction.commit().unwrap();
+        seen
     }
 
     /// A crash may have cut the ledger's last line off: the worker drops it by itself.

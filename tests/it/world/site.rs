@@ -21,11 +21,15 @@ use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{START, World};
+use super::{Program, START, World};
+
+/// Starts that a plan may end one after the other: far more than there are durable steps in one.
+const STARTS: usize = 1000;
 
 /// A running controller and its connections.
 pub(super) struct Serving {
     pub(super) controller: Arc<Controller>,
+    certificate: Arc<EndpointCertificate>,
     edge: Edge,
     stop: watch::Sender<bool>,
     connections: JoinSet<()>,
@@ -49,6 +53,7 @@ pub(super) fn lay(dir: &Path, ca: &TestCa) {
         ("controller", 0o2750),
         ("controller/nodes", 0o2750),
         ("controller/nodes/enrollment-responses", 0o2750),
+        ("controller/nodes/owner-responses", 0o2750),
         ("worker", 0o700),
         ("worker/ca", 0o700),
         ("worker/receipts", 0o700),
@@ -95,31 +100,72 @@ impl Serving {
 }
 
 impl World {
+    /// Starts it; one that dies at its start is started again, as systemd does.
     pub(crate) fn start_controller(&self) {
         let text = fs::read_to_string(self.path("controller.toml")).unwrap();
         let config = Config::parse(&text).unwrap();
-        let starts = self.0.starts.get() + 1;
+        for _ in 0..STARTS {
+            self.0.deaths.revive(Program::Controller);
+            match self.open_controller(&config) {
+                Ok(serving) => return *self.0.controller.borrow_mut() = Some(serving),
+                Err(why) => assert!(self.0.deaths.is_dead(Program::Controller), "{why}"),
+            }
+        }
+        panic!("the controller died at each of {STARTS} starts");
+    }
+
+    fn open_controller(&self, config: &Config) -> Result<Serving, String> {
+        let starts = self.0.starts.get().wrapping_add(1);
         self.0.starts.set(starts);
         let clock: Arc<dyn Clock> = Arc::<super::StoryClock>::clone(&self.0.controller_clock);
         let now = clock.now();
         // A new secret at each start, as the program has it.
-        let controller = Arc::new(Controller::open(&config, clock, [starts; 32]).unwrap());
-        let certificate = Arc::new(EndpointCertificate::open(&config.state_dir, config.names.clone()).unwrap());
+        let controller = Controller::open(config, clock, [starts; 32]).map_err(|error| lucia_worker::chain(&error))?;
+        let controller = Arc::new(controller);
+        let certificate = EndpointCertificate::open(&config.state_dir, config.names.clone());
+        let certificate = Arc::new(certificate.map_err(|error| lucia_worker::chain(&error))?);
         let (stop, stopped) = watch::channel(false);
-        let edge = Edge::new(Arc::clone(&controller), certificate, &config, now, Timeouts::default(), stopped);
-        *self.0.controller.borrow_mut() = Some(Serving { controller, edge, stop, connections: JoinSet::new() });
+        let (kept, shown) = (Arc::clone(&controller), Arc::clone(&certificate));
+        let edge = Edge::new(kept, shown, config, now, Timeouts::default(), stopped);
+        Ok(Serving { controller, certificate, edge, stop, connections: JoinSet::new() })
+    }
+
+    /// A controller that a plan killed is started again.
+    pub(crate) async fn mend_controller(&self) -> bool {
+        let dead = self.0.deaths.is_dead(Program::Controller);
+        if dead {
+            self.restart_controller().await;
+        }
+        dead
+    }
+
+    /// What the controller does each second for its endpoint's certificate. Says whether it has one.
+    pub(crate) fn endpoint_turn(&self) -> bool {
+        let serving = self.0.controller.borrow();
+        let Serving { controller, certificate, .. } = serving.as_ref().unwrap();
+        // What fails is tried again the next second.
+        let _ = controller.endpoint_request(certificate.csr());
+        if let Ok(Some(answer)) = controller.endpoint_answer() {
+            let _ = certificate.take(&answer);
+        }
+        certificate.not_after().is_some()
     }
 
     /// The controller dies as if killed: no call is answered any more, nothing is written at the end.
     pub(crate) async fn kill_controller(&self) {
         let Some(serving) = self.0.controller.borrow_mut().take() else { return };
-        let Serving { controller, edge, stop, mut connections } = serving;
+        let Serving { controller, certificate, edge, stop, mut connections } = serving;
         connections.shutdown().await;
-        drop((edge, stop));
+        drop((edge, stop, certificate));
         // A call that waits for the disk holds on to it for a moment longer.
-        while Arc::strong_count(&controller) > 1 {
+        for _ in 0..60_000 {
+            if Arc::strong_count(&controller) == 1 {
+                return;
+            }
             tokio::task::yield_now().await;
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
         }
+        panic!("a call of the controller's did not come back from the disk within a minute");
     }
 
     pub(crate) async fn restart_controller(&self) {
@@ -158,6 +204,7 @@ impl World {
             return;
         }
         if enrolling.worker.is_none() {
+            self.0.deaths.revive(Program::Worker);
             let text = fs::read_to_string(self.path("worker.toml")).unwrap();
             let admission = self.path("admission.toml");
             let more = fs::read_to_string(admission).unwrap_or_default();
@@ -169,6 +216,7 @@ impl World {
         }
         let Some(worker) = &mut enrolling.worker else { return };
         match worker.turn(now) {
+            Ok(_) if self.0.deaths.is_dead(Program::Worker) => enrolling.worker = None,
             Ok(_) => enrolling.trouble = None,
             Err(error) => {
                 enrolling.trouble = Some(lucia_worker::chain(&error));

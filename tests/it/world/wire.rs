@@ -9,18 +9,20 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, HOST, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 use lucia_agent::client::transport::{Request, Response, Transport, TransportError};
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::{NEXT_CHALLENGE_HEADER, Scope};
+use lucia_proto::challenge::Scope;
 use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
 use lucia_proto::ids::NodeId;
 use lucia_proto::report::PROOF_HEADER;
 use lucia_proto::time::UnixTime;
-use tokio::time::sleep;
+use lucia_tests::hostile_controller::Deed;
+use tokio::time::{sleep, timeout};
 
-use super::World;
+use super::twisted::response;
+use super::{Program, World};
 
 /// How long a transport waits for an answer that never comes.
 const NEVER: Duration = Duration::from_secs(15);
@@ -30,6 +32,8 @@ const NEVER: Duration = Duration::from_secs(15);
 pub(crate) enum Act {
     /// It arrives, and so does its answer.
     Pass,
+    /// So do both, each so many seconds later.
+    Slow(u64),
     /// It never arrives.
     LoseRequest,
     /// It arrives, its answer does not.
@@ -177,23 +181,49 @@ impl Wire {
     }
 
     async fn deliver(&mut self, call: Endpoint, request: &Request) -> Result<Response, TransportError> {
+        if self.world.deaths().is_dead(Program::Agent) {
+            return std::future::pending().await;
+        }
         self.world.before(call);
+        self.world.mend_controller().await;
         let answer = self.raw(request).await;
         self.world.after(call);
-        let (head, body) = answer?.into_parts();
-        let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-        Ok(Response {
-            status: head.status.as_u16(),
-            json: text(CONTENT_TYPE.as_str()).is_some_and(|text| text == "application/json"),
-            next_challenge: text(NEXT_CHALLENGE_HEADER),
-            retry_after: text(RETRY_AFTER.as_str()).map(|text| Duration::from_secs(text.parse().unwrap())),
-            body: body.to_vec(),
-        })
+        if self.world.mend_controller().await {
+            return Err(TransportError::Cut("the controller died".into()));
+        }
+        match self.world.twist(call, &self.node, answer?) {
+            Deed::Say(reply) => response(reply),
+            Deed::Cut(..) => {
+                self.kept = None;
+                Err(TransportError::Cut("the controller cut it".into()))
+            }
+            Deed::Withhold => {
+                self.kept = None;
+                sleep(NEVER).await;
+                Err(TransportError::Timeout { limit: NEVER })
+            }
+        }
     }
 
     async fn act(&mut self, act: Act, call: Endpoint, request: &Request) -> Result<Response, TransportError> {
         match act {
             Act::Pass => self.deliver(call, request).await,
+            Act::Slow(seconds) => {
+                let way = Duration::from_secs(seconds);
+                let there_and_back = async {
+                    sleep(way).await;
+                    let answer = self.deliver(call, request).await;
+                    sleep(way).await;
+                    answer
+                };
+                match timeout(NEVER, there_and_back).await {
+                    Ok(answer) => answer,
+                    Err(_) => {
+                        self.kept = None;
+                        Err(TransportError::Timeout { limit: NEVER })
+                    }
+                }
+            }
             Act::LoseRequest => {
                 self.kept = None;
                 sleep(NEVER).await;

@@ -36,7 +36,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: Vec<String>) -> Result<bool, Failure> {
     let root = std::env::current_dir()?;
-    let (dir, parts) = arguments.split_first().ok_or("usage: invert DIR [PART...]")?;
+    let usage = "usage: invert DIR [PART...]";
+    // A word that was meant as an option is no directory.
+    let (dir, parts) = arguments.split_first().filter(|(dir, _)| !dir.starts_with('-')).ok_or(usage)?;
     let mut checks = inversions::read(&root)?.checks;
     let wanted = |check: &Inversion| {
         parts.is_empty()

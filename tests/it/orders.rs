@@ -1,0 +1,277 @@
+//! Owners' orders, from the draft to the one who carries them out: a real controller that carries them, a real worker and
+//! real agents that check them; and a controller that is wholly hostile.
+
+use std::time::Duration;
+
+use lucia_proto::api::Endpoint;
+use lucia_proto::digest::Digest;
+use lucia_proto::intent::{
+    Admit, Body, Draft, Intent, IntentCode, IntentSignature, RemoveIdentity, SignedIntent, Terms,
+};
+use lucia_proto::key::NodeKey;
+use lucia_proto::orders::OrdersReply;
+use lucia_proto::owner::Role;
+use lucia_proto::owner_api::DraftState;
+use lucia_proto::test_support::TestOwner;
+use lucia_tests::hostile_controller::{Deed, Trick};
+
+use crate::world::{Machine, SEEDS, World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn alice() -> TestOwner {
+    TestOwner::new("alice", 41)
+}
+
+fn bob() -> TestOwner {
+    TestOwner::new("bob", 43)
+}
+
+/// A node in a fleet with two owners, which holds their roster and knows how late it is.
+async fn owned(seed: u64) -> (World, Machine) {
+    let world = World::new(seed);
+    world.admit_by_journal();
+    let mut machine = Machine::known(&world, 1);
+    machine.join().await;
+    world.approve_owner(&alice(), Role::Owner);
+    world.approve_owner(&bob(), Role::Owner);
+    machine.run_until(10 * MINUTE, |machine| is_fresh(machine, 2)).await;
+    (world, machine)
+}
+
+/// Whether the node holds this roster and could take an order.
+fn is_fresh(machine: &Machine, roster: u64) -> bool {
+    let owners = machine.status().owners.unwrap_or_default();
+    owners.roster_version == roster && owners.answered_at.is_some()
+}
+
+/// What the node holds of orders, as it lies on its disk.
+fn record(machine: &Machine) -> Option<Vec<u8>> {
+    machine.file("orders.json")
+}
+
+/// The member of a reply that speaks of orders, changed; what else it says stays.
+fn with_orders(mut reply: lucia_tests::hostile_controller::Reply, orders: &OrdersReply) -> Deed {
+    if let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(reply.body())
+        && let Some(members) = body.as_object_mut()
+    {
+        members.insert("orders".to_owned(), serde_json::to_value(orders).unwrap());
+        *reply.body_mut() = serde_json::to_vec(&body).unwrap().into();
+    }
+    Deed::Say(reply)
+}
+
+// spec: OS-1
+#[tokio::test(start_paused = true)]
+async fn an_owner_orders_keys_and_the_node_holds_them() {
+    for seed in SEEDS {
+        let (world, mut machine) = owned(seed).await;
+        let first = world.keys(&alice(), &machine.id(), "alice", 1, 1);
+        world.order(&alice(), &first);
+        world.comes_to(&mut machine, &first, DraftState::Done).await;
+        assert!(record(&machine).is_some_and(|held| {
+            String::from_utf8(held).unwrap().contains(&first.intent_json.escape_default().to_string())
+        }));
+        let second = world.keys(&bob(), &machine.id(), "alice", 0, 2);
+        world.order(&bob(), &second);
+        world.comes_to(&mut machine, &second, DraftState::Done).await;
+    }
+}
+
+// spec: OS-2
+#[tokio::test(start_paused = true)]
+async fn a_new_node_is_let_in_by_an_owners_order_alone() {
+    let (world, machine) = owned(SEEDS[0]).await;
+    drop(machine);
+    std::fs::write(world.path("admission.toml"), "").unwrap();
+    world.restart_worker();
+    let mut second = Machine::new(&world, 2);
+    second.install().await;
+    second.run(30 * MINUTE).await;
+    assert_ne!(world.phase(&second.id()), Some(lucia_proto::phase::DevicePhase::Managed), "nobody let it in");
+    let fingerprint = second.fingerprint();
+    let body = |fingerprint| {
+        let hostname = "n2".parse().unwrap();
+        Body::Admit(Admit { fingerprint, hostname, replaces: None })
+    };
+    let admit = world.once(&alice(), &second.id(), &body(fingerprint), 1);
+    world.order(&alice(), &admit);
+    world.comes_to(&mut second, &admit, DraftState::Done).await;
+    let id = second.id();
+    let at = world.clone();
+    let managed = move |_: &Machine| at.phase(&id) == Some(lucia_proto::phase::DevicePhase::Managed);
+    second.run_until(2 * HOUR, managed).await;
+    let admitted = world.ledger().into_iter().filter(|line| line["kind"] == "admitted").count();
+    assert!(admitted >= 1);
+}
+
+// spec: OS-3
+#[tokio::test(start_paused = true)]
+async fn a_removed_owners_order_is_refused_at_the_next_heartbeat() {
+    let (world, mut machine) = owned(SEEDS[1]).await;
+    let unused = world.keys(&alice(), &machine.id(), "alice", 1, 1);
+    let unused_signed = signed(&unused, vec![alice().sign(&unused)]);
+    world.remove_owner(&alice());
+    machine.run_until(10 * MINUTE, |machine| is_fresh(machine, 3)).await;
+    let before = record(&machine);
+    world.play(Some(offering("removed", vec![unused_signed])));
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::OwnerUnknown)).await;
+    assert_eq!(record(&machine), before);
+}
+
+/// Within a day through one that withholds the roster, answers no question, and lies about the time.
+// spec: OS-4
+#[tokio::test(start_paused = true)]
+async fn and_within_a_day_through_a_controller_that_withholds_it() {
+    let (world, mut machine) = owned(SEEDS[2]).await;
+    let unused = world.keys(&alice(), &machine.id(), "alice", 1, 1);
+    let order = signed(&unused, vec![alice().sign(&unused)]);
+    world.remove_owner(&alice());
+    // From here on the controller says nothing new of owners, and that no time passes.
+    let began = world.now();
+    world.play(Some(Trick::on("withheld", &[Endpoint::Heartbeat, Endpoint::NodeChallenge], move |moment| {
+        let mut reply = moment.honest;
+        if let Some(mut next) = lucia_tests::hostile_controller::next_challenge(&reply) {
+            next.server_time = began;
+            reply.headers_mut().insert("lucia-challenge", next.to_header().parse().unwrap());
+        }
+        if moment.call == Endpoint::Heartbeat { with_orders(reply, &OrdersReply::default()) } else { Deed::Say(reply) }
+    })));
+    for _ in 0..24 {
+        machine.run(MINUTE).await;
+        world.sleep_through(HOUR).await;
+        world.forget_seen();
+    }
+    let before = record(&machine);
+    world.play(Some(offering("late", vec![order])));
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::NoFreshness)).await;
+    assert_eq!(record(&machine), before);
+}
+
+// spec: OS-5
+#[tokio::test(start_paused = true)]
+async fn nothing_that_a_hostile_controller_makes_of_orders_is_carried_out() {
+    let (world, mut machine) = owned(SEEDS[0]).await;
+    let (owner, id) = (alice(), machine.id());
+    let good = world.keys(&owner, &id, "alice", 1, 5);
+    world.order(&owner, &good);
+    world.comes_to(&mut machine, &good, DraftState::Done).await;
+    let before = record(&machine);
+    let mallory = lucia_proto::test_support::key(77);
+    let by = |draft: &Draft, key: &NodeKey| signed(draft, vec![draft.read().unwrap().sign(owner.id.clone(), key)]);
+    let edited = |change: &dyn Fn(&mut SignedIntent)| {
+        let draft = world.keys(&owner, &id, "alice", 0, 6);
+        let mut order = signed(&draft, vec![owner.sign(&draft)]);
+        change(&mut order);
+        order
+    };
+    let redrafted = |change: &dyn Fn(&mut Intent)| {
+        let draft = world.keys(&owner, &id, "alice", 0, 6);
+        let mut intent = Intent::parse(&draft.intent_json).unwrap();
+        change(&mut intent);
+        let body = draft.read().unwrap().body().clone();
+        Draft::new(intent, &body).unwrap()
+    };
+    let other = Machine::new(&world, 9).id();
+    let wipe = Body::RemoveIdentity(RemoveIdentity { hostname: machine.hostname().parse().unwrap() });
+    let wipe = world.once(&owner, &id, &wipe, 9);
+    let next = world.keys(&owner, &id, "alice", 0, 6);
+    let cases: Vec<(&str, Option<IntentCode>, SignedIntent)> = vec![
+        ("signed by its own key", Some(IntentCode::KeyUnknown), by(&next, &mallory)),
+        ("a wipe signed by its own key", Some(IntentCode::KeyUnknown), by(&wipe, &mallory)),
+        ("of an owner it made up", Some(IntentCode::OwnerUnknown), {
+            let stranger = TestOwner::new("mallory", 47);
+            let draft = world.keys(&stranger, &id, "alice", 0, 6);
+            signed(&draft, vec![stranger.sign(&draft)])
+        }),
+        ("without a signature", Some(IntentCode::Malformed), signed(&next, Vec::new())),
+        (
+            "another body",
+            Some(IntentCode::BodyMismatch),
+            edited(&|order| order.body = world.keys(&owner, &id, "alice", 1, 6).body),
+        ),
+        (
+            "another revision",
+            Some(IntentCode::SignatureInvalid),
+            edited(&|order| order.intent_json = order.intent_json.replace(":6", ":7")),
+        ),
+        ("the signature of another order", Some(IntentCode::SignatureInvalid), signed(&next, vec![owner.sign(&good)])),
+        (
+            "the signature under a key of another owner",
+            Some(IntentCode::OwnerUnknown),
+            edited(&|order| order.signatures = vec![rename(&order.signatures)]),
+        ),
+        (
+            "for another node",
+            Some(IntentCode::NotNamed),
+            sign(&owner, &redrafted(&|intent| intent.nodes = vec![other.clone()])),
+        ),
+        (
+            "of another fleet",
+            Some(IntentCode::OtherFleet),
+            sign(&owner, &redrafted(&|intent| intent.fleet = Digest::of(b"another"))),
+        ),
+        (
+            "an older revision",
+            Some(IntentCode::OlderRevision),
+            sign(&owner, &redrafted(&|intent| set_revision(intent, 4))),
+        ),
+        (
+            "another under the same revision",
+            Some(IntentCode::RevisionConflict),
+            sign(&owner, &redrafted(&|intent| set_revision(intent, 5))),
+        ),
+        ("the last one once more", None, sign(&owner, &good)),
+    ];
+    for (name, code, order) in cases {
+        world.play(Some(offering(name, vec![order])));
+        machine.run(3 * MINUTE).await;
+        assert!(world.played() > 0, "{name}: never asked");
+        assert_eq!(record(&machine), before, "{name}");
+        // What holds already is told as carried out, once more.
+        assert!(code.is_none() || refused_last(&machine) == code, "{name}: {:?}", refused_last(&machine));
+        assert!(machine.ends.is_empty(), "{name}: {:?}", machine.ends);
+    }
+    // And the honest one goes on.
+    world.play(None);
+    let honest = world.keys(&owner, &id, "alice", 0, 6);
+    world.order(&owner, &honest);
+    world.comes_to(&mut machine, &honest, DraftState::Done).await;
+}
+
+/// What the controller hands out with every heartbeat instead of what it should.
+fn offering(name: &str, orders: Vec<SignedIntent>) -> Trick {
+    let mut turn = 0;
+    Trick::on(name.to_owned(), &[Endpoint::Heartbeat], move |moment| {
+        let intent = orders.get(turn % orders.len()).cloned().map(Box::new);
+        turn += 1;
+        with_orders(moment.honest, &OrdersReply { intent, ..OrdersReply::default() })
+    })
+}
+
+fn signed(draft: &Draft, signatures: Vec<IntentSignature>) -> SignedIntent {
+    SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
+}
+
+fn sign(owner: &TestOwner, draft: &Draft) -> SignedIntent {
+    signed(draft, vec![owner.sign(draft)])
+}
+
+fn set_revision(intent: &mut Intent, to: u64) {
+    if let Terms::State { revision, .. } = &mut intent.terms {
+        *revision = to;
+    }
+}
+
+/// The same signature, said to be bob's.
+fn rename(signatures: &[IntentSignature]) -> IntentSignature {
+    let mut signature = signatures[0].clone();
+    signature.owner = bob().id;
+    signature
+}
+
+/// The code of the last order that was refused.
+fn refused_last(machine: &Machine) -> Option<IntentCode> {
+    machine.status().owners.unwrap_or_default().orders.iter().rev().find_map(|seen| seen.refused)
+}
