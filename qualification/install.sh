@@ -17,13 +17,18 @@ for unit in lucia-node-agent lucia-controller lucia-enrollment-worker; do
   sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"
   chmod 0644 "$dest/usr/lib/systemd/system/$unit.service"
 done
+# For a worker beside a controller in a user's own container; nothing starts it but that user.
+install -d "$dest/usr/lib/systemd/user"
+sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" systemd/user/lucia-enrollment-worker.service >"$dest/usr/lib/systemd/user/lucia-enrollment-worker.service"
+chmod 0644 "$dest/usr/lib/systemd/user/lucia-enrollment-worker.service"
 install -D -m 0644 systemd/lucia.sysusers "$dest/usr/lib/sysusers.d/lucia.conf"
 install -D -m 0644 systemd/lucia.tmpfiles "$dest/usr/lib/tmpfiles.d/lucia.conf"
-for part in agent controller worker; do
-  if [ -e "$dest/etc/lucia/$part.toml" ]; then
-    echo "install: kept $dest/etc/lucia/$part.toml"
+for file in agent/agent agent/agent-policy controller/controller worker/worker; do
+  name=${file#*/}.toml
+  if [ -e "$dest/etc/lucia/$name" ]; then
+    echo "install: kept $dest/etc/lucia/$name"
   else
-    install -D -m 0644 "$part/$part.toml" "$dest/etc/lucia/$part.toml"
+    install -D -m 0644 "$file.toml" "$dest/etc/lucia/$name"
   fi
 done
 echo "install: done. Next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload"

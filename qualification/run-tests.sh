@@ -14,7 +14,11 @@ cargo=qualification/cargo.sh
 $cargo build --workspace --bins
 $cargo test --workspace --no-run --quiet || true # what does not compile is told and counted below
 status=0
-$cargo test --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+# Bounded: a test that hangs must end as a failure that the log can name, not as a build that never ends.
+timeout --foreground 50m $cargo test --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+if [ "$status" = 124 ]; then
+  echo 'the tests did not end within 50 minutes; the last lines of target/test.log tell which one hung' >&2
+fi
 
 # "test result: ok. 12 passed; 0 failed; 0 ignored; ..." once for each test binary
 count() { awk -v word="$1" '/^test result:/ {for (i = 2; i <= NF; i++) if ($i ~ "^" word) n += $(i - 1)} END {print n + 0}' "$log"; }
@@ -24,6 +28,9 @@ skipped=$(find "$notes" -type f | wc -l)
 skipped_by_harness=$(count ignored)
 passed=$((passed - skipped))
 skipped=$((skipped + skipped_by_harness))
+
+# What failed, once more and together: the log of a whole run is longer than what many places keep of it.
+awk '/^---- .* stdout ----$/ {n = 12; print ""} n > 0 && lines++ < 200 {print; n--} / panicked at / && n < 5 {n = 5}' "$log"
 
 # A binary that did not compile or died has no result line of its own.
 if [ "$status" != 0 ] && [ "$failed" = 0 ]; then

@@ -23,13 +23,18 @@ mmdebstrap mmdebstrap nodes
 /usr/include/stdio.h libc6-dev build
 /usr/sbin/slapd slapd directory
 ldapsearch ldap-utils directory
+ssh openssh-client directory
+openssl openssl directory
+chromium chromium page
+chromedriver chromium-driver page
 '
 
 # The recipe of the node's file system. Whoever changes a line gets a new root at the next `make setup`.
+# sssd comes as Debian installs it: without a configuration it does not start and nothing is degraded.
 SUITE=trixie
-PACKAGES=systemd,systemd-sysv,dbus,iproute2,procps,less,netbase,iputils-ping,libnss-myhostname
+PACKAGES=systemd,systemd-sysv,dbus,iproute2,procps,less,netbase,iputils-ping,libnss-myhostname,sssd-ldap,libnss-sss,libpam-sss,openssh-server
 recipe() {
-  printf '%s\n' 1 "$SUITE" "$PACKAGES"
+  printf '%s\n' 2 "$SUITE" "$PACKAGES"
 }
 
 there() {
@@ -41,27 +46,28 @@ there() {
 
 as_root() { [ "$(id -u)" = 0 ]; }
 
-# slapd is wanted for its program alone: Debian starts a new package's daemon at once unless this file says no, and at
-# each boot unless it is disabled. Files that are there already are the administrator's, and stay.
-without_daemons() {
-  local said_no=/usr/sbin/policy-rc.d had=yes
-  if ! [ -e $said_no ]; then
-    had=no
-    printf '#!/bin/sh\nexit 101\n' >$said_no && chmod 755 $said_no
-  fi
-  local status=0
-  "$@" || status=$?
-  if [ $had = no ]; then rm -f $said_no; fi
-  return $status
-}
+# shellcheck source=qualification/without-daemons.sh
+. qualification/without-daemons.sh
+# Debian's own place for it.
+SAID_NO=/usr/sbin/policy-rc.d
 
-# A directory server for the worker's tests; each test starts its own on loopback, as an unprivileged user.
+# A directory server for the worker's tests and the demo: each starts its own, as an unprivileged user, on loopback or in
+# its own network. And the client by which the demo's person logs in. slapd is wanted for its program alone: Debian
+# starts a new package's daemon at once, and at each boot unless it is disabled.
 directory() {
   local packages
   mapfile -t packages < <(missing_for directory)
   [ ${#packages[@]} -gt 0 ] || return 0
-  without_daemons install_packages "${packages[@]}" || return 1
+  without_daemons "$SAID_NO" install_packages "${packages[@]}" || return 1
   if command -v update-rc.d >/dev/null; then update-rc.d slapd disable >>target/setup.log 2>&1 || true; fi
+}
+
+# A browser for the tests of the page: each starts its own, headless, with a profile of its own.
+page() {
+  local packages
+  mapfile -t packages < <(missing_for page)
+  [ ${#packages[@]} -gt 0 ] || return 0
+  install_packages "${packages[@]}"
 }
 
 # Installs packages, with fresh lists on a second try. Debian's own services are none of ours, so nothing is started:
@@ -111,6 +117,7 @@ bootstrap() {
     --aptopt='Apt::Install-Recommends "false"' \
     --customize-hook='echo lucia-node >"$1/etc/hostname"' \
     --customize-hook='chroot "$1" passwd -q -d root' \
+    --customize-hook='chroot "$1" pam-auth-update --enable mkhomedir' \
     --customize-hook='chroot "$1" systemctl -q mask systemd-udevd.service systemd-udev-trigger.service getty.target console-getty.service' \
     "$SUITE" "$out" $mirror >>target/setup.log 2>&1
 }
@@ -159,6 +166,20 @@ exporter() {
   say 'unpacked prometheus-node-exporter in target/tools, for make bench; nothing of it was started'
 }
 
+# step-ca is packaged nowhere: built from its module where Go is, at this version, for the worker's tests.
+STEP_CA=v0.30.2
+step_ca() {
+  [ "$(cat target/tools/step-ca.version 2>/dev/null)" = $STEP_CA ] && [ -x target/tools/step-ca ] && return 0
+  command -v go >/dev/null || return 1
+  say "building step-ca $STEP_CA, some minutes, once"
+  mkdir -p target/tools
+  GOBIN="$PWD/target/tools" GOFLAGS=-mod=mod CGO_ENABLED=0 \
+    go install "github.com/smallstep/certificates/cmd/step-ca@$STEP_CA" >>target/setup.log 2>&1 || return 1
+  printf '%s\n' $STEP_CA >target/tools/step-ca.version
+  callers target/tools
+  say 'built step-ca in target/tools; nothing of it was started'
+}
+
 # Under sudo the build directory of a caller's own checkout stays the caller's, for that user's next build.
 callers() {
   if as_root && [ "${SUDO_UID:-0}" != 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ]; then
@@ -181,6 +202,7 @@ fi
 # On the directory itself: a lock file would be whoever's came first.
 exec 9<target
 flock 9 # two makes at once: the second finds everything done
+no_leftover "$SAID_NO"
 
 mapfile -t packages < <(missing_for build)
 if [ ${#packages[@]} -gt 0 ]; then
@@ -197,15 +219,22 @@ if [ ${#packages[@]} -gt 0 ]; then
   install_packages "${packages[@]}" || nodes=no
 fi
 node_root || nodes=no
-directory || say 'slapd cannot be had: tests of the directory are skipped'
+directory=yes
+directory || directory=no
+page || say 'chromium and chromium-driver cannot be had: tests of the page in a browser are skipped'
 callers target/setup.log 2>/dev/null || true
 exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
+# After the exporter, which lays target/tools anew.
+step_ca || say 'step-ca cannot be had (it takes Go and its module): tests of it are skipped'
 if ! qualification/cargo.sh --version >/dev/null 2>&1; then
   say "missing: cargo, or the toolchain that rust-toolchain.toml names, for $(id -un)"
   say 'cure: install Rust with rustup, see that cargo --version works here, then run the same command again'
   exit 1
 fi
-if [ $nodes = no ] && [ "$goal" = demo ]; then
+if [ $directory = no ]; then
+  say 'slapd, ldap-utils, openssh-client or openssl cannot be had: tests of the directory are skipped and make demo will not run'
+fi
+if [ $nodes$directory != yesyes ] && [ "$goal" = demo ]; then
   say 'the demo needs the above'
   exit 1
 fi

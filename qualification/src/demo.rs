@@ -4,8 +4,13 @@
 //! | part | what |
 //! |---|---|
 //! | `place` | the demo's own directory, its users by number, its settings |
-//! | `site` | worker and controller, each under its user, and their network |
+//! | `site` | worker, controller and directory, each under its user, and their network |
+//! | `daemon` | a program that runs on |
+//! | `step_ca` | a real step-ca instead of the worker's own CA, where it is asked for |
+//! | `directory` | a real slapd, with alice and bob in it |
+//! | `owner` | the first owner, who signs what happens from then on |
 //! | `machine` | the machine: installer, approval, staging, reboot, enrolment, heartbeats |
+//! | `login` | a person of the directory logs in by SSH, as long as her key is among those that nodes are told |
 //! | `screen` | the timeline |
 //! | `measure` | what the agent of that node costs, for `make bench` |
 
@@ -15,19 +20,25 @@ use std::path::PathBuf;
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::network::NetworkError;
-use crate::node::{Missing, NodeError, possible};
+use crate::node::{Missing, NodeError};
+use crate::possible::site_possible;
 use crate::skip::workspace;
 
 use self::machine::Managed;
-use self::place::{GROUP, Place, WORKER};
+use self::place::{GROUP, Place, STEP_CA};
 use self::screen::{Screen, Who};
 use self::site::Site;
 
+mod daemon;
+mod directory;
+mod login;
 mod machine;
 pub mod measure;
+mod owner;
 mod place;
 pub mod screen;
 mod site;
+mod step_ca;
 
 /// What the demo is asked.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +49,10 @@ pub struct Options {
     pub dir: Option<PathBuf>,
     /// Where the built programs are; without it beside this one.
     pub bin: Option<PathBuf>,
+    /// The directory is down while the node enrols, and up again once the worker has said so.
+    pub late_directory: bool,
+    /// A built step-ca that is the fleet's CA; without it the worker's own.
+    pub step_ca: Option<PathBuf>,
 }
 
 /// Why the demo did not come to its end. Each says what cures it where that can be known.
@@ -72,7 +87,7 @@ pub enum DemoError {
     },
     /// A user namespace without the users of the demo.
     #[error(
-        "files cannot be given to the users {GROUP} to {WORKER}, which the demo runs its programs as. Cure: run it outside \
+        "files cannot be given to the users {GROUP} to {STEP_CA}, which the demo runs its programs as. Cure: run it outside \
          of a user namespace, or in one that has these numbers (a rootless container with 65536 of them)"
     )]
     NoUsers {
@@ -169,25 +184,27 @@ pub struct Standing {
     site: Site,
 }
 
-/// Brings everything up to `heartbeats` heartbeats.
-pub fn raise(options: &Options, heartbeats: usize, screen: &Screen) -> Result<Standing, DemoError> {
-    possible()?;
+/// Brings everything up to the node's first heartbeat.
+pub fn raise(options: &Options, screen: &Screen) -> Result<Standing, DemoError> {
+    site_possible()?;
     let helper = std::env::current_exe().map_err(|err| DemoError::Place { path: "/proc/self/exe".into(), err })?;
     let beside = helper.parent().map(PathBuf::from).unwrap_or_default();
     let bin = options.bin.clone().unwrap_or(beside);
     let dir = options.dir.clone().unwrap_or_else(|| workspace().join("target/demo"));
-    let place = Place::prepare(&dir, &bin, &helper)?;
+    let place = Place::prepare(&dir, &bin, &helper, options.step_ca.clone())?;
     screen.say(Who::Demo, &format!("all of it is in {} and in namespaces of its own", place.dir.display()));
     let mut site = Site::start(place, screen)?;
+    owner::first(&mut site, screen)?;
     let order = machine::install(&mut site, screen)?;
-    let node = machine::boot_managed(&mut site, order, heartbeats, screen)?;
+    let node = machine::boot_managed(&mut site, order, options.late_directory, screen)?;
     Ok(Standing { node, site })
 }
 
 /// The whole demo, as a person sees it.
 pub fn demo(options: &Options) -> Result<(), DemoError> {
     let screen = Screen::stdout();
-    let standing = raise(options, 3, &screen)?;
+    let mut standing = raise(options, &screen)?;
+    login::story(&mut standing, &screen)?;
     screen.plain(&standing.node.last_line());
     if !options.once {
         screen.plain(&try_next(&standing.site.place));
@@ -222,9 +239,11 @@ fn try_next(place: &Place) -> String {
          \x20 {dir}/node lucia-node-agent why\n\
          \x20 {dir}/node systemctl status lucia-node-agent\n\
          \x20 {dir}/node                    a shell on the node\n\
+         {login}\
          \x20 {dir}/luciactl remove {host}  its key is refused from then on\n\
          Logs: {dir}/log; settings: {dir}/etc",
         host = place::HOSTNAME,
+        login = login::try_next(place),
     )
 }
 

@@ -45,6 +45,12 @@ enum Verb {
         /// Where the built programs are [default: beside this one]
         #[arg(long)]
         bin: Option<PathBuf>,
+        /// Stop the directory before the node enrols, and start it again once the worker has said that it waits for it
+        #[arg(long)]
+        late_directory: bool,
+        /// A built step-ca to be the fleet's CA [default: the worker's own CA]
+        #[arg(long, value_name = "PROGRAM")]
+        step_ca: Option<PathBuf>,
     },
     /// Measure the agent on a node over ten heartbeats; about five minutes, the timeline on standard error
     MeasureAgent {
@@ -92,7 +98,9 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<ExitCode, Failure> {
     match verb {
         Verb::NodeShell { upper, lower, bind, command } => return shell(upper, lower, bind, &command),
-        Verb::Demo { once, dir, bin } => demo::demo(&Options { once, dir, bin })?,
+        Verb::Demo { once, dir, bin, late_directory, step_ca } => {
+            demo::demo(&Options { once, dir, bin, late_directory, step_ca })?;
+        }
         Verb::MeasureAgent { json, dir, bin } => measure_agent(json, dir, bin)?,
         Verb::NodePossible => {
             possible()?;
@@ -114,6 +122,7 @@ fn measure_agent(json: bool, dir: Option<PathBuf>, bin: Option<PathBuf>) -> Resu
         once: true,
         dir: Some(dir.unwrap_or_else(|| target.join("measure-agent"))),
         bin: Some(bin.unwrap_or_else(|| target.join("release"))),
+        ..Options::default()
     })?;
     if json {
         println!("{}", serde_json::to_string(&figures)?);

@@ -132,6 +132,10 @@ pub fn hold() -> io::Result<()> {
 pub fn plug_in(plug: &Plug) -> io::Result<()> {
     let [.., last] = plug.address.octets();
     let peer = format!("node{last}");
+    // The namespace of a node that was powered off goes in the kernel's own time, and its end of the line with it.
+    let mut former = Program::Nsenter.command();
+    former.args([&enter(plug.holder), "ip", "link", "delete", &peer]);
+    let _ = run(former);
     ip(&["link", "add", "eth0", "type", "veth", "peer", "name", &peer, "netns", &plug.holder.to_string()])?;
     ip(&["address", "add", &format!("{}/{PREFIX}", plug.address), "dev", "eth0"])?;
     ip(&["link", "set", "eth0", "up"])?;

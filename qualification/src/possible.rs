@@ -27,6 +27,9 @@ fn missing<T>(what: impl Into<String>, cure: &str) -> Result<T, Missing> {
 const ELSEWHERE: &str =
     "use a virtual machine, or a container that may make namespaces and mounts (docker run --privileged)";
 
+/// Debian's directory server.
+pub const SLAPD: &str = "/usr/sbin/slapd";
+
 /// The file system `make setup` made for nodes.
 pub fn node_root() -> PathBuf {
     workspace().join("target/node-root")
@@ -47,7 +50,7 @@ pub fn possible() -> Result<(), Missing> {
         programs.push(Program::Nspawn);
     }
     for program in programs {
-        if !PATH.split(':').any(|directory| Path::new(directory).join(program.path()).exists()) {
+        if !is_installed(program.path()) {
             return missing(format!("{} is not installed", program.path().display()), "make setup");
         }
     }
@@ -59,6 +62,21 @@ pub fn possible() -> Result<(), Missing> {
     }
     // In a thread of its own: what it unshares ends with it.
     std::thread::spawn(namespaces).join().unwrap_or_else(|_| missing("the namespace probe ended early", ELSEWHERE))
+}
+
+/// As [`possible`], and what the demo's site takes beside its node: a directory server and an SSH client.
+pub fn site_possible() -> Result<(), Missing> {
+    for (program, package) in [(SLAPD, "slapd"), ("ssh", "openssh-client"), ("ssh-keygen", "openssh-client")] {
+        if !is_installed(program) {
+            return missing(format!("{package} is not installed"), "make setup");
+        }
+    }
+    possible()
+}
+
+/// By its path, or anywhere programs are looked for.
+fn is_installed(program: impl AsRef<Path>) -> bool {
+    PATH.split(':').any(|directory| Path::new(directory).join(&program).exists())
 }
 
 fn cgroups() -> Result<(), Missing> {

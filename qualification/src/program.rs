@@ -16,6 +16,10 @@ pub enum Program {
     SystemdAnalyze,
     /// `setpriv` of util-linux, which starts a node's init with fewer capabilities.
     Setpriv,
+    /// `openssl`, by which the operator of a step-ca has its root and intermediate.
+    Openssl,
+    /// `ssh-keygen` of openssh-client, for the person of the demo.
+    SshKeygen,
     /// A binary of this workspace, by its path.
     Built(PathBuf),
 }
@@ -29,6 +33,8 @@ impl Program {
             Self::Nspawn => Path::new("systemd-nspawn"),
             Self::SystemdAnalyze => Path::new("systemd-analyze"),
             Self::Setpriv => Path::new("setpriv"),
+            Self::Openssl => Path::new("openssl"),
+            Self::SshKeygen => Path::new("ssh-keygen"),
             Self::Built(path) => path,
         }
     }

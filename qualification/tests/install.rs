@@ -46,5 +46,7 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
         let config = start.split_once("--config /").map(|(_, config)| config);
         assert!(config.is_none_or(|config| destination.join(config).exists()), "{unit}: {config:?} was not laid");
     }
+    let of_a_user = destination.join("usr/lib/systemd/user/lucia-enrollment-worker.service");
+    assert!(fs::read_to_string(of_a_user).unwrap().contains("\nExecStart=/usr/local/bin/lucia-enrollment-worker run "));
     fs::remove_dir_all(scratch).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The three units: how exposed they are by systemd's own count, and that their sandboxes hold and leave room to work.
+//! The units: how exposed they are by systemd's own count, and that their sandboxes hold and leave room to work.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
 
@@ -45,6 +45,7 @@ fn the_controller_is_exposed_by_at_most_1_5() {
 #[test]
 fn the_worker_is_exposed_by_at_most_1_5() {
     exposure_is_at_most(15, "lucia-enrollment-worker.service");
+    exposure_is_at_most(15, OF_A_USER);
 }
 
 /// Every line that hardens is explained: a reader of a unit finds what breaks without it.
@@ -52,7 +53,7 @@ fn the_worker_is_exposed_by_at_most_1_5() {
 #[test]
 fn every_hardening_line_is_explained() {
     let readme = fs::read_to_string(workspace().join("systemd/README.md")).unwrap();
-    for name in UNITS.map(|(unit, _, _)| unit) {
+    for name in UNITS.map(|(unit, _, _)| unit).into_iter().chain([OF_A_USER]) {
         let text = fs::read_to_string(unit(name)).unwrap();
         let service = text.split("[Service]").nth(1).unwrap().split("[Install]").next().unwrap();
         for key in service.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key) {
@@ -64,7 +65,7 @@ fn every_hardening_line_is_explained() {
 // spec: SD-18
 #[test]
 fn every_unit_bounds_its_memory_its_tasks_and_its_log() {
-    for name in UNITS.map(|(unit, _, _)| unit) {
+    for name in UNITS.map(|(unit, _, _)| unit).into_iter().chain([OF_A_USER]) {
         let text = fs::read_to_string(unit(name)).unwrap();
         for key in ["MemoryMax=", "TasksMax=", "LimitNOFILE=", "LogRateLimitIntervalSec=", "LogRateLimitBurst="] {
             let values: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(key)).collect();
@@ -79,6 +80,7 @@ const UNITS: [(&str, &str, &str); 3] = [
         "lucia-node-agent.service",
         "usr/lib/lucia/agent/lucia-node-agent",
         "write /var/lib/lucia/agent\nwrite /run/lucia/agent\nwrite /tmp\n\
+         write /etc/sssd\nwrite /etc/ssh/sshd_config.d\nwrite /etc/ssh/lucia-authorized-keys\nrefused /etc/ssh\n\
          same /usr/lib/lucia/agent/lucia-node-agent /run/lucia/boot/agent/lucia-node-agent\n\
          same /proc/self/exe /run/lucia/boot/agent/lucia-node-agent\n\
          read /proc/stat\nread /proc/meminfo\nread /proc/loadavg\nread /etc/machine-id\nread /etc/lucia/agent.toml\n\
@@ -90,10 +92,12 @@ const UNITS: [(&str, &str, &str); 3] = [
         "lucia-controller.service",
         "usr/bin/lucia-controller",
         "write /var/lib/lucia/controller/onboarding\nmapped /var/lib/lucia/controller/nodes/enrollment-responses\n\
+         mapped /var/lib/lucia/controller/nodes/owner-responses\nwrite /var/lib/lucia/controller/nodes/owner-requests\n\
          write /var/lib/lucia/controller/tls\n\
          write /var/lib/lucia/controller/nodes/enrollment-requests\nwrite /var/lib/lucia/controller/nodes/removals\n\
          write /var/lib/lucia/controller/nodes/identities\nwrite /run/lucia\nread /etc/lucia/controller.toml\n\
-         refused /var/lib/lucia/controller/nodes/enrollment-responses\nrefused /etc/lucia\nrefused /run/lucia/agent\n\
+         refused /var/lib/lucia/controller/nodes/enrollment-responses\n\
+         refused /var/lib/lucia/controller/nodes/owner-responses\nrefused /etc/lucia\nrefused /run/lucia/agent\n\
          refused /run/lucia/boot\nhidden /var/lib/lucia/worker\nhidden /var/lib/lucia/agent\nhidden /root\n\
          noexec /usr/bin/true\nhidden /proc/meminfo",
     ),
@@ -101,15 +105,20 @@ const UNITS: [(&str, &str, &str); 3] = [
         "lucia-enrollment-worker.service",
         "usr/bin/lucia-enrollment-worker",
         "write /var/lib/lucia/worker\nwrite /var/lib/lucia/controller/nodes/enrollment-responses\n\
+         write /var/lib/lucia/controller/nodes/owner-responses\n\
          read /var/lib/lucia/controller/onboarding/state.json\nmapped /var/lib/lucia/controller/onboarding/state.json\n\
          read /etc/lucia/worker.toml\n\
          read /var/lib/lucia/controller/nodes/enrollment-requests/some.json\n\
          refused /var/lib/lucia/controller/onboarding\nrefused /var/lib/lucia/controller/nodes\n\
-         refused /var/lib/lucia/controller/nodes/enrollment-requests\nrefused /run/lucia\nrefused /etc/lucia\n\
+         refused /var/lib/lucia/controller/nodes/enrollment-requests\n\
+         refused /var/lib/lucia/controller/nodes/owner-requests\nrefused /run/lucia\nrefused /etc/lucia\n\
          hidden /var/lib/lucia/controller/tls\nhidden /var/lib/lucia/controller/nodes/identities\n\
          hidden /var/lib/lucia/agent\nhidden /root\nnoexec /usr/bin/true",
     ),
 ];
+
+/// The worker's unit for a user's own systemd.
+const OF_A_USER: &str = "user/lucia-enrollment-worker.service";
 
 fn lay(root: &Path, file: &str, from: &Path, mode: u32) {
     let to = root.join(file);
@@ -177,6 +186,9 @@ fn owners_are_right(node: &Node) {
         ("/nodes/enrollment-requests", "2750 lucia-controller:lucia-enrollment"),
         ("/nodes/enrollment-responses", "2750 lucia-worker:lucia-enrollment"),
         ("/nodes/enrollment-responses/probe", "600 lucia-worker:lucia-enrollment"),
+        ("/nodes/owner-requests", "2750 lucia-controller:lucia-enrollment"),
+        ("/nodes/owner-responses", "2750 lucia-worker:lucia-enrollment"),
+        ("/nodes/owner-responses/probe", "600 lucia-worker:lucia-enrollment"),
         ("/nodes/identities", "700 lucia-controller:lucia-enrollment"),
         ("/tls", "700 lucia-controller:lucia-controller"),
         ("/../worker", "700 lucia-worker:lucia-worker"),
@@ -193,4 +205,83 @@ fn verified(node: &Node) {
     let output = node.exec(&[&["systemd-analyze", "verify", "--man=no"], units.as_slice()].concat()).unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && !said.contains("lucia"), "{said}");
+}
+
+/// What systemd/README.md gives to a worker with a directory or another CA, and what the unit alone withholds.
+// spec: SD-20
+#[test]
+fn the_worker_reaches_its_directory_by_the_readmes_drop_in_and_nothing_without() {
+    if skipped("the_worker_reaches_its_directory_by_the_readmes_drop_in_and_nothing_without") {
+        return;
+    }
+    let scratch = Scratch::new("unit-network");
+    let spec = scratch.spec("unit-network");
+    let root = spec.upper.join("root");
+    lay_units(&root);
+    let readme = fs::read_to_string(workspace().join("systemd/README.md")).unwrap();
+    let drop_in = readme.split("whose directory is LDAP:").nth(1).unwrap().split("```").nth(1).unwrap();
+    let drop_in = drop_in.trim_start_matches("ini\n").replace("192.0.2.10 192.0.2.11", "127.0.0.1");
+    assert!(drop_in.contains("IPAddressAllow=127.0.0.1\n"), "{drop_in}");
+    let node = Node::boot(spec).unwrap();
+    let worker = "lucia-enrollment-worker.service";
+    let restart = |holds: &str| {
+        fs::write(node.root().join("etc/lucia/lucia-enrollment-worker.probe"), holds).unwrap();
+        node.exec(&["systemctl", "restart", worker]).unwrap();
+        let log = said(&node, &["journalctl", "--no-pager", "-n", "5", "-o", "cat", "-u", worker]);
+        assert_eq!(said(&node, &["systemctl", "is-active", worker]), "active", "{holds}: {log}");
+    };
+    restart("alone 127.0.0.1:22");
+    let drop_ins = node.root().join("etc/systemd/system/lucia-enrollment-worker.service.d");
+    fs::create_dir_all(&drop_ins).unwrap();
+    fs::write(drop_ins.join("override.conf"), drop_in).unwrap();
+    node.exec(&["systemctl", "daemon-reload"]).unwrap();
+    restart("connect 127.0.0.1:22\nhidden /var/lib/lucia/controller/tls\nrefused /etc/lucia\nnoexec /usr/bin/true");
+    node.stop().unwrap();
+}
+
+/// A user with the directories of the README, whose systemd runs without a login: pam_systemd, which a Debian has and this
+/// node has not, would name the runtime directory.
+const A_USER: &str = "useradd --create-home op && cd /home/op && install -d -o op -g op .config .config/lucia .local .local/state \
+     .local/state/lucia && install -d -m 0700 -o op -g op .ssh .local/state/lucia/worker .local/state/lucia/controller \
+     .local/state/lucia/controller/tls .local/state/lucia/controller/nodes \
+     .local/state/lucia/controller/nodes/enrollment-responses \
+     .local/state/lucia/controller/nodes/owner-responses && touch .config/lucia/worker.toml .ssh/id && \
+     systemctl start user@$(id -u op)";
+
+const AS_A_USER: &str = "runuser -u op -- env XDG_RUNTIME_DIR=/run/user/$(id -u op)";
+
+// spec: SD-19
+#[test]
+fn the_users_own_unit_sees_of_the_home_what_is_the_workers() {
+    if skipped("the_users_own_unit_sees_of_the_home_what_is_the_workers") {
+        return;
+    }
+    let scratch = Scratch::new("user-unit");
+    let spec = scratch.spec("user-unit");
+    let root = spec.upper.join("root");
+    lay(&root, "usr/lib/systemd/user/lucia-enrollment-worker.service", &unit(OF_A_USER), 0o644);
+    lay(&root, "usr/bin/lucia-enrollment-worker", Path::new(env!("CARGO_BIN_EXE_sandbox-probe")), 0o755);
+    let state = "/home/op/.local/state/lucia";
+    let holds = format!(
+        "write {state}/worker\nwrite {state}/controller/nodes/enrollment-responses\n\
+         write {state}/controller/nodes/owner-responses\nmapped {state}/controller/nodes\n\
+         read /home/op/.config/lucia/worker.toml\nrefused /home/op/.config/lucia\nrefused {state}/controller\n\
+         refused {state}/controller/nodes\nhidden {state}/controller/tls\nhidden /home/op/.ssh\nrefused /home/op\n\
+         refused /etc\nrefused /usr/lib\nwrite /tmp\nnoexec /usr/bin/true"
+    );
+    fs::create_dir_all(root.join("etc/lucia")).unwrap();
+    fs::write(root.join("etc/lucia/lucia-enrollment-worker.probe"), holds).unwrap();
+    let drop_in = root.join("etc/systemd/system/user@.service.d");
+    fs::create_dir_all(&drop_in).unwrap();
+    fs::write(drop_in.join("test.conf"), "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n").unwrap();
+    let node = Node::boot(spec).unwrap();
+    let shell = |line: &str| node.exec(&["sh", "-c", line]).unwrap();
+    let made = shell(A_USER);
+    assert!(made.status.success(), "{made:?}");
+    let started = shell(&format!("{AS_A_USER} systemctl --user enable --now lucia-enrollment-worker"));
+    assert!(started.status.success(), "{}", said(&node, &["journalctl", "--no-pager", "-n", "40", "-o", "cat"]));
+    let verified =
+        shell(&format!("{AS_A_USER} systemd-analyze --user verify --man=no lucia-enrollment-worker.service"));
+    assert!(verified.status.success() && verified.stderr.is_empty(), "{verified:?}");
+    node.stop().unwrap();
 }

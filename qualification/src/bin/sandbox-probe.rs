@@ -2,10 +2,12 @@
 //!
 //! Each line is a word and paths: `write DIR`, `refused DIR` (nothing can be made there), `read FILE`, `hidden PATH`,
 //! `noexec PROGRAM`, `same FILE FILE` (one device and inode),
+//! `connect ADDRESS:PORT`, `alone ADDRESS:PORT` (it cannot be reached),
 //! `mapped PATH` (its owner and group are not shown as nobody). What did not hold is printed, and it exits with 1.
 
 use std::fs;
 use std::io;
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -49,6 +51,8 @@ fn holds(line: &str) -> bool {
         ["hidden", path] => fs::read_dir(path).is_err() && fs::read(path).is_err(),
         ["noexec", program] => access(*program, AccessFlags::X_OK).is_err(),
         ["mapped", path] => fs::metadata(path).is_ok_and(|meta| meta.uid() != NOBODY && meta.gid() != NOBODY),
+        ["connect", address] => TcpStream::connect(address).is_ok(),
+        ["alone", address] => TcpStream::connect(address).is_err(),
         ["same", one, other] => {
             let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
             matches!((id(one), id(other)), (Ok(a), Ok(b)) if a == b)

@@ -13,19 +13,22 @@ use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::DiskId;
 use lucia_proto::text::counted;
 use lucia_proto::time::UnixTime;
-use serde::Deserialize;
 
 use super::DemoError;
+use super::daemon::ran;
+use super::directory::Directory;
 use super::place::{HOSTNAME, NAME, Place};
 use super::screen::{Screen, Who};
-use super::site::{SOON, Site, parsed, ran};
+use super::site::{SOON, Site};
 use crate::keeper::WITHHELD;
 use crate::node::{Node, NodeSpec, node_root};
 
 /// Longest time between two heartbeats that the demo waits for: 30 s, and what a busy machine adds.
 const HEARTBEAT_WAIT: Duration = Duration::from_secs(90);
 /// An agent that was not answered yet asks again after 5, 10, then 20 s.
-const CERTIFICATE_WAIT: Duration = Duration::from_secs(60);
+const CERTIFICATE_WAIT: Duration = Duration::from_secs(90);
+/// What the demo waits for.
+pub(super) const HEARTBEATS: usize = 3;
 /// The agent in the installer.
 const AGENT: &str = "lucia-node-agent";
 
@@ -84,10 +87,15 @@ pub(super) fn install(site: &mut Site, screen: &Screen) -> Result<Order, DemoErr
     screen.say(Who::Console, &format!("lucia-node-agent wait-install\n{line}"));
 
     let (code, hex, disk) = (code.to_string(), fingerprint.to_string(), disk.to_string());
-    site.ctl(&["approve", &code, "--fingerprint", &hex, "--hostname", HOSTNAME, "--disk", &disk, "--erase", "ERASE"])?;
+    let approve =
+        ["approve", &code, "--fingerprint", &hex, "--hostname", HOSTNAME, "--disk", &disk, "--erase", "ERASE"];
+    site.owner(&approve)?;
     screen.say(
-        Who::Operator,
-        &format!("luciactl approve {code} --fingerprint {hex}\n  --hostname {HOSTNAME} --disk {disk} --erase ERASE"),
+        Who::Person,
+        &format!(
+            "luciactl approve {code} --fingerprint {hex}\n  --hostname {HOSTNAME} --disk {disk} --erase ERASE\nand signs the \
+             order that admits it"
+        ),
     );
 
     let mut rest = String::new();
@@ -184,13 +192,17 @@ fn lay_disk(disks: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Boots what was staged; the worker's operator admits it, and it becomes Managed.
+/// Boots what was staged; the worker has the owner's order that admits it, and it becomes Managed.
 pub(super) fn boot_managed(
     site: &mut Site,
     order: Order,
-    heartbeats: usize,
+    late_directory: bool,
     screen: &Screen,
 ) -> Result<Managed, DemoError> {
+    if late_directory {
+        site.directory = None;
+        screen.say(Who::Directory, "slapd is stopped");
+    }
     let node = Node::boot(spec(site, HOSTNAME, "machine/installed"))?;
     if node.boot_id() == order.installer_boot {
         let said = node.boot_id().to_owned();
@@ -201,7 +213,10 @@ pub(super) fn boot_managed(
         format!("nsenter --target={} --all -- setpriv --bounding-set={WITHHELD} \"${{@:-bash}}\"", node.leader_pid());
     let made = site.place.command("node", &enter);
     made.map_err(|err| DemoError::Place { path: site.place.path("node"), err })?;
-    admit(site, &order, screen)?;
+    admitted(site, screen)?;
+    if late_directory {
+        directory_comes_late(site, screen)?;
+    }
 
     let id = order.fingerprint.node_id();
     let until = site.wait("the node's certificate", CERTIFICATE_WAIT, |site| {
@@ -210,14 +225,24 @@ pub(super) fn boot_managed(
         nodes.nodes.into_iter().find(|node| node.node_id == id)?.certificate_expires_at
     })?;
     screen.say(Who::Worker, &format!("signed its certificate, until {until}"));
-    for number in 1..=heartbeats {
-        let seen = heartbeat(site, &id, number)?;
-        let next = if number < heartbeats { "; the next in about 30 s" } else { "" };
-        screen.say(Who::Node, &format!("heartbeat {number} of {heartbeats}, {:?}{next}", seen.node.state));
-    }
+    let seen = heartbeat(site, &id, 1)?;
+    screen.say(Who::Node, &format!("heartbeat 1 of {HEARTBEATS}, {:?}; the next in about 30 s", seen.node.state));
     let why = on(&node, &["/usr/lib/lucia/agent/lucia-node-agent", "why"])?;
     screen.say(Who::Node, &format!("lucia-node-agent why\n{why}"));
-    Ok(Managed { node, node_id: id, heartbeats, until })
+    Ok(Managed { node, node_id: id, heartbeats: 1, until })
+}
+
+/// The worker signs nothing that its node could not use, says why, and goes on by itself.
+fn directory_comes_late(site: &mut Site, screen: &Screen) -> Result<(), DemoError> {
+    let waits = site.wait("the worker's reason to wait", SOON, |site| site.worker_waits())?;
+    screen.say(Who::Worker, &format!("signs nothing yet\n{waits}"));
+    let nodes: NodesView = site.ctl_json(&["nodes"])?;
+    if nodes.nodes.iter().any(|node| node.certificate_expires_at.is_some()) {
+        return Err(DemoError::NotShown { what: "a node without a certificate", said: format!("{nodes:?}") });
+    }
+    site.directory = Some(Directory::again(&site.place, site.network.holder_pid())?);
+    screen.say(Who::Directory, "slapd runs again");
+    Ok(())
 }
 
 /// Waits until this many heartbeats of the node are known.
@@ -227,29 +252,12 @@ pub(super) fn heartbeat(site: &mut Site, id: &NodeId, number: usize) -> Result<N
     })
 }
 
-/// One request of `pending --json`.
-#[derive(Debug, Clone, Deserialize)]
-struct Row {
-    code: VerificationCode,
-    fingerprint: Fingerprint,
-}
-
-#[derive(Debug, Deserialize)]
-struct Pending {
-    requests: Vec<Row>,
-}
-
-/// On the worker's host: what `pending` shows is compared with the machine's own screen, then admitted.
-fn admit(site: &mut Site, order: &Order, screen: &Screen) -> Result<(), DemoError> {
-    let row = site.wait("the node's request for a certificate", SOON, |site| {
-        let pending: Pending = parsed(&site.worker(&["pending", "--json"]).ok()?).ok()?;
-        pending.requests.first().cloned()
+/// The worker checked the owner's order itself, and says so.
+fn admitted(site: &mut Site, screen: &Screen) -> Result<(), DemoError> {
+    let drafts = site.wait("the worker's word on the order", SOON, |site| {
+        site.owner(&["drafts"]).ok().filter(|said| said.contains("done"))
     })?;
-    screen.say(Who::Operator, &format!("lucia-enrollment-worker pending\n{}", site.worker(&["pending"])?));
-    same("the fingerprint", &order.fingerprint, &row.fingerprint)?;
-    let (code, hex) = (row.code.to_string(), order.fingerprint.to_string());
-    site.worker(&["admit", &code, "--fingerprint", &hex])?;
-    screen.say(Who::Operator, &format!("lucia-enrollment-worker admit {code} --fingerprint {hex}"));
+    screen.say(Who::Person, &format!("luciactl drafts\n{drafts}"));
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub struct Figures {
 /// Brings a node up and measures its agent; about five minutes. The timeline is on the standard error.
 pub fn measure(options: &Options) -> Result<Figures, DemoError> {
     let screen = Screen::stderr();
-    let mut standing = raise(options, 1, &screen)?;
+    let mut standing = raise(options, &screen)?;
     let figures = figures(&mut standing, &screen);
     standing.end()?;
     figures

@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use super::DemoError;
+use super::directory::{ADDRESS, PORT};
+use super::step_ca;
 use crate::seat::Seat;
 
 /// The users of the demo, by numbers that no host has. They are in no passwd file.
@@ -14,6 +16,10 @@ pub(super) const GROUP: u32 = 47_100;
 pub(super) const CONTROLLER: u32 = 47_101;
 /// The worker's user and group.
 pub(super) const WORKER: u32 = 47_102;
+/// The directory server's user and group.
+pub(super) const DIRECTORY: u32 = 47_103;
+/// The user and group of step-ca, where one is used.
+pub(super) const STEP_CA: u32 = 47_104;
 /// The controller's name for nodes.
 pub(super) const NAME: &str = "lucia.demo.test";
 /// The node's name.
@@ -33,13 +39,15 @@ pub(super) struct Place {
     pub(super) dir: PathBuf,
     /// The built `lucia-qualification`.
     pub(super) helper: PathBuf,
+    /// A built step-ca, where it is to be the CA.
+    pub(super) step_ca: Option<PathBuf>,
     /// Held as long as the demo runs.
     _lock: File,
 }
 
 impl Place {
     /// Empties the directory, and puts programs, settings and state directories into it. `bin` has the built programs.
-    pub(super) fn prepare(dir: &Path, bin: &Path, helper: &Path) -> Result<Self, DemoError> {
+    pub(super) fn prepare(dir: &Path, bin: &Path, helper: &Path, step_ca: Option<PathBuf>) -> Result<Self, DemoError> {
         for program in PROGRAMS {
             let path = bin.join(program);
             if !path.is_file() {
@@ -50,7 +58,7 @@ impl Place {
         fs::create_dir_all(dir).map_err(failed)?;
         let dir = fs::canonicalize(dir).map_err(failed)?;
         let lock = claim(&dir)?;
-        let place = Self { dir, helper: helper.to_owned(), _lock: lock };
+        let place = Self { dir, helper: helper.to_owned(), step_ca, _lock: lock };
         if place.socket().as_os_str().len() > SOCKET_MAX {
             return Err(DemoError::LongPath { dir: place.dir });
         }
@@ -68,6 +76,9 @@ impl Place {
             ("run", 0o755, CONTROLLER, CONTROLLER),
             ("state", 0o755, 0, 0),
             ("state/worker", 0o700, WORKER, WORKER),
+            ("state/directory", 0o700, DIRECTORY, DIRECTORY),
+            ("state/directory/db", 0o700, DIRECTORY, DIRECTORY),
+            ("state/directory/slapd.d", 0o700, DIRECTORY, DIRECTORY),
             ("state/controller", 0o2750, CONTROLLER, GROUP),
             ("state/controller/tls", 0o700, CONTROLLER, CONTROLLER),
             ("state/controller/onboarding", 0o2750, CONTROLLER, GROUP),
@@ -76,6 +87,8 @@ impl Place {
             ("state/controller/nodes/identities", 0o700, CONTROLLER, GROUP),
             ("state/controller/nodes/removals", 0o2750, CONTROLLER, GROUP),
             ("state/controller/nodes/enrollment-responses", 0o2750, WORKER, GROUP),
+            ("state/controller/nodes/owner-requests", 0o2750, CONTROLLER, GROUP),
+            ("state/controller/nodes/owner-responses", 0o2750, WORKER, GROUP),
         ] {
             let path = self.dir.join(path);
             let failed = |err| DemoError::Place { path: path.clone(), err };
@@ -94,11 +107,18 @@ impl Place {
             fs::copy(&from, &to)?;
             fs::set_permissions(&to, fs::Permissions::from_mode(0o755))?;
         }
-        self.settings()?;
-        self.commands()
+        self.settings()
     }
 
     fn settings(&self) -> io::Result<()> {
+        let ca = match self.step_ca {
+            Some(_) => format!(
+                "\n[ca]\nkind = \"step-ca\"\nurl = \"https://{ADDRESS}:{}\"\nprovisioner = \"{}\"\n",
+                step_ca::PORT,
+                step_ca::PROVISIONER
+            ),
+            None => String::new(),
+        };
         let [state, root, socket] = [self.path("state"), self.root_file(), self.socket()];
         fs::write(
             self.path("etc/controller.toml"),
@@ -114,21 +134,26 @@ impl Place {
             format!(
                 "# Of the demo. worker/worker.toml of the source explains each setting.\n\
                  state-dir = {:?}\ncontroller-state = {:?}\ncontroller-user = \"{CONTROLLER}\"\ngroup = \"{GROUP}\"\n\
-                 endpoint-names = [\"{NAME}\"]\n",
+                 endpoint-names = [\"{NAME}\"]\n\n[directory]\nkind = \"ldap\"\nuri = \"ldaps://{ADDRESS}:{PORT}\"\n\
+                 names = [\"{ADDRESS}\"]\ncertificate-days = 7\n{ca}",
                 state.join("worker"),
                 state.join("controller"),
             ),
         )
     }
 
-    /// Short commands for a person, with the long paths and the users in them.
-    fn commands(&self) -> io::Result<()> {
+    /// Short commands for a person, with the long paths and the users in them; `holder` keeps the network.
+    pub(super) fn commands(&self, holder: u32) -> io::Result<()> {
         let luciactl = quoted_path(&self.program("luciactl"));
         self.command("luciactl", &format!("{luciactl} --socket {} \"$@\"", quoted_path(&self.socket())))?;
-        let seat = quoted(&serde_json::to_string(&self.worker_seat())?);
-        let (helper, worker) = (quoted_path(&self.helper), quoted_path(&self.program("lucia-enrollment-worker")));
-        let config = quoted_path(&self.path("etc/worker.toml"));
-        self.command("worker", &format!("{helper} take-seat {seat} -- {worker} \"$@\" --config {config}"))
+        let worker = self.seated(&self.worker_seat(holder), &self.program("lucia-enrollment-worker"))?;
+        self.command("worker", &format!("{worker} \"$@\" --config {}", quoted_path(&self.path("etc/worker.toml"))))
+    }
+
+    /// The words of a shell that run a program in a seat.
+    pub(super) fn seated(&self, seat: &Seat, program: &Path) -> io::Result<String> {
+        let seat = quoted(&serde_json::to_string(seat)?);
+        Ok(format!("{} take-seat {seat} -- {}", quoted_path(&self.helper), quoted_path(program)))
     }
 
     /// Makes `DIR/NAME`, a command that becomes `line` of a shell.
@@ -158,9 +183,19 @@ impl Place {
         self.path("etc/root.pem")
     }
 
-    /// The worker, which has no network to join.
-    pub(super) fn worker_seat(&self) -> Seat {
-        Seat { user: WORKER, group: GROUP, network: None, directory: self.dir.clone() }
+    /// The worker, in the network of `holder`, where the directory is.
+    pub(super) fn worker_seat(&self, holder: u32) -> Seat {
+        Seat { user: WORKER, group: GROUP, network: Some(holder), directory: self.dir.clone() }
+    }
+
+    /// The directory server, which shares no group with anybody.
+    pub(super) fn directory_seat(&self, holder: u32) -> Seat {
+        Seat { user: DIRECTORY, group: DIRECTORY, network: Some(holder), directory: self.dir.clone() }
+    }
+
+    /// step-ca, likewise.
+    pub(super) fn step_ca_seat(&self, holder: u32) -> Seat {
+        Seat { user: STEP_CA, group: STEP_CA, network: Some(holder), directory: self.dir.clone() }
     }
 
     /// The controller, in the network of `holder`.
@@ -201,12 +236,12 @@ pub(super) fn word(path: &Path) -> String {
     if text.chars().all(plain) { text.into_owned() } else { quoted(&text) }
 }
 
-fn quoted_path(path: &Path) -> String {
+pub(super) fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
 /// As one word of a shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

@@ -13,12 +13,16 @@ pub enum Who {
     Worker,
     /// The controller.
     Controller,
+    /// The directory server.
+    Directory,
     /// The person at the controller's and the worker's host.
     Operator,
     /// The machine in its installer; what a person reads on its own screen.
     Console,
     /// The installed node.
     Node,
+    /// Somebody at a machine of her own, who logs in by SSH.
+    Person,
 }
 
 impl Who {
@@ -27,9 +31,11 @@ impl Who {
             Self::Demo => "demo",
             Self::Worker => "worker",
             Self::Controller => "controller",
+            Self::Directory => "directory",
             Self::Operator => "operator",
             Self::Console => "console",
             Self::Node => "node",
+            Self::Person => "person",
         }
     }
 
@@ -39,9 +45,11 @@ impl Who {
             Self::Demo => "1",
             Self::Worker => "35",
             Self::Controller => "34",
+            Self::Directory => "31",
             Self::Operator => "33",
             Self::Console => "36",
             Self::Node => "32",
+            Self::Person => "96",
         }
     }
 }

@@ -1,22 +1,19 @@
-//! The controller's host and the worker's host of the demo: both programs under their users, one network.
+//! The site of the demo: controller, worker and directory, each under its user, one network.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::fs;
 use std::time::Duration;
 
 use lucia_proto::host_api::StatusView;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 
 use super::DemoError;
+use super::daemon::{Daemon, ran};
+use super::directory::Directory;
 use super::place::{NAME, Place};
 use super::screen::{Screen, Who};
+use super::step_ca::StepCa;
 use crate::network::Network;
 use crate::program::Program;
-use crate::seat::Seat;
 use crate::wait::wait_every;
 
 /// Between two questions to a program.
@@ -24,12 +21,16 @@ pub(super) const ASK_EVERY: Duration = Duration::from_millis(200);
 /// For everything that should take a moment.
 pub(super) const SOON: Duration = Duration::from_secs(30);
 
-/// Worker, controller and their network. Dropping it ends all three.
+/// Worker, controller, directory and their network. Dropping it ends all of them.
 pub(super) struct Site {
     /// Where everything is.
     pub(super) place: Place,
     controller: Daemon,
     worker: Daemon,
+    /// Where another CA than the worker's own signs.
+    _step_ca: Option<Daemon>,
+    /// Nothing while it is down.
+    pub(super) directory: Option<Directory>,
     /// Where the controller listens and nodes are plugged in. Last, so that it outlives them.
     pub(super) network: Network,
 }
@@ -38,11 +39,18 @@ impl Site {
     /// Begins a fleet and starts both programs; returns when the controller has its certificate.
     pub(super) fn start(place: Place, screen: &Screen) -> Result<Self, DemoError> {
         let network = Network::start(&place.helper)?;
-        begin_fleet(&place, screen)?;
-        let worker = Daemon::start(&place, &place.worker_seat(), "lucia-enrollment-worker", "worker")?;
-        let seat = place.controller_seat(network.holder_pid());
-        let controller = Daemon::start(&place, &seat, "lucia-controller", "controller")?;
-        let mut site = Self { place, controller, worker, network };
+        let holder = network.holder_pid();
+        place.commands(holder).map_err(|err| DemoError::Place { path: place.dir.clone(), err })?;
+        let step_ca = begin_fleet(&place, holder, screen)?;
+        let directory = Some(Directory::start(&place, holder, screen)?);
+        let start = |seat, name, program| {
+            let config = place.path(&format!("etc/{name}.toml"));
+            let arguments = ["run", "--config", &config.to_string_lossy()];
+            Daemon::start(&place, &seat, name, &place.program(program), &arguments)
+        };
+        let worker = start(place.worker_seat(holder), "worker", "lucia-enrollment-worker")?;
+        let controller = start(place.controller_seat(holder), "controller", "lucia-controller")?;
+        let mut site = Self { place, controller, worker, _step_ca: step_ca, directory, network };
         let until = site.wait("the controller's certificate", SOON, |site| {
             let status = site.ctl_json::<StatusView>(&["status"]).ok()?;
             status.certificate_expires_at.filter(|_| status.worker_available)
@@ -60,13 +68,19 @@ impl Site {
         mut ready: impl FnMut(&Self) -> Option<T>,
     ) -> Result<T, DemoError> {
         let found = wait_every(ASK_EVERY, limit, || {
-            if let Err(ended) = self.controller.lives().and_then(|()| self.worker.lives()) {
+            if let Err(ended) = self.lives() {
                 return Some(Err(ended));
             }
             ready(self).map(Ok)
         });
         let said = || format!("{}\n{}", self.controller.last_words(), self.worker.last_words());
         found.unwrap_or_else(|| Err(DemoError::Waited { what, seconds: limit.as_secs(), said: said() }))
+    }
+
+    fn lives(&mut self) -> Result<(), DemoError> {
+        self.controller.lives()?;
+        self.worker.lives()?;
+        self.directory.as_mut().map_or(Ok(()), Directory::lives)
     }
 
     /// What `luciactl` prints.
@@ -79,6 +93,12 @@ impl Site {
         parsed(&self.ctl(&[&["--json"], arguments].concat())?)
     }
 
+    /// What the worker's log says of a request that waits for the directory.
+    pub(super) fn worker_waits(&self) -> Option<String> {
+        let log = fs::read_to_string(self.place.path("log/worker.log")).ok()?;
+        log.lines().find(|line| line.contains(" waits: ")).map(str::to_owned)
+    }
+
     /// What `lucia-enrollment-worker` prints, as the worker's user.
     pub(super) fn worker(&self, arguments: &[&str]) -> Result<String, DemoError> {
         ran(Program::Built(self.place.path("worker")).command().args(arguments))
@@ -86,84 +106,24 @@ impl Site {
 }
 
 /// `init` on the worker's host, and the root brought to the controller's: by hand, never through the controller.
-fn begin_fleet(place: &Place, screen: &Screen) -> Result<(), DemoError> {
-    let said = ran(Program::Built(place.path("worker")).command().args(["init", "--names", NAME]))?;
+fn begin_fleet(place: &Place, holder: u32, screen: &Screen) -> Result<Option<Daemon>, DemoError> {
+    let step_ca = place.step_ca.as_ref().map(|program| StepCa::make(place, program)).transpose()?;
+    let given = step_ca.as_ref().map(StepCa::given).unwrap_or_default();
+    let said = ran(Program::Built(place.path("worker")).command().args(["init", "--names", NAME]).args(given))?;
+    let step_ca = step_ca.map(|step_ca| step_ca.start(place, holder)).transpose()?;
     let fingerprint = said.lines().find_map(|line| line.strip_prefix("root fingerprint")).unwrap_or_default().trim();
-    screen.say(Who::Worker, &format!("began a fleet: root, issuing CA, its own key; root fingerprint\n{fingerprint}"));
+    let by = if step_ca.is_some() { "of step-ca" } else { "of its own" };
+    screen.say(
+        Who::Worker,
+        &format!("began a fleet: root and issuing CA {by}, its key; root fingerprint\n{fingerprint}"),
+    );
     let root = place.root_file();
     let copied = fs::read(place.path("state/worker/ca/root.pem")).and_then(|pem| fs::write(&root, pem));
     copied.map_err(|err| DemoError::Place { path: root, err })?;
     screen.say(Who::Operator, "takes the root certificate to the controller's host and into the installer, by hand");
-    Ok(())
-}
-
-/// What a command printed on its standard output.
-pub(super) fn ran(command: &mut Command) -> Result<String, DemoError> {
-    let program = PathBuf::from(command.get_program());
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|err| DemoError::NotRun { program: program.clone(), err })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    Err(DemoError::Refused {
-        command: format!("{} {}", program.display(), arguments.join(" ")),
-        status: output.status.to_string(),
-        said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    })
+    Ok(step_ca)
 }
 
 pub(super) fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, DemoError> {
     serde_json::from_str(text).map_err(|err| DemoError::Answer { said: text.trim().to_owned(), err })
-}
-
-/// A running program of the workspace. Dropping it asks it to end, and waits.
-struct Daemon {
-    name: &'static str,
-    child: Child,
-    log: PathBuf,
-}
-
-impl Daemon {
-    fn start(place: &Place, seat: &Seat, program: &str, name: &'static str) -> Result<Self, DemoError> {
-        let log = place.path(&format!("log/{name}.log"));
-        let config = place.path(&format!("etc/{name}.toml"));
-        let program = place.program(program);
-        let not_run = |err| DemoError::NotRun { program: program.clone(), err };
-        let out = File::create(&log).map_err(|err| DemoError::Place { path: log.clone(), err })?;
-        let mut command = seat
-            .command(&place.helper, &program, &["run", "--config", &config.to_string_lossy()])
-            .map_err(|err| not_run(err.into()))?;
-        command.stdin(Stdio::null()).stdout(out.try_clone().map_err(not_run)?).stderr(out).process_group(0);
-        Ok(Self { name, child: command.spawn().map_err(not_run)?, log })
-    }
-
-    fn lives(&mut self) -> Result<(), DemoError> {
-        match self.child.try_wait() {
-            Ok(Some(status)) => {
-                Err(DemoError::Ended { name: self.name, status: status.to_string(), said: self.last_words() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn last_words(&self) -> String {
-        last_lines(&self.log)
-    }
-}
-
-/// The last few lines of a log, with its path.
-fn last_lines(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    format!("{}:\n{}", log.display(), lines.get(lines.len().saturating_sub(8)..).unwrap_or_default().join("\n"))
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        if let Ok(pid) = i32::try_from(self.child.id()) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM); // it may have ended by itself
-        }
-        let _ = self.child.wait();
-    }
 }

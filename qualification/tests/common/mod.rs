@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use lucia_qualification::node::{Node, NodeSpec, node_root, possible};
+use lucia_qualification::possible::site_possible;
 use lucia_qualification::skip;
 
 /// A directory under target/ that goes when the test ends.
@@ -37,8 +38,17 @@ impl Drop for Scratch {
 }
 
 /// Leaves a note and tells the test to return where nodes cannot run.
+#[allow(dead_code, reason = "not every test file boots one by itself")]
 pub(crate) fn skipped(test: &str) -> bool {
     let Err(missing) = possible() else { return false };
+    skip::note(test, &missing.to_string()).unwrap();
+    true
+}
+
+/// As [`skipped`], for what takes a directory server and an SSH client as well.
+#[allow(dead_code, reason = "not every test file starts a site")]
+pub(crate) fn site_skipped(test: &str) -> bool {
+    let Err(missing) = site_possible() else { return false };
     skip::note(test, &missing.to_string()).unwrap();
     true
 }

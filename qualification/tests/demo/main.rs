@@ -2,24 +2,31 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests stop the test where it stands")]
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
-use common::{Scratch, built, skipped};
+use common::{Scratch, built, site_skipped};
 use lucia_qualification::program::Program;
 use lucia_qualification::skip::workspace;
+use lucia_qualification::wait::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+#[path = "../common/mod.rs"]
 mod common;
+mod directory;
 
 /// A demo that stays up; dropped, it is asked to end.
 struct Demo {
     child: Child,
     dir: PathBuf,
     said: Vec<String>,
+    /// Programs that a test started beside it.
+    also: RefCell<Vec<Child>>,
 }
 
 impl Demo {
@@ -35,7 +42,7 @@ impl Demo {
                 break;
             }
         }
-        Self { child, dir: dir.to_owned(), said }
+        Self { child, dir: dir.to_owned(), said, also: RefCell::default() }
     }
 
     /// One of the commands it offers.
@@ -54,8 +61,17 @@ impl Demo {
         self.on(&["systemctl", "show", "--value", "--property", property, "lucia-node-agent"])
     }
 
+    /// How it ended, within two minutes of Ctrl-C.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        wait_for(Duration::from_secs(120), || self.child.try_wait().ok().flatten())
+    }
+
     /// Ctrl-C.
     fn interrupt(&self) {
+        for mut child in self.also.borrow_mut().drain(..) {
+            let _ = kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGTERM);
+            let _ = child.wait();
+        }
         let _ = kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGINT);
     }
 }
@@ -63,13 +79,16 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         self.interrupt();
-        let _ = self.child.wait();
+        if self.ended().is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
 #[test]
 fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
-    if skipped("a_machine_nobody_knows_becomes_a_node_in_one_command") {
+    if site_skipped("a_machine_nobody_knows_becomes_a_node_in_one_command") {
         return;
     }
     let scratch = Scratch::new("demo");
@@ -78,10 +97,12 @@ fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
     the_commands_it_offers_work(&demo);
     the_agent_is_the_real_one_in_its_unit(&demo);
     it_tells_how_it_is(&demo);
+    directory::it_shows_a_login_and_its_end(&demo);
+    directory::a_configuration_that_sssd_refuses_is_taken_back(&demo);
     managed_run_refuses(&demo);
 
     demo.interrupt();
-    assert!(demo.child.wait().unwrap().success());
+    assert!(demo.ended().expect("the demo ends within two minutes of Ctrl-C").success());
     let left = Program::Ip.command().args(["-o", "link"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&left.stdout).contains("lucia0"));
     let dir = demo.dir.display().to_string();
@@ -89,7 +110,7 @@ fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
     assert_eq!(fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| runs(entry).then_some(())).count(), 0);
 }
 
-// spec: DE-1, DE-2, DE-3
+// spec: DE-1, DE-2, DE-3, DE-14
 #[track_caller]
 fn it_says_what_happened(demo: &Demo) {
     let said = demo.said.join("\n");
@@ -105,6 +126,15 @@ fn it_says_what_happened(demo: &Demo) {
     assert!(shown("console     ").len() == 64 && shown("console     ") == shown("controller  "), "{said}");
     assert!(shown("| Fingerprint:").contains(shown("controller  ")), "{said}");
     assert!(!said.contains('\x1b'), "colours are for terminals");
+    for line in [
+        "lucia-enrollment-worker owner approve ",
+        "alice is owner from roster version 1 on",
+        "and signs the order that admits it",
+        "(owners_sign)",
+        "luciactl keys add alice client/id_ed25519.pub --label demo --all, signed",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
 }
 
 // spec: DE-4
@@ -115,7 +145,10 @@ fn the_commands_it_offers_work(demo: &Demo) {
         ("luciactl", &["node", "demo-1"], "demo-1"),
         ("luciactl", &["events"], "NodeEnrolled"),
         ("luciactl", &["status"], ""),
+        ("alice", &["drafts"], "ssh-key"),
+        ("alice", &["why", "demo-1"], ""),
         ("worker", &["status"], ""),
+        ("ssh", &["localadmin", "id"], "localadmin"),
         ("node", &["systemctl", "status", "lucia-node-agent"], "active (running)"),
     ] {
         let output = demo.command(name, arguments);
@@ -158,6 +191,7 @@ fn it_tells_how_it_is(demo: &Demo) {
 }
 
 const INSTALLED: &str = "/var/lib/lucia/agent/installed.json";
+const CERTIFICATE: &str = "/var/lib/lucia/agent/certificate.pem";
 
 /// The four conditions of design.md N4 and the exit code of each, then the node goes on as if nothing had been.
 // spec: MR-7
@@ -189,13 +223,15 @@ fn managed_run_refuses(demo: &Demo) {
         "cp -a {INSTALLED} /root/kept && sed -i \"s/\\\"installBootId\\\":\\\"[0-9a-f-]*/\\\"installBootId\\\":\\\"$(cat /proc/sys/kernel/random/boot_id)/\" {INSTALLED}"
     );
     refused_by_unit(&swap, "12", "still the boot of the installer");
+    // Before its first certificate; afterwards another name is a rename, which is asked for while the node goes on.
     refused_by_unit(
-        &format!("cp -a /root/kept {INSTALLED} && echo web-9 >/etc/hostname"),
+        &format!("cp -a /root/kept {INSTALLED} && mv {CERTIFICATE} /root/ && echo web-9 >/etc/hostname"),
         "13",
         "approved as \"demo-1\"",
     );
 
-    let (code, said) = run(&["sh", "-c", "echo demo-1 >/etc/hostname && systemctl restart lucia-node-agent"]);
+    let cure = format!("mv /root/certificate.pem {CERTIFICATE} && echo demo-1 >/etc/hostname");
+    let (code, said) = run(&["sh", "-c", &format!("{cure} && systemctl restart lucia-node-agent")]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(demo.on(&["systemctl", "is-system-running"]), "running");
 }
@@ -203,7 +239,7 @@ fn managed_run_refuses(demo: &Demo) {
 // spec: DE-5
 #[test]
 fn what_is_missing_is_told_with_its_cure_and_nothing_is_touched() {
-    if skipped("what_is_missing_is_told_with_its_cure_and_nothing_is_touched") {
+    if site_skipped("what_is_missing_is_told_with_its_cure_and_nothing_is_touched") {
         return;
     }
     let scratch = Scratch::new("demo-missing");
