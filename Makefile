@@ -6,7 +6,7 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 QUALIFICATION = $(TARGET)/debug/lucia-qualification
 
-.PHONY: help setup demo test lint bench invert install
+.PHONY: help setup demo test lint bench fuzz invert install
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +29,11 @@ lint: ## formatting, clippy and shellcheck
 
 bench: ## the figures, each with its goal
 	$(CARGO) build --quiet --release --workspace --bins
-	$(CARGO) bench --quiet -p lucia-worker
+	$(CARGO) bench --quiet -p lucia-worker --bench worker
 	$(CARGO) bench --quiet -p lucia-tests --bench figures -- $(if $(filter-out 0,$(QUICK)),--quick)
+
+fuzz: ## libFuzzer over one target, from its seeds: TARGET=csr SECONDS=900
+	@tests/fuzz/run.sh "$(TARGET)" "$(or $(SECONDS),60)"
 
 invert: ## undo each check of tests/inversions in a copy and see its test fail; hours; ONLY="CH-2 lucia-agent" for some
 	$(CARGO) build --quiet -p lucia-tests --bin invert
