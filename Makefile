@@ -22,10 +22,11 @@ demo: ## one real node from discovery to Managed, on this machine; ONCE=1 tears 
 test: setup ## every test, container nodes included; ends with `N passed, N failed`
 	@qualification/run-tests.sh
 
-lint: ## formatting, clippy and shellcheck
+lint: ## formatting, clippy, shellcheck and the tests of the tree itself
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	shellcheck qualification/*.sh .ci/run
+	$(CARGO) test --quiet -p lucia-tests --test tidy
 
 bench: ## the figures, each with its goal
 	$(CARGO) build --quiet --release --workspace --bins
