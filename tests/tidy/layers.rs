@@ -13,7 +13,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("luciactl", &["lucia-proto"]),
     ("lucia-worker", &["lucia-proto", "lucia-durable"]),
     ("lucia-tests", &["lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"]),
-    ("lucia-qualification", &["lucia-proto"]),
+    ("lucia-browser", &[]),
+    ("lucia-qualification", &["lucia-proto", "lucia-browser"]),
 ];
 
 /// All that the ground may rest on: no I/O, no clock, no runtime among them.
