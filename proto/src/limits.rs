@@ -275,6 +275,8 @@ pub const DRAFTS_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const DRAFT_FILE_MAX: usize = 256 * 1024;
 /// Drafts in one answer.
 pub const DRAFTS_PER_ANSWER_MAX: usize = 100;
+/// How long a split is offered after one holder told that it heard: four heartbeats, in which the other one hears it too.
+pub const SPLIT_OFFERED: Duration = Duration::from_secs(2 * 60);
 /// Answers to a node's questions that are kept for it: two holders of one identity ask by turns.
 pub const FRESHNESS_KEPT_MAX: usize = 2;
 /// Between two questions of one node that are passed on: each is a write.

@@ -38,7 +38,7 @@ const LISTEN: Duration = Duration::from_secs(60);
 /// Time until the readings are looked for again.
 const NO_READINGS: Duration = Duration::from_secs(5);
 
-/// Time between two tries to say the last word of an identity that is removed.
+/// Time between two tries to say the last word of an identity that is removed, or of a holder that stops.
 const FAREWELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What cures a start that cannot be written.

@@ -382,22 +382,25 @@ impl Owners {
         self.farewells = self.farewells.saturating_add(1);
     }
 
-    /// Whether the identity is about to be removed.
+    /// Whether this holder is about to end by an owner's word, and says so first.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.leaving().is_some())
+        self.record.as_ref().is_some_and(|record| record.leaving().is_some() || record.splitting().is_some())
     }
 
     /// Whether the daemon ends by an owner's word now.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         let record = self.record.as_ref()?;
+        let is_said = |intent: IntentId| {
+            self.farewells >= FAREWELLS || record.untold().iter().all(|outcome| outcome.intent != intent)
+        };
         if let Some(stopped) = record.stopped() {
-            return Some(Ending::Stopped(stopped.sentence()));
+            // Whoever was not kept speaks for nobody; after a split the controller waits to hear that it is over.
+            let is_over = record.splitting().is_none_or(is_said);
+            return is_over.then(|| Ending::Stopped(stopped.sentence()));
         }
-        let leaving = record.leaving()?;
-        let is_told = record.untold().iter().all(|outcome| outcome.intent != leaving);
-        (is_told || self.farewells >= FAREWELLS).then_some(Ending::Remove)
+        record.leaving().is_some_and(is_said).then_some(Ending::Remove)
     }
 
     /// What `status` and `why` say.

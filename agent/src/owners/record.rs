@@ -298,6 +298,12 @@ impl Record {
         self.stopped.as_ref()
     }
 
+    /// The order by which no holder goes on, if this one stopped by it.
+    #[must_use]
+    pub fn splitting(&self) -> Option<IntentId> {
+        self.stopped.as_ref().filter(|stopped| stopped.decision == Decision::Split).map(|stopped| stopped.intent)
+    }
+
     /// The order to remove the identity, if one is under way.
     #[must_use]
     pub fn leaving(&self) -> Option<IntentId> {

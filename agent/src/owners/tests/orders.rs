@@ -79,6 +79,13 @@ fn each_kind_that_is_a_nodes_is_carried_out_once() {
     for (decision, start_id) in [(Decision::Keep, Some(StartId::from_random([8; 16]))), (Decision::Split, None)] {
         let mut door = Door::settled();
         assert_eq!(door.order(&door.clone_order(decision, start_id)), Some(None));
+        // After a split the controller is told before this holder stops; for who was not kept nobody listens.
+        let is_split = decision == Decision::Split;
+        assert_eq!((door.owners.is_leaving(), door.owners.ending().is_none()), (is_split, is_split));
+        assert_eq!(door.order(&door.keys_order(4, 1)), None, "nothing more is taken");
+        if is_split {
+            door.hear();
+        }
         assert!(matches!(door.owners.ending(), Some(Ending::Stopped(why)) if why.contains("rekey")));
         door.restart();
         assert!(matches!(door.owners.ending(), Some(Ending::Stopped(_))), "for good");

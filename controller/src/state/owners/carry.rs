@@ -344,7 +344,7 @@ fn is_answer(answer: &IntentFile, entry: &Entry) -> bool {
 pub(super) struct Index {
     /// For each node, the oldest first.
     pub(super) waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
-    /// The decisions to keep one holder, for those that were not kept.
+    /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     pub(super) decisions: BTreeMap<NodeId, Arc<Waiting>>,
 }
 
@@ -356,14 +356,20 @@ pub(super) fn index(orders: &Orders, now: UnixTime) -> Index {
     let mut index = Index::default();
     for entry in entries {
         let nodes: Vec<&NodeId> = entry.intent.nodes.iter().filter(|node| entry.waits_for_node(node, now)).collect();
-        let is_keep = matches!(&entry.body, Body::CloneDecision(body) if body.decision == Decision::Keep)
-            && entry.row.worker.as_ref().is_some_and(is_done)
-            && !entry.is_over(now);
-        if nodes.is_empty() && !is_keep {
+        let decision = match &entry.body {
+            Body::CloneDecision(body) => Some(body.decision),
+            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) | Body::RemoveIdentity(_) => None,
+        };
+        let decision = decision.filter(|_| entry.row.worker.as_ref().is_some_and(is_done) && !entry.is_over(now));
+        // A split that the controller itself could not carry out keeps nothing else from the node.
+        let decision = decision.filter(|decision| *decision == Decision::Keep || !entry.is_stopped());
+        if nodes.is_empty() && decision.is_none() {
             continue;
         }
-        let order = Arc::new(Waiting::new(entry.id, entry.kind(), entry.not_after(), signed(entry)));
-        if let Some(node) = entry.node().filter(|_| is_keep && entry.kind() == IntentKind::CloneDecision) {
+        let mut order = Waiting::new(entry.id, entry.kind(), entry.not_after(), signed(entry));
+        order.splits = decision == Some(Decision::Split);
+        let order = Arc::new(order);
+        if let Some(node) = entry.node().filter(|_| decision.is_some()) {
             index.decisions.insert(node.clone(), Arc::clone(&order));
         }
         for node in nodes {

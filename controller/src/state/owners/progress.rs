@@ -2,11 +2,14 @@
 //!
 //! An order of a kind that the worker carries out goes to the worker first: what the worker refuses nobody else is
 //! asked. Nodes come next. The controller itself keeps a clone as soon as the worker has noted it, so that the holder
-//! who stays is served; it lets go of a node only after that node heard of its end, or the order's time is over.
+//! who stays is served; it lets go of a node only after that node heard of its end, or the order's time is over. Of a split
+//! two holders have to hear: it is offered for a while after the first one told.
+
+use std::time::Duration;
 
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, Terms};
-use lucia_proto::limits::INTENT_LIFETIME_MAX;
+use lucia_proto::limits::{INTENT_LIFETIME_MAX, SPLIT_OFFERED};
 use lucia_proto::owner::OwnerId;
 use lucia_proto::owner_api::{DraftState, Outcome};
 use lucia_proto::time::UnixTime;
@@ -80,7 +83,7 @@ impl Entry {
     }
 
     /// Whether somebody whose word ends it refused it.
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         let refused =
             |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(|outcome| is_final(outcome) && !is_done(outcome));
         refused(&self.row.worker) || refused(&self.row.controller)
@@ -115,13 +118,16 @@ impl Entry {
             return false;
         }
         let Some(node) = self.node() else { return false };
-        let heard = || self.of_node(node).is_some_and(is_final) || self.is_over(now) || !is_there(node);
+        let heard = |offered: Duration| {
+            let told = self.of_node(node).filter(|outcome| is_final(outcome));
+            told.is_some_and(|outcome| now.since(outcome.at) >= offered) || self.is_over(now) || !is_there(node)
+        };
         match &self.body {
             Body::CloneDecision(body) => match body.decision {
                 Decision::Keep => true,
-                Decision::Split => heard(),
+                Decision::Split => heard(SPLIT_OFFERED),
             },
-            Body::RemoveIdentity(_) => heard(),
+            Body::RemoveIdentity(_) => heard(Duration::ZERO),
             Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => false,
         }
     }

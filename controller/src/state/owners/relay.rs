@@ -30,13 +30,15 @@ pub(super) struct Waiting {
     pub(super) kind: IntentKind,
     pub(super) not_after: Option<UnixTime>,
     pub(super) signed: SignedIntent,
+    /// Whether no holder of the identity goes on by it: every one of them is to hear it, whoever told first.
+    pub(super) splits: bool,
     bytes: usize,
 }
 
 impl Waiting {
     pub(super) fn new(id: IntentId, kind: IntentKind, not_after: Option<UnixTime>, signed: SignedIntent) -> Self {
         let bytes = signed.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
-        Self { id, kind, not_after, signed, bytes }
+        Self { id, kind, not_after, signed, splits: false, bytes }
     }
 
     fn is_over(&self, now: UnixTime) -> bool {
@@ -96,7 +98,7 @@ pub(super) struct Relay {
     trust_bytes: (usize, usize),
     /// For each node, the oldest first.
     waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
-    /// The decisions to keep one holder, for those that were not kept.
+    /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
     told: Vec<Told>,
     /// What was told last where it is asked again: the same answer again is no news.
@@ -118,7 +120,7 @@ impl Relay {
         self.trust = trust;
     }
 
-    /// Which orders wait, for each node the oldest first, and which decisions were made to keep one holder.
+    /// Which orders wait, for each node the oldest first, and what was decided about copied identities.
     pub(super) fn set_orders(
         &mut self,
         waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
@@ -223,11 +225,14 @@ impl Relay {
 
     fn next_order(&self, node: &NodeId, standing: Standing, now: UnixTime) -> Option<&Waiting> {
         let mut waiting = self.waiting.get(node).into_iter().flatten().filter(|order| !order.is_over(now));
-        match standing {
-            Standing::Free => waiting.next().map(AsRef::as_ref),
-            Standing::Frozen => waiting.find(|order| order.kind == IntentKind::CloneDecision).map(AsRef::as_ref),
-            Standing::Refused => self.decisions.get(node).filter(|order| !order.is_over(now)).map(AsRef::as_ref),
-        }
+        let decision = self.decisions.get(node).filter(|order| !order.is_over(now));
+        let split = decision.filter(|order| order.splits);
+        let order = match standing {
+            Standing::Free => split.or_else(|| waiting.next()),
+            Standing::Frozen => split.or_else(|| waiting.find(|order| order.kind == IntentKind::CloneDecision)),
+            Standing::Refused => decision,
+        };
+        order.map(AsRef::as_ref)
     }
 
     /// What was told since this was last asked.

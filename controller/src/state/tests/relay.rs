@@ -11,7 +11,7 @@ use lucia_proto::intent::{
     Body, CloneDecision, Decision, Draft, Intent, IntentCode, IntentId, IntentKind, SignedIntent, Terms,
 };
 use lucia_proto::json;
-use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_QUESTION, INTENT_LIFETIME_MAX};
+use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_QUESTION, INTENT_LIFETIME_MAX, SPLIT_OFFERED};
 use lucia_proto::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::owner_api::{DraftLine, DraftState, Outcome};
 use lucia_proto::owner_queue::{FreshnessFile, IntentFile};
@@ -322,6 +322,44 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
     assert_eq!(handed(say(&world, &node, &report, &first)), id);
     world.advance(INTENT_LIFETIME_MAX.as_secs());
     assert!(say(&world, &node, &report, &first).orders.is_none());
+}
+
+/// A split has no holder who goes on, so both are to hear it before the controller knows neither of them any more.
+// spec: CO-40
+#[test]
+fn a_split_is_offered_to_both_holders_and_then_the_controller_lets_go_of_the_node() {
+    for both in [true, false] {
+        let (world, fleet, node) = owned();
+        let [one, two] = ["01", "02"].map(|pair| pair.repeat(16));
+        let start = |id: &str, former: &str| format!(r#","startId":"{id}","formerStarts":[{former}]"#);
+        let (first, second) = (start(&one, ""), start(&two, &format!("\"{one}\"")));
+        let report = holding(&fleet);
+        for holder in [&first, &second, &first] {
+            say(&world, &node, &report, holder);
+        }
+        let hostname = node.node.hostname.clone();
+        let split = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None });
+        let id = ordered(&world, &fleet, &Draft::new(fleet.intent(IntentKind::CloneDecision), &split).unwrap());
+        worker_says(&world, &node, id, None);
+        world.controller.tick();
+        assert!(world.phase(&node).is_some(), "nobody heard it yet");
+        let handed = |reply: HeartbeatReply| reply.orders.and_then(|orders| orders.intent).map(|intent| intent.id());
+        let done = OrdersReport { outcomes: vec![NodeOutcome { intent: id, refused: None }], ..holding(&fleet) };
+        assert_eq!(handed(say(&world, &node, &report, &first)), Some(id));
+        say(&world, &node, &done, &first);
+        world.controller.tick();
+        assert!(world.phase(&node).is_some(), "the other one is to hear it as well");
+        if both {
+            assert_eq!(handed(say(&world, &node, &report, &second)), Some(id));
+            say(&world, &node, &done, &second);
+        }
+        world.advance(SPLIT_OFFERED.as_secs() - 10);
+        world.controller.tick();
+        assert!(world.phase(&node).is_some());
+        world.advance(10);
+        world.controller.tick();
+        assert_eq!((world.phase(&node), state_of(&world, id).state), (None, DraftState::Done), "{both}");
+    }
 }
 
 // spec: CO-18
