@@ -20,7 +20,7 @@ use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
 use super::super::{Act, By, Controller, lock};
-use super::progress::{Entry, is_done, signers};
+use super::progress::{Entry, signers};
 use crate::refusal::{Refusal, chain};
 use crate::store::DraftsError;
 use crate::store::drafts::{DraftFiles, DraftRow};
@@ -327,11 +327,7 @@ impl Controller {
             DraftState::Done => return Err(refused(IntentCode::AlreadyDone, "the order was carried out")),
             // A second owner's signature may be what was lacking.
             DraftState::Refused => {
-                let other = |outcome: &lucia_proto::owner_api::Outcome| {
-                    !is_done(outcome) && outcome.refused != Some(IntentCode::SecondOwnerNeeded)
-                };
-                let code = there.outcomes().iter().find(|outcome| other(outcome)).and_then(|outcome| outcome.refused);
-                if let Some(code) = code {
+                if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {
                     return Err(refused(code, "the order was refused"));
                 }
             }

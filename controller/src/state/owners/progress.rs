@@ -166,6 +166,21 @@ impl Entry {
         }
     }
 
+    /// Why one more signature would change nothing: somebody refused it for another reason than that a second owner is
+    /// missing, and there is nobody else who could still carry it out. One node's refusal is not the others'.
+    pub(super) fn is_beyond_signing(&self, is_there: impl Fn(&NodeId) -> bool) -> Option<IntentCode> {
+        let lacks = |outcome: &Outcome| outcome.refused == Some(IntentCode::SecondOwnerNeeded);
+        let other = |outcome: &&Outcome| is_final(outcome) && !is_done(outcome) && !lacks(outcome);
+        let stopped = self.row.worker.iter().chain(&self.row.controller).find(other);
+        if let Some(outcome) = stopped {
+            return outcome.refused;
+        }
+        let is_open = |node: &NodeId| is_there(node) && self.of_node(node).is_none_or(|of| lacks(of) || !is_final(of));
+        let asks = self.row.worker.as_ref().is_some_and(lacks)
+            || (self.has(Actor::Node) && self.intent.nodes.iter().any(is_open));
+        self.row.nodes.iter().find(other).filter(|_| !asks).and_then(|outcome| outcome.refused)
+    }
+
     /// Whether it was carried out by anybody.
     pub(super) fn is_begun(&self) -> bool {
         let done = |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(is_done);

@@ -324,6 +324,44 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
     assert!(say(&world, &node, &report, &first).orders.is_none());
 }
 
+/// What one node refuses is its own affair: the others are asked again, and only an order nobody is left for is over.
+// spec: CO-41
+#[test]
+fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
+    let (world, fleet, node) = owned();
+    let other = world.node(8);
+    let of_both = |revision| {
+        fleet.draft(IntentKind::SshKey, |intent| {
+            intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
+            intent.nodes = vec![node.id().clone(), other.id().clone()];
+        })
+    };
+    let second = |draft: &Draft| {
+        world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
+    };
+    let cases = [
+        (IntentCode::KindForbidden, Some(IntentCode::SecondOwnerNeeded), None),
+        // One that was not asked yet may still do it.
+        (IntentCode::KindForbidden, None, None),
+        (IntentCode::KindForbidden, Some(IntentCode::NoFreshness), None),
+        (IntentCode::SecondOwnerNeeded, Some(IntentCode::KindForbidden), None),
+        (IntentCode::KindForbidden, Some(IntentCode::NotPossible), Some(Code::IntentRefused)),
+    ];
+    for ((one, two, want), revision) in cases.into_iter().zip(4..) {
+        let draft = of_both(revision);
+        let id = ordered(&world, &fleet, &draft);
+        tells(&world, &node, &fleet, id, Some(one));
+        if two.is_some() {
+            tells(&world, &other, &fleet, id, two);
+        }
+        assert_eq!(state_of(&world, id).state, DraftState::Refused, "{revision}");
+        assert_eq!(code(second(&draft)), want, "{revision}: {one:?}, {two:?}");
+        let asked = [&node, &other].map(|node| handed(&world, node, &fleet) == Some(id));
+        let lacks = |said| said != Some(IntentCode::KindForbidden) && want.is_none();
+        assert_eq!(asked, [lacks(Some(one)), lacks(two)], "{revision}: who refused it for good is not asked again");
+    }
+}
+
 /// A split has no holder who goes on, so both are to hear it before the controller knows neither of them any more.
 // spec: CO-40
 #[test]
