@@ -125,6 +125,15 @@ pub fn judge(
     }
 }
 
+/// Whether an order that was remembered earlier is still one of owners of the roster that is in force now: who left
+/// meanwhile orders nothing more.
+///
+/// # Errors
+/// Why it is none.
+pub fn still_ordered(signed: &SignedIntent, facts: &Facts<'_>) -> Result<(), IntentRefusal> {
+    signed.check_authority(Actor::Worker, &facts.config.intent_policy, facts.roster)
+}
+
 /// The order, if an owner gave it for now, and the memory that has it.
 fn check(
     signed: &SignedIntent,

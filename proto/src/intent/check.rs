@@ -79,19 +79,14 @@ impl SignedIntent {
     pub fn check(&self, by: &Checker<'_>) -> Result<VerifiedIntent, IntentRefusal> {
         let intent = Intent::parse(&self.intent_json).map_err(IntentRefusal::Malformed)?;
         let signers = self.signers()?;
-        allowed(&intent, &signers, by)?;
+        allowed(intent.kind, &signers, by.actor, by.policy.stricter(by.roster.policy(), intent.kind))?;
         if intent.fleet != *by.fleet {
             return Err(IntentRefusal::OtherFleet(intent.fleet));
         }
         if !intent.nodes.contains(by.node) {
             return Err(IntentRefusal::NotNamed(by.node.clone()));
         }
-        if !signers.contains(&intent.owner) {
-            return Err(IntentRefusal::OwnerUnknown(intent.owner));
-        }
-        for signature in &self.signatures {
-            self.verify(signature, intent.kind, by.roster)?;
-        }
+        self.ordered(&intent, &signers, by.roster)?;
         let now = fresh(by)?;
         in_time(&intent, now)?;
         let body = self.body(&intent)?;
@@ -116,6 +111,31 @@ impl SignedIntent {
         roster: &VerifiedRoster,
     ) -> Result<(), IntentRefusal> {
         self.verify(signature, kind, roster)
+    }
+
+    /// Whether owners of this roster, as many as the policies ask for, ordered it: what may change between an order that was
+    /// taken and its being carried out. Whatever else [`SignedIntent::check`] looks at stays as it was when it was taken.
+    ///
+    /// # Errors
+    /// Why they did not.
+    pub fn check_authority(
+        &self,
+        actor: Actor,
+        policy: &IntentPolicy,
+        roster: &VerifiedRoster,
+    ) -> Result<(), IntentRefusal> {
+        let intent = Intent::parse(&self.intent_json).map_err(IntentRefusal::Malformed)?;
+        let signers = self.signers()?;
+        allowed(intent.kind, &signers, actor, policy.stricter(roster.policy(), intent.kind))?;
+        self.ordered(&intent, &signers, roster)
+    }
+
+    /// Whether the owner it names is among those who signed, and each of them is an owner of the roster who did.
+    fn ordered(&self, intent: &Intent, signers: &[OwnerId], roster: &VerifiedRoster) -> Result<(), IntentRefusal> {
+        if !signers.contains(&intent.owner) {
+            return Err(IntentRefusal::OwnerUnknown(intent.owner.clone()));
+        }
+        self.signatures.iter().try_for_each(|signature| self.verify(signature, intent.kind, roster))
     }
 
     /// The owners that the signatures name, each once: two keys of one owner are one owner.
@@ -173,12 +193,11 @@ impl SignedIntent {
     }
 }
 
-fn allowed(intent: &Intent, signers: &[OwnerId], by: &Checker<'_>) -> Result<(), IntentRefusal> {
-    let kind = intent.kind;
-    if !kind.actors().contains(&by.actor) {
-        return Err(IntentRefusal::KindElsewhere { kind, actor: by.actor });
+fn allowed(kind: IntentKind, signers: &[OwnerId], actor: Actor, rule: Rule) -> Result<(), IntentRefusal> {
+    if !kind.actors().contains(&actor) {
+        return Err(IntentRefusal::KindElsewhere { kind, actor });
     }
-    match by.policy.stricter(by.roster.policy(), kind) {
+    match rule {
         Rule::Forbid => Err(IntentRefusal::KindForbidden(kind)),
         Rule::TwoOwners if signers.len() < 2 => Err(IntentRefusal::SecondOwnerNeeded(kind)),
         Rule::TwoOwners | Rule::Allow => Ok(()),

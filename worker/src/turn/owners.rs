@@ -163,6 +163,10 @@ impl Pass<'_> {
         }
         let Ok(intent) = Intent::parse(&open.signed.intent_json) else { return Ok(()) };
         let Ok(body) = Body::parse(intent.kind, &open.signed.body) else { return Ok(()) };
+        if let Err(refusal) = orders::still_ordered(&open.signed, &self.facts(in_force)) {
+            let Some(node) = intent.nodes.first() else { return Ok(()) };
+            return self.told(owners, id, node, Some((refusal.code(), &chain(&refusal))), summary);
+        }
         match orders::act(&intent, &body, &self.facts(in_force), self.now) {
             Ok((node, act)) => {
                 let by = OrderedBy { intent: id, signers: open.signers.clone() };

@@ -2,9 +2,10 @@
 
 use lucia_durable::crash_point::{Fate, ask_at, crash_at, record};
 use lucia_proto::intent::{Body, CloneDecision, Decision, IntentCode, IntentId, RemoveIdentity, SignedIntent};
+use lucia_proto::owner::Role;
 use lucia_proto::test_support::TestNode;
 
-use super::owners::alice;
+use super::owners::{alice, bob};
 use super::{NOW, Story};
 use crate::fixture::{admit_body, draft, secs, signed};
 use crate::ledger::{By, Entry, Ledger};
@@ -177,5 +178,32 @@ fn an_order_that_was_remembered_is_carried_out_although_its_file_is_gone_and_its
         let told = story.controller.outcome(id).unwrap();
         assert_eq!(told.outcome.refused, Some(IntentCode::NotPossible), "{at}");
         assert!(told.message.as_str().contains("this node as web"), "{told:?}");
+    }
+}
+
+/// The power went between memory and ledger, and before the next turn somebody left the roster.
+// spec: OA-40
+#[test]
+fn an_order_that_was_remembered_is_dropped_when_its_owner_left_meanwhile() {
+    for (leaves, want) in [("alice", Some(IntentCode::OwnerUnknown)), ("bob", None)] {
+        let story = Story::owned("");
+        story.enter(&bob(), Role::Owner).unwrap();
+        let node = TestNode::new(1);
+        let id = story.controller.order(&story.by_alice(&node, &admit_body(&node, None), 1));
+        let mut worker = story.worker();
+        let plan = ask_at(story.scratch.path(), |step, _| if step == "append/write" { Fate::Die } else { Fate::Live });
+        worker.turn(NOW).unwrap_err();
+        drop((plan, worker));
+        let story = story.again();
+        assert!(std::fs::read_to_string(story.worker_file("intents.json")).unwrap().contains("\"open\""));
+        story.leave(leaves).unwrap();
+        // Neither with the order's file nor without it, in this turn or a later one.
+        for (at, ordered) in [(0, u64::from(want.is_none())), (60, 0)] {
+            let summary = story.turn(NOW.plus(secs(at)));
+            assert_eq!(u64::try_from(summary.ordered).unwrap(), ordered, "{leaves} {at}");
+            assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, want, "{leaves} {at}");
+            assert_eq!(story.ledger().node(&node.node_id).is_some(), want.is_none(), "{leaves} {at}");
+        }
+        assert!(!std::fs::read_to_string(story.worker_file("intents.json")).unwrap().contains("\"open\""), "{leaves}");
     }
 }

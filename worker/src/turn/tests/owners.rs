@@ -24,7 +24,7 @@ pub(super) fn alice() -> TestOwner {
     TestOwner::new("alice", 41)
 }
 
-fn bob() -> TestOwner {
+pub(super) fn bob() -> TestOwner {
     TestOwner::new("bob", 43)
 }
 
@@ -46,7 +46,7 @@ impl Story {
     }
 
     /// What `owner remove` does.
-    fn leave(&self, name: &str) -> Result<VerifiedRoster, Box<dyn std::error::Error>> {
+    pub(super) fn leave(&self, name: &str) -> Result<VerifiedRoster, Box<dyn std::error::Error>> {
         let (home, identity) = (self.home(), self.identity());
         let mut ledger = Ledger::load(&home.dir)?;
         let transaction = ledger.begin(&home.dir, Ledger::hold(&home.dir)?)?;
