@@ -277,9 +277,9 @@ pub const DRAFT_FILE_MAX: usize = 256 * 1024;
 pub const DRAFTS_PER_ANSWER_MAX: usize = 100;
 /// How long a split is offered after one holder told that it heard: four heartbeats, in which the other one hears it too.
 pub const SPLIT_OFFERED: Duration = Duration::from_secs(2 * 60);
-/// Answers to a node's questions that are kept for it: two holders of one identity ask by turns.
-pub const FRESHNESS_KEPT_MAX: usize = 2;
-/// Between two questions of one node that are passed on: each is a write.
+/// Questions of a node that wait, one for each holder of its identity, and answers that are kept for it.
+pub const FRESHNESS_KEPT_MAX: usize = 4;
+/// Between two questions of one node that are passed on, and of one holder that are noted: each is a write.
 pub const FRESHNESS_ASKED_INTERVAL: Duration = Duration::from_secs(10);
 /// One line of the audit: 700 bytes in truth; protects whoever reads it.
 pub const AUDIT_LINE_MAX: usize = 2048;

@@ -59,7 +59,7 @@ impl Controller {
             (_, true) => Standing::Frozen,
             (_, false) => Standing::Free,
         };
-        let orders = self.relay(id, heartbeat.orders.as_ref(), standing, now);
+        let orders = self.relay(id, heartbeat.orders.as_ref(), (heartbeat.start_id.as_ref(), standing), now);
         // What is signed goes first; keys that are not told leave a node as it is.
         let ssh_keys = ssh_keys.filter(|keys| fit_together(keys, orders.as_ref()));
         let reply =

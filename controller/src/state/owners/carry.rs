@@ -11,9 +11,9 @@ use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
 use lucia_proto::freshness::{FreshnessRequest, IntentTime};
 use lucia_proto::host_api::KeepForm;
-use lucia_proto::ids::NodeId;
+use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::{
-    Actor, Body, Checker, Decision, IntentCode, IntentId, IntentKind, IntentMemory, IntentPolicy,
+    Actor, Body, Checker, Decision, IntentCode, IntentId, IntentMemory, IntentPolicy,
 };
 use lucia_proto::orders::{OrdersReply, OrdersReport};
 use lucia_proto::owner_api::Outcome;
@@ -36,11 +36,11 @@ impl Controller {
         &self,
         node: &NodeId,
         report: Option<&OrdersReport>,
-        standing: Standing,
+        by: (Option<&StartId>, Standing),
         now: UnixTime,
     ) -> Option<OrdersReply> {
         let since_boot = self.clock.since_boot();
-        let reply = lock(&self.owners.relay).hear(node, report?, standing, now, since_boot);
+        let reply = lock(&self.owners.relay).hear(node, report?, by, now, since_boot);
         (!reply.is_empty()).then_some(reply)
     }
 
@@ -248,7 +248,7 @@ impl Controller {
         let (unwritten, unanswered, withdrawn) = {
             let mut relay = lock(&self.owners.relay);
             relay.retain(since_boot, |node| self.is_there(node));
-            (relay.unwritten(QUESTIONS_PER_TICK), relay.unanswered(), relay.take_withdrawn())
+            (relay.unwritten(QUESTIONS_PER_TICK, since_boot), relay.unanswered(), relay.take_withdrawn())
         };
         if unwritten.is_empty() && unanswered.is_empty() && withdrawn.is_empty() {
             return Ok(());
@@ -261,7 +261,7 @@ impl Controller {
             let request = FreshnessRequest { schema_version: Version, node_id: node.clone(), nonce: nonce.clone() };
             let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
             queue.ask(&OwnerFile::Freshness(node.clone()), &bytes)?;
-            lock(&self.owners.relay).written(&node, &nonce);
+            lock(&self.owners.relay).written(&node, &nonce, since_boot);
         }
         let Ok(Some(answers)) = queue.answers() else { return Ok(()) };
         let there = if unanswered.is_empty() { BTreeSet::new() } else { answers.list() };

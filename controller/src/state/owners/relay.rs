@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lucia_proto::challenge::Nonce;
 use lucia_proto::freshness::SignedFreshness;
-use lucia_proto::ids::NodeId;
+use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::{IntentCode, IntentId, IntentKind, SignedIntent};
 use lucia_proto::json;
 use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_MAX, FRESHNESS_QUESTION};
@@ -65,10 +65,11 @@ pub(in crate::state) enum Standing {
     Refused,
 }
 
-/// A question that a node asked. Nothing but its age or a later one ends it: whoever asks nothing may be another holder
-/// of the same identity.
+/// A question that a holder of a node's identity asked and that is not answered. Nothing but its age or a later one of the
+/// same holder ends it: whoever asks nothing, or something else, may be another holder.
 #[derive(Clone, Debug)]
 struct Question {
+    holder: Option<StartId>,
     nonce: Nonce,
     at: Duration,
     is_written: bool,
@@ -103,8 +104,11 @@ pub(super) struct Relay {
     told: Vec<Told>,
     /// What was told last where it is asked again: the same answer again is no news.
     retried: BTreeMap<(NodeId, IntentId), IntentCode>,
-    questions: BTreeMap<NodeId, Question>,
-    /// Nodes whose question is answered or over.
+    /// One for each holder of an identity, a few at most; the worker is asked one of them at a time.
+    questions: BTreeMap<NodeId, Vec<Question>>,
+    /// When a question of a node was written last: each is a write, whoever asks.
+    written: BTreeMap<NodeId, Duration>,
+    /// Nodes of which a question is answered or over.
     withdrawn: Vec<NodeId>,
     answers: BTreeMap<NodeId, Vec<Answered>>,
 }
@@ -144,13 +148,13 @@ impl Relay {
         &mut self,
         node: &NodeId,
         report: &OrdersReport,
-        standing: Standing,
+        (holder, standing): (Option<&StartId>, Standing),
         now: UnixTime,
         since_boot: Duration,
     ) -> OrdersReply {
         if standing != Standing::Refused {
             report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now));
-            report.freshness.iter().for_each(|nonce| self.note_question(node, nonce, since_boot));
+            report.freshness.iter().for_each(|nonce| self.note_question(node, holder, nonce, since_boot));
         }
         self.reply(node, report, standing, now)
     }
@@ -171,17 +175,23 @@ impl Relay {
         self.told.push(Told { node: node.clone(), outcome: outcome.clone(), at: now });
     }
 
-    fn note_question(&mut self, node: &NodeId, nonce: &Nonce, since_boot: Duration) {
+    fn note_question(&mut self, node: &NodeId, holder: Option<&StartId>, nonce: &Nonce, since_boot: Duration) {
         if self.answer(node, nonce).is_some() {
             return;
         }
-        let asked = self.questions.get(node);
-        let is_new = asked.is_none_or(|asked| {
-            asked.nonce != *nonce && since_boot >= asked.at.saturating_add(FRESHNESS_ASKED_INTERVAL)
-        });
-        if is_new {
-            let question = Question { nonce: nonce.clone(), at: since_boot, is_written: false };
-            self.questions.insert(node.clone(), question);
+        let question =
+            Question { holder: holder.cloned(), nonce: nonce.clone(), at: since_boot, is_written: false };
+        let asked = self.questions.entry(node.clone()).or_default();
+        let has_room = asked.len() < FRESHNESS_KEPT_MAX;
+        match asked.iter_mut().find(|asked| asked.holder.as_ref() == holder) {
+            Some(asked) => {
+                if asked.nonce != *nonce && since_boot >= asked.at.saturating_add(FRESHNESS_ASKED_INTERVAL) {
+                    *asked = question;
+                }
+            }
+            None if has_room => asked.push(question),
+            // One more than there is room for asks again at its next heartbeat, until one of the others has its answer.
+            None => {}
         }
     }
 
@@ -245,41 +255,51 @@ impl Relay {
         self.told.splice(0..0, told);
     }
 
-    /// Questions that are not written yet, at most `most`: those that wait longest.
-    pub(super) fn unwritten(&self, most: usize) -> Vec<(NodeId, Nonce)> {
-        let mut open: Vec<_> = self.questions.iter().filter(|(_, question)| !question.is_written).collect();
-        open.sort_by_key(|(_, question)| question.at);
-        open.into_iter().take(most).map(|(node, question)| (node.clone(), question.nonce.clone())).collect()
+    /// Questions that are to be written now, at most `most`: those that wait longest, one of each node, and none while
+    /// another one of it waits for its answer.
+    pub(super) fn unwritten(&self, most: usize, since_boot: Duration) -> Vec<(NodeId, Nonce)> {
+        let is_early = |node: &NodeId| {
+            let written = self.written.get(node);
+            written.is_some_and(|at| since_boot < at.saturating_add(FRESHNESS_ASKED_INTERVAL))
+        };
+        let next = |(node, asked): (&NodeId, &Vec<Question>)| {
+            let is_free = !asked.iter().any(|question| question.is_written) && !is_early(node);
+            let oldest = asked.iter().filter(|_| is_free).min_by_key(|question| question.at)?;
+            Some((oldest.at, node.clone(), oldest.nonce.clone()))
+        };
+        let mut open: Vec<_> = self.questions.iter().filter_map(next).collect();
+        open.sort_by_key(|(at, _, _)| *at);
+        open.into_iter().take(most).map(|(_, node, nonce)| (node, nonce)).collect()
     }
 
     /// This question was written.
-    pub(super) fn written(&mut self, node: &NodeId, nonce: &Nonce) {
-        if let Some(question) = self.questions.get_mut(node).filter(|question| question.nonce == *nonce) {
-            question.is_written = true;
-        }
+    pub(super) fn written(&mut self, node: &NodeId, nonce: &Nonce, since_boot: Duration) {
+        let asked = self.questions.get_mut(node).into_iter().flatten();
+        asked.filter(|question| question.nonce == *nonce).for_each(|question| question.is_written = true);
+        self.written.insert(node.clone(), since_boot);
     }
 
     /// Nodes whose question is to be taken back.
     pub(super) fn take_withdrawn(&mut self) -> Vec<NodeId> {
         let mut withdrawn = std::mem::take(&mut self.withdrawn);
-        // A later question takes the place of the former in the same file.
-        let waits = |node: &NodeId, question: &Question| self.answer(node, &question.nonce).is_none();
-        withdrawn.retain(|node| !self.questions.get(node).is_some_and(|question| waits(node, question)));
+        // Another question takes the place of the former in the same file.
+        withdrawn.retain(|node| !self.questions.contains_key(node));
         withdrawn
     }
 
     /// Written questions without their answer.
     pub(super) fn unanswered(&self) -> Vec<(NodeId, Nonce)> {
-        let open = |(node, question): &(&NodeId, &Question)| {
-            question.is_written && self.answer(node, &question.nonce).is_none()
+        let of = |(node, asked): (&NodeId, &Vec<Question>)| {
+            let written = asked.iter().find(|question| question.is_written)?;
+            Some((node.clone(), written.nonce.clone()))
         };
-        let open = self.questions.iter().filter(open);
-        open.map(|(node, question)| (node.clone(), question.nonce.clone())).collect()
+        self.questions.iter().filter_map(of).collect()
     }
 
     /// The worker's answer to a question.
     pub(super) fn answered(&mut self, node: NodeId, nonce: Nonce, answer: SignedFreshness, since_boot: Duration) {
         self.withdrawn.push(node.clone());
+        self.end(&node, |question| question.nonce == nonce);
         let kept = self.answers.entry(node).or_default();
         kept.push(Answered { nonce, at: since_boot, answer });
         if kept.len() > FRESHNESS_KEPT_MAX {
@@ -287,18 +307,30 @@ impl Relay {
         }
     }
 
+    /// Forgets those questions of a node. Whether there were any.
+    fn end(&mut self, node: &NodeId, ends: impl Fn(&Question) -> bool) -> bool {
+        let Some(asked) = self.questions.get_mut(node) else { return false };
+        let before = asked.len();
+        asked.retain(|question| !ends(question));
+        let ended = asked.len() < before;
+        if asked.is_empty() {
+            self.questions.remove(node);
+        }
+        ended
+    }
+
     /// Forgets nodes that are gone, and questions and answers that nobody asks for any more: a node asks the same one for
     /// no longer than this.
     pub(super) fn retain(&mut self, since_boot: Duration, is_there: impl Fn(&NodeId) -> bool) {
         let is_over = |at: Duration| since_boot >= at.saturating_add(FRESHNESS_QUESTION);
-        let ends = |(node, question): &(&NodeId, &Question)| is_over(question.at) || !is_there(node);
-        let ended: Vec<NodeId> = self.questions.iter().filter(ends).map(|(node, _)| node.clone()).collect();
-        for node in ended {
-            let ended = self.questions.remove(&node);
-            if ended.is_some_and(|question| self.answer(&node, &question.nonce).is_none()) {
+        let nodes: Vec<NodeId> = self.questions.keys().cloned().collect();
+        for node in nodes {
+            let is_gone = !is_there(&node);
+            if self.end(&node, |question| is_gone || is_over(question.at)) {
                 self.withdrawn.push(node);
             }
         }
+        self.written.retain(|_, at| since_boot < at.saturating_add(FRESHNESS_ASKED_INTERVAL));
         self.answers.retain(|node, kept| {
             kept.retain(|answered| !is_over(answered.at));
             is_there(node) && !kept.is_empty()
@@ -307,127 +339,4 @@ impl Relay {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lucia_proto::freshness::FreshnessAnswer;
-    use lucia_proto::test_support::OrderWorld;
-
-    const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
-
-    // spec: CO-19
-    #[test]
-    fn what_has_no_room_comes_with_the_next_heartbeat_and_keys_make_way() {
-        let world = OrderWorld::new(NOW);
-        let mut relay = Relay::default();
-        let (bundle, roster) = (Arc::new(world.bundle.clone()), Some(Arc::new(world.roster.clone())));
-        relay.set_trust(Some(Trust { bundle, roster }));
-        let mut signed = world.order(IntentKind::SshKey);
-        signed.body = "x".repeat(61 * 1024);
-        let order = Arc::new(Waiting::new(signed.id(), IntentKind::SshKey, None, signed));
-        let node = &world.node.node_id;
-        relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
-        let holding = |bundle_version, roster_version| {
-            let report = OrdersReport { bundle_version, roster_version, freshness: None, outcomes: Vec::new() };
-            (bundle_version, report)
-        };
-        let hour = Duration::from_secs(3600);
-        for ((_, report), want) in [
-            (holding(0, 0), (true, true, false)),
-            (holding(3, 0), (false, true, false)),
-            (holding(3, 5), (false, false, true)),
-        ] {
-            let reply = relay.hear(node, &report, Standing::Free, NOW, hour);
-            assert_eq!((reply.bundle.is_some(), reply.roster.is_some(), reply.intent.is_some()), want);
-            assert!(json::to_string(&reply).unwrap().len() + REPLY_BASE <= ANSWER_MAX);
-            let keys = |count| Delivered::from([("alice".parse().unwrap(), vec!["k".repeat(80); count])]);
-            assert!(fit_together(&keys(4), Some(&OrdersReply::default())) && fit_together(&keys(4000), None));
-            assert!(!fit_together(&keys(800), Some(&reply)), "{want:?}");
-        }
-        // Once its time is over an order is handed out no more, whatever the ticks have come to.
-        let mut signed = world.order(IntentKind::RemoveIdentity);
-        signed.body.clear();
-        let order = Arc::new(Waiting::new(signed.id(), IntentKind::RemoveIdentity, Some(NOW), signed));
-        relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
-        let report = holding(3, 5).1;
-        assert!(relay.hear(node, &report, Standing::Free, NOW, hour).intent.is_some());
-        assert!(relay.hear(node, &report, Standing::Free, NOW.plus(Duration::from_secs(1)), hour).intent.is_none());
-    }
-    /// What a node says that asks this, or nothing.
-    fn asking(nonce: Option<&Nonce>) -> OrdersReport {
-        OrdersReport { bundle_version: 9, roster_version: 9, freshness: nonce.cloned(), outcomes: Vec::new() }
-    }
-
-    fn nonces() -> [Nonce; 3] {
-        [1, 2, 3].map(|byte| Nonce::from_bytes(&[byte; 32]))
-    }
-
-    // spec: CO-20
-    #[test]
-    fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
-        let world = OrderWorld::new(NOW);
-        let node = &world.node.node_id;
-        let [first, second, third] = nonces();
-        let mut relay = Relay::default();
-        let at = Duration::from_secs(3600);
-        let interval = FRESHNESS_ASKED_INTERVAL;
-        let hear = |relay: &mut Relay, nonce: Option<&Nonce>, standing, at| {
-            relay.hear(node, &asking(nonce), standing, NOW, at).freshness
-        };
-        hear(&mut relay, Some(&first), Standing::Frozen, at);
-        // The other holder asks nothing, and then something: the question stays, and so does what was heard when.
-        for later in [Duration::ZERO, interval / 2] {
-            hear(&mut relay, None, Standing::Frozen, at + later);
-            hear(&mut relay, Some(&second), Standing::Frozen, at + later);
-            assert_eq!(relay.unwritten(8), [(node.clone(), first.clone())], "{later:?}");
-        }
-        relay.written(node, &first);
-        hear(&mut relay, None, Standing::Free, at + interval / 2);
-        assert_eq!((relay.unanswered(), relay.take_withdrawn()), (vec![(node.clone(), first.clone())], vec![]));
-        // Whoever was not kept asks nothing.
-        hear(&mut relay, Some(&third), Standing::Refused, at + interval);
-        assert_eq!(relay.unwritten(8), []);
-        let answer = FreshnessAnswer {
-            fleet: world.fleet,
-            node_id: node.clone(),
-            nonce: first.clone(),
-            bundle_version: 3,
-            roster_version: 5,
-            time: NOW,
-        };
-        let answer = SignedFreshness::sign(&answer, &world.ca.worker_key).unwrap();
-        relay.answered(node.clone(), first.clone(), answer.clone(), at + interval);
-        assert_eq!(relay.take_withdrawn(), std::slice::from_ref(node), "what is answered lies there no more");
-        hear(&mut relay, None, Standing::Frozen, at + interval);
-        assert_eq!(hear(&mut relay, Some(&first), Standing::Frozen, at + interval), Some(answer.clone()));
-        hear(&mut relay, Some(&second), Standing::Frozen, at + interval);
-        assert_eq!(relay.unwritten(8), [(node.clone(), second.clone())]);
-        assert_eq!(hear(&mut relay, Some(&first), Standing::Frozen, at + interval), Some(answer));
-        // Age ends them.
-        let end = at + interval + FRESHNESS_QUESTION;
-        relay.retain(end - Duration::from_nanos(1), |_| true);
-        assert_eq!((relay.questions.len(), relay.answers.len()), (1, 1));
-        relay.retain(end, |_| true);
-        assert_eq!((relay.questions.len(), relay.answers.len()), (0, 0));
-        assert_eq!(relay.take_withdrawn(), std::slice::from_ref(node));
-    }
-
-    // spec: CO-20
-    #[test]
-    fn whose_question_waits_longest_is_written_first() {
-        let nodes: Vec<NodeId> = (0..9).map(|n| format!("{n:032x}").parse().unwrap()).collect();
-        let (honest, bad) = nodes.split_last().unwrap();
-        let [first, second, _] = nonces();
-        let mut relay = Relay::default();
-        let hear = |relay: &mut Relay, node: &NodeId, nonce: &Nonce, at| {
-            relay.hear(node, &asking(Some(nonce)), Standing::Free, NOW, at);
-        };
-        let at = Duration::from_secs(3600);
-        hear(&mut relay, honest, &first, at);
-        // They ask another one as soon as they may.
-        for (nonce, at) in [(&first, at), (&second, at + FRESHNESS_ASKED_INTERVAL)] {
-            bad.iter().for_each(|node| hear(&mut relay, node, nonce, at));
-        }
-        assert_eq!(relay.unwritten(8)[0], (honest.clone(), first));
-        assert_eq!(relay.unwritten(8).len(), 8);
-    }
-}
+mod tests;

@@ -334,6 +334,7 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
         fleet.draft(IntentKind::SshKey, |intent| {
             intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
             intent.nodes = vec![node.id().clone(), other.id().clone()];
+            intent.nodes.sort();
         })
     };
     let second = |draft: &Draft| {
