@@ -255,6 +255,10 @@ pub const APPLICATION_LIFETIME: Duration = Duration::from_secs(3600);
 pub const APPLICATIONS_MAX: usize = 16;
 /// Orders the controller keeps for those who carry them out and for who looks: protects its disk.
 pub const DRAFTS_MAX: usize = 1024;
+/// Those of one person that wait for a signature, so that nobody fills the list for all others.
+pub const DRAFTS_UNSIGNED_PER_PERSON_MAX: usize = 24;
+/// Orders of one owner that were signed and wait to be carried out: the same.
+pub const ORDERS_PER_OWNER_MAX: usize = 256;
 /// What an owner signs with each request: method, path and hash of the body.
 pub const OWNER_REQUEST_MAX: usize = 4096;
 /// Path and query of a request that an owner signs: protects the same text.

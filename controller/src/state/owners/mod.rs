@@ -9,6 +9,7 @@ mod orders;
 mod progress;
 mod rates;
 mod relay;
+mod room;
 #[cfg(test)]
 mod tests;
 mod trust;

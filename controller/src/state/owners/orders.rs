@@ -11,9 +11,7 @@ use lucia_proto::host_api::Label;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Actor, Draft, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, Terms};
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{
-    DRAFTS_BYTES_MAX, DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX,
-};
+use lucia_proto::limits::{DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX};
 use lucia_proto::owner::Role;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
 use lucia_proto::roster::VerifiedRoster;
@@ -80,7 +78,7 @@ impl Orders {
         Ok(())
     }
 
-    fn remove(&mut self, id: &IntentId) -> Result<(), Refusal> {
+    pub(super) fn remove(&mut self, id: &IntentId) -> Result<(), Refusal> {
         self.files.remove(id).map_err(|error| Refusal::persistence(&error))?;
         self.entries.remove(id);
         self.codes.remove(id.code().as_str());
@@ -88,21 +86,8 @@ impl Orders {
     }
 
     /// Bytes that all of them take in memory.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.entries.values().map(|entry| entry.row.draft.intent_json.len() + entry.row.draft.body.len()).sum()
-    }
-
-    /// Makes room for one more of `bytes`: ended ones leave, the oldest first.
-    fn make_room(&mut self, bytes: usize, is_ended: impl Fn(&Entry) -> bool) -> Result<(), Refusal> {
-        while self.entries.len() >= DRAFTS_MAX || self.bytes() + bytes > DRAFTS_BYTES_MAX {
-            let ended = self.entries.values().filter(|entry| is_ended(entry));
-            let Some(oldest) = ended.min_by_key(|entry| (entry.row.at, entry.id)).map(|entry| entry.id) else {
-                let message = "As many orders wait as may; sign or drop some first (luciactl drafts).";
-                return Err(Refusal::new(Code::RegistryFull, message));
-            };
-            self.remove(&oldest)?;
-        }
-        Ok(())
     }
 }
 
@@ -242,7 +227,9 @@ impl Controller {
             return Err(Refusal::new(Code::VerificationCodeCollision, message));
         }
         let bytes = new.row.draft.intent_json.len() + new.row.draft.body.len();
-        orders.make_room(bytes, |entry| entry.is_ended(now, |node| self.is_there(node)))?;
+        let is_there = |node: &NodeId| self.is_there(node);
+        let (by, owner) = (&new.row.drafted_by, &new.intent.owner);
+        orders.make_room(by, owner, bytes, |entry| entry.is_ended(now, is_there), is_there)?;
         let answer = view(&new);
         orders.write(new)?;
         Ok(answer)

@@ -7,7 +7,7 @@ use lucia_proto::challenge::Nonce;
 use lucia_proto::code::Code;
 use lucia_proto::intent::{Draft, Intent, IntentKind, IntentPolicy, Rule, Terms};
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_LIFETIME_MAX};
+use lucia_proto::limits::{INTENT_AHEAD, INTENT_LIFETIME_MAX};
 use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::test_support::OrderWorld;
 
@@ -15,6 +15,8 @@ use super::super::tests::bench::{World, code, start};
 use super::super::tests::owners::{fleet, publish};
 use super::super::{By, lock};
 use crate::state::Refusal;
+
+mod room;
 
 const OPERATOR: By = By::Operator(0);
 const SECOND: Duration = Duration::from_secs(1);
@@ -158,41 +160,6 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
         Code::IntentRefused,
         "expired",
     );
-}
-
-// spec: CO-11
-#[test]
-fn drafts_are_so_many_and_ended_ones_make_room_oldest_first() {
-    let (world, fleet) = owned();
-    let most = u64::try_from(DRAFTS_MAX).unwrap();
-    for n in 0..most {
-        world.controller.add_draft(nth(&fleet, n), &OPERATOR).unwrap();
-    }
-    assert_eq!(code(world.controller.add_draft(nth(&fleet, most), &OPERATOR)), Some(Code::RegistryFull));
-    // A page at a time, the newest first, each once.
-    let mut seen = std::collections::BTreeSet::new();
-    let mut after = None;
-    loop {
-        let page = world.controller.drafts(after.as_ref()).unwrap().drafts;
-        assert!(page.len() <= DRAFTS_PER_ANSWER_MAX);
-        let Some(last) = page.last() else { break };
-        after = Some(last.code.clone());
-        for line in page {
-            assert!(seen.insert(line.intent), "twice");
-        }
-    }
-    assert_eq!(seen.len(), DRAFTS_MAX);
-    world.controller.drop_draft(&code_of(&nth(&fleet, 9)), &OPERATOR).unwrap();
-    world.advance(1);
-    world.controller.add_draft(nth(&fleet, most), &OPERATOR).unwrap();
-    // The day after all of them ran out but the last.
-    world.advance(INTENT_LIFETIME_MAX.as_secs());
-    world.controller.add_draft(fleet.draft(IntentKind::SshKey, |_| ()), &OPERATOR).unwrap();
-    assert_eq!(std::fs::read_dir(world.file("orders")).unwrap().count(), DRAFTS_MAX + 1, "and the mark");
-    let known = |draft: &Draft| world.controller.draft(&code_of(draft)).is_ok();
-    assert!(known(&nth(&fleet, most)));
-    let gone = (0..most).filter(|n| *n != 9 && !known(&nth(&fleet, *n))).count();
-    assert_eq!(gone, 1, "no more than was needed");
 }
 
 // spec: CO-22
