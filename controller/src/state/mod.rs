@@ -53,7 +53,7 @@ use crate::bridge::queue::Queue;
 use crate::config::{Config, Limits};
 use crate::store::audit_log::AuditLog;
 use crate::store::records::Records;
-use crate::store::ssh_keys::SshKeys;
+use crate::store::ssh_keys::{SshKeys, Told};
 use challenges::Challenges;
 use changes::Changes;
 use journal::Keeper;
@@ -85,6 +85,8 @@ pub struct Controller {
     ssh_keys: Mutex<SshKeys>,
     /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
     window: Mutex<Option<Duration>>,
+    /// What heartbeats tell of them, without that lock.
+    keys_told: Told,
     /// The node whose record was written last.
     last_written: Mutex<Option<NodeId>>,
     /// When the queue was last looked through, by time since boot.

@@ -1,6 +1,7 @@
 //! The calls under `/api/nodes`: heartbeat and renewal; and how a certificate is asked for.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::answer::{AnswerExpectation, SignedAnswer};
@@ -53,7 +54,7 @@ impl Controller {
         };
         // A frozen identity gets nothing new, and whose start was refused gets nothing at all.
         let gets_keys = !heard.frozen && heard.verdict != Verdict::Refused;
-        let ssh_keys = gets_keys.then(|| lock(&self.ssh_keys).delivered()).flatten();
+        let ssh_keys = gets_keys.then(|| self.keys_told.now()).flatten();
         let standing = match (&heard.verdict, heard.frozen) {
             (Verdict::Refused, _) => Standing::Refused,
             (_, true) => Standing::Frozen,
@@ -61,7 +62,7 @@ impl Controller {
         };
         let orders = self.relay(id, heartbeat.orders.as_ref(), (heartbeat.start_id.as_ref(), standing), now);
         // What is signed goes first; keys that are not told leave a node as it is.
-        let ssh_keys = ssh_keys.filter(|keys| fit_together(keys, orders.as_ref()));
+        let ssh_keys = ssh_keys.filter(|keys| fit_together(keys, orders.as_ref())).map(Arc::unwrap_or_clone);
         let reply =
             HeartbeatReply { accepted: true, ssh_keys, chain: heard.chain, frozen: heard.frozen, hostname, orders };
         self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -113,7 +114,7 @@ impl Controller {
         lapsed: Lapsed,
         from: IpAddr,
         now: UnixTime,
-    ) -> Result<(std::sync::Arc<Known>, Verified<T>, Under), Refusal> {
+    ) -> Result<(Arc<Known>, Verified<T>, Under), Refusal> {
         if call.certificate_pem.len() > CHAIN_PEM_MAX {
             return Err(Refusal::new(Code::InvalidBody, format!("certificatePem: over {CHAIN_PEM_MAX} characters.")));
         }

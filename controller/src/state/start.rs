@@ -155,6 +155,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         keeper,
         queue: Mutex::new(queue),
         records: Mutex::new(records),
+        keys_told: ssh_keys.told(),
         ssh_keys: Mutex::new(ssh_keys),
         window: Mutex::new(None),
         last_written: Mutex::new(None),

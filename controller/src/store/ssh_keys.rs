@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use lucia_durable::{DirError, FileRules, Loaded, PrivateDir, ReadError, WriteError};
 use lucia_proto::bounded::Version;
@@ -89,13 +90,28 @@ struct Row {
 /// What every reply to a heartbeat carries.
 pub(crate) type Delivered = BTreeMap<AccountName, Vec<String>>;
 
+/// What nodes are told now: nothing before the first key ever, then each account that has keys. Made once a change and
+/// not once a heartbeat, and read without the list's lock, which is held while a change goes to the disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told(Arc<RwLock<Option<Arc<Delivered>>>>);
+
+impl Told {
+    pub(crate) fn now(&self) -> Option<Arc<Delivered>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, rows: &[Row]) {
+        let delivered = Some(Arc::new(deliver(rows)));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = delivered;
+    }
+}
+
 /// The list and its file.
 #[derive(Debug)]
 pub(crate) struct SshKeys {
     dir: PrivateDir,
     rows: Option<Vec<Row>>,
-    /// Made once a change and not once a heartbeat.
-    delivered: Option<Delivered>,
+    told: Told,
 }
 
 impl SshKeys {
@@ -118,13 +134,16 @@ impl SshKeys {
                 Some(rows)
             }
         };
-        let delivered = rows.as_deref().map(deliver);
-        Ok(Self { dir, rows, delivered })
+        let told = Told::default();
+        if let Some(rows) = &rows {
+            told.set(rows);
+        }
+        Ok(Self { dir, rows, told })
     }
 
-    /// What nodes are told: nothing before the first key ever, then each account that has keys.
-    pub(crate) fn delivered(&self) -> Option<Delivered> {
-        self.delivered.clone()
+    /// What nodes are told, as it changes.
+    pub(crate) fn told(&self) -> Told {
+        self.told.clone()
     }
 
     /// The list for people.
@@ -182,7 +201,7 @@ impl SshKeys {
     fn keep(&mut self, rows: Vec<Row>) -> Result<(), Refusal> {
         let file = File { schema_version: Version, keys: rows };
         self.write(&file).map_err(|error| Refusal::persistence(&error))?;
-        self.delivered = Some(deliver(&file.keys));
+        self.told.set(&file.keys);
         self.rows = Some(file.keys);
         Ok(())
     }

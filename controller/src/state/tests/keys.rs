@@ -42,3 +42,18 @@ fn d_5_each_reply_names_every_key_there_is() {
         assert!(kinds.iter().any(|told| told.as_str() == format!("{kind:?}")), "{kinds:?}");
     }
 }
+
+// spec: CO-42
+#[test]
+fn a_heartbeat_does_not_wait_while_a_change_of_keys_goes_to_the_disk() {
+    let world = World::new();
+    let machine = world.node(1);
+    let held = crate::state::lock(&world.controller.ssh_keys);
+    let (say, hear) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| say.send(machine.heartbeat(&world)));
+        let heard = hear.recv_timeout(std::time::Duration::from_secs(20));
+        drop(held);
+        heard.unwrap().unwrap();
+    });
+}

@@ -55,7 +55,7 @@ fn a_key_that_cannot_be_told_of_is_not_given() {
     let mut keys = scratch.open().unwrap();
     let untold = || Err(Refusal::new(Code::PersistenceFailed, "no journal"));
     assert!(keys.add(form("alice", KEY), NOW, "operator:0", untold).is_err());
-    assert_eq!(keys.delivered(), None);
+    assert_eq!(keys.told().now().as_deref().cloned(), None);
     keys.add(form("alice", KEY), NOW, "operator:0", || Ok(())).unwrap();
     assert!(keys.remove(&removal("alice", KEY), untold).is_err());
     assert_eq!(scratch.open().unwrap().view().keys.len(), 1);
@@ -66,15 +66,15 @@ fn a_key_that_cannot_be_told_of_is_not_given() {
 fn nodes_are_told_nothing_before_the_first_key_and_of_no_key_after_the_last() {
     let scratch = Scratch::new("told");
     let mut keys = scratch.open().unwrap();
-    assert_eq!(keys.delivered(), None);
+    assert_eq!(keys.told().now().as_deref().cloned(), None);
     keys.add(form("alice", &format!("{KEY} alice@home")), NOW, "operator:0", || Ok(())).unwrap();
     let delivered = Delivered::from([("alice".parse().unwrap(), vec![KEY.to_owned()])]);
-    assert_eq!(keys.delivered(), Some(delivered.clone()));
+    assert_eq!(keys.told().now().as_deref().cloned(), Some(delivered.clone()));
     drop(keys);
     let mut keys = scratch.open().unwrap();
-    assert_eq!(keys.delivered(), Some(delivered));
+    assert_eq!(keys.told().now().as_deref().cloned(), Some(delivered));
     keys.remove(&removal("alice", KEY), || Ok(())).unwrap();
-    assert_eq!(scratch.open().unwrap().delivered(), Some(Delivered::new()));
+    assert_eq!(scratch.open().unwrap().told().now().as_deref().cloned(), Some(Delivered::new()));
     assert_eq!(
         keys.remove(&removal("alice", KEY), || Ok(())).map_err(|refusal| refusal.code),
         Err(Code::SshKeyNotFound)
@@ -108,7 +108,7 @@ fn an_account_has_ten_keys_and_all_together_fit_into_a_reply() {
         }
     }
     assert_eq!(full, Some(Code::SshKeyListFull));
-    let reply = serde_json::to_string(&keys.delivered()).unwrap();
+    let reply = serde_json::to_string(&keys.told().now().as_deref().cloned()).unwrap();
     assert!(reply.len() < 60 * 1024, "{} characters", reply.len());
 }
 
