@@ -162,8 +162,14 @@ fn verify(config: &Path) -> Result<(), Exit> {
         complain(&chain(&error));
         Exit::Failed
     })?;
-    let AuditReport { path, chain, torn } = report;
-    say(&format!("{}: {} whole, head {}", path.display(), counted(chain.entries, "line"), chain.head));
+    let AuditReport { path, files, bytes, chain, torn } = report;
+    let files = counted(u64::try_from(files).unwrap_or(u64::MAX), "file");
+    say(&format!(
+        "{}: {} whole, head {}; {files}, {bytes} bytes",
+        path.display(),
+        counted(chain.entries, "line"),
+        chain.head
+    ));
     if torn > 0 {
         say(&format!("{torn} bytes after it have no end: a line that is being written, or one that a crash cut off"));
     }

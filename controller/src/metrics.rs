@@ -107,6 +107,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> String {
     let help = "Generation of the journal: lower only after a restore.";
     page.one("journal_generation", Kind::Gauge, help, readings.generation);
     page.one("journal_writable", Kind::Gauge, "0 once a failed write ended all writing.", u8::from(health.journal));
+    let (lines, bytes) = readings.audit;
+    page.one("audit_lines", Kind::Gauge, "Lines of the audit.", lines);
+    page.one("audit_bytes", Kind::Gauge, "Bytes of all files of the audit, which nothing deletes.", bytes);
     page.one("worker_ready", Kind::Gauge, "Whether the worker was heard from and can issue.", u8::from(health.worker));
     if let Some(at) = readings.worker_checked_at {
         page.one("worker_status_timestamp_seconds", Kind::Gauge, "Unix time of the worker's last status.", at.secs());

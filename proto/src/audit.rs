@@ -151,6 +151,8 @@ pub enum AuditAction {
     IntentSettled,
     /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
     TornLineDropped,
+    /// More calls of this one were refused than have lines of their own; `more` says how many.
+    RefusalsCounted,
 }
 
 impl AuditAction {
@@ -178,6 +180,7 @@ impl AuditAction {
             Self::DraftDropped => "draft-dropped",
             Self::IntentSettled => "intent-settled",
             Self::TornLineDropped => "torn-line-dropped",
+            Self::RefusalsCounted => "refusals-counted",
         }
     }
 
@@ -237,6 +240,26 @@ pub struct AuditNote {
     pub refused: Option<Code>,
     /// Why an order was refused by who carries it out; absent when it was done.
     pub intent_refused: Option<IntentCode>,
+    /// How many calls this line stands for, where it stands for several; code and address are the last one's.
+    pub more: Option<u64>,
+}
+
+impl AuditNote {
+    /// That this was done, and no more.
+    #[must_use]
+    pub const fn new(at: UnixTime, actor: AuditActor, action: AuditAction) -> Self {
+        Self {
+            at,
+            actor,
+            from: None,
+            action,
+            node: None,
+            intent: None,
+            refused: None,
+            intent_refused: None,
+            more: None,
+        }
+    }
 }
 
 /// One line.
@@ -266,6 +289,9 @@ pub struct AuditEntry {
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent_refused: Option<IntentCode>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<u64>,
     /// SHA-256 of the line before, its end included; zeros in the first.
     pub prev: Digest,
 }
@@ -365,9 +391,9 @@ impl AuditChain {
     /// # Errors
     /// [`AuditError::TooLong`]; nothing is changed then.
     pub fn add(&mut self, note: AuditNote) -> Result<String, AuditError> {
-        let AuditNote { at, actor, from, action, node, intent, refused, intent_refused } = note;
+        let AuditNote { at, actor, from, action, node, intent, refused, intent_refused, more } = note;
         let (sequence, prev) = (self.entries.saturating_add(1), self.head);
-        let entry = AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, prev };
+        let entry = AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, more, prev };
         let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
         if line.len() > AUDIT_LINE_MAX {
             return Err(AuditError::TooLong);

@@ -438,6 +438,9 @@ pub struct StatusView {
     pub certificate_expires_at: Option<UnixTime>,
     /// Whether the worker was heard from within 45 seconds.
     pub worker_available: bool,
+    /// Bytes of all files of the audit, which nothing deletes.
+    #[serde(default)]
+    pub audit_bytes: u64,
     /// What was counted since the start.
     pub counters: CountersView,
 }

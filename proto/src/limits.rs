@@ -287,5 +287,11 @@ pub const FRESHNESS_KEPT_MAX: usize = 4;
 pub const FRESHNESS_ASKED_INTERVAL: Duration = Duration::from_secs(10);
 /// One line of the audit: 700 bytes in truth; protects whoever reads it.
 pub const AUDIT_LINE_MAX: usize = 2048;
+/// A file of the audit takes lines until it has so many bytes; then the next file goes on with the chain.
+pub const AUDIT_FILE_MAX: usize = 64 * 1024 * 1024;
+/// Entries of its directory that are looked at: more files than a disk has room for.
+pub const AUDIT_FILES_MAX: usize = 4096;
+/// Refused calls of one caller within a minute that have a line of their own; the others are one line with their number.
+pub const REFUSED_LINES_PER_MINUTE: u32 = 10;
 /// Lines of the audit in one answer.
 pub const AUDIT_PER_ANSWER_MAX: usize = 500;

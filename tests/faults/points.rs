@@ -184,7 +184,8 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Controller, "controller/nodes/enrollment-requests/.endpoint.json.pending", &[Leftover]),
         (Controller, "controller/nodes/removals/.ID.json.pending", &[Leftover]),
         (Controller, "controller/nodes/identities/.ID.json.pending", &[Leftover]),
-        // Without owners; controller/src/state walks applications, drafts, the roster's mark, passkeys and the audit's lines.
+        // Without owners; controller/src/state walks applications, drafts, the roster's mark, passkeys and the audit's lines
+        // and files.
         (Controller, "controller/audit", &[MakeDir]),
         (Controller, "controller/audit/audit.jsonl", &[Opened]),
         (Controller, "controller/orders", &[MakeDir]),

@@ -356,6 +356,7 @@ pub(crate) fn status(view: &StatusView) -> String {
         None => line(&mut out, "certificate", "none yet: the enrollment worker signs it; is the worker running?"),
     }
     line(&mut out, "worker", if view.worker_available { "ready" } else { "not ready" });
+    line(&mut out, "audit", &format!("{} on its disk; nothing deletes it", bytes(view.audit_bytes)));
     line(&mut out, "heartbeats", &view.counters.heartbeats.to_string());
     line(&mut out, "key checks", &view.counters.public_key_operations.to_string());
     for (code, count) in &view.counters.refusals {

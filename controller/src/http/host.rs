@@ -92,13 +92,16 @@ pub(super) async fn change(
 
 /// `GET /api/host/status`.
 pub(super) async fn status(edge: &Edge) -> Result<Answer, ApiError> {
-    let (worker_available, counters) =
-        blocking(edge, |controller| Ok((controller.onboarding().worker.ready, controller.counters()))).await?;
+    let (worker_available, counters, (_, audit_bytes)) = blocking(edge, |controller| {
+        Ok((controller.onboarding().worker.ready, controller.counters(), controller.audit_size()))
+    })
+    .await?;
     Ok(Answer::ok(&StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: edge.shared.started_at,
         certificate_expires_at: edge.shared.certificate.not_after(),
         worker_available,
+        audit_bytes,
         counters: CountersView {
             public_key_operations: counters.public_key_operations,
             heartbeats: counters.heartbeats,

@@ -120,6 +120,7 @@ fn entry() -> AuditEntry {
         intent: None,
         refused: None,
         intent_refused: None,
+        more: None,
     };
     let line = AuditChain::default().add(note).unwrap();
     AuditChain::default().follow(line.as_bytes()).unwrap()

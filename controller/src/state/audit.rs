@@ -49,17 +49,27 @@ impl Controller {
             By::Operator(uid) => (AuditActor::Operator(*uid), None),
             By::Owner { id, name, from } => (AuditActor::Owner(id.clone(), name.clone()), Some(*from)),
         };
-        self.note(vec![AuditNote {
-            at: self.clock.now(),
-            actor,
-            from,
-            action: act.action,
-            node: act.node.clone(),
-            intent: act.intent,
-            refused: done.as_ref().err().map(|refusal| refusal.code),
-            intent_refused: None,
-        }])?;
+        let refused = done.as_ref().err().map(|refusal| refusal.code);
+        let note = AuditNote::new(self.clock.now(), actor, act.action);
+        let note = AuditNote { from, node: act.node.clone(), intent: act.intent, refused, ..note };
+        self.note(match refused {
+            None => vec![note],
+            Some(_) => lock(&self.refused_calls).refused(&by.actor(), note, self.clock.since_boot()),
+        })?;
         done
+    }
+
+    /// Writes what waits, and how many refused calls had no line of their own within a minute that is over.
+    pub(super) fn note_counted(&self) {
+        let counted = lock(&self.refused_calls).over(self.clock.since_boot());
+        // Why it waits has been said.
+        let _ = self.note(counted);
+    }
+
+    /// The same for minutes that are not over: before the program ends.
+    pub(super) fn note_the_last(&self) {
+        let counted = lock(&self.refused_calls).end();
+        let _ = self.note(counted);
     }
 
     /// Writes entries, after those that wait.
@@ -84,6 +94,12 @@ impl Controller {
             }
             refusal
         })
+    }
+
+    /// Lines and bytes of the audit.
+    pub fn audit_size(&self) -> (u64, u64) {
+        let audit = lock(&self.audit);
+        (audit.chain().entries, audit.bytes())
     }
 
     /// At most `limit` entries with a number over `after`.

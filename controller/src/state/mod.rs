@@ -20,6 +20,7 @@ mod operator;
 mod owners;
 mod page_view;
 mod readings;
+mod refused_calls;
 mod rename;
 mod sign_in;
 mod start;
@@ -59,6 +60,7 @@ use changes::Changes;
 use journal::Keeper;
 use nodes::Nodes;
 use owners::Owners;
+use refused_calls::RefusedCalls;
 use sign_in::SignIns;
 
 pub use crate::refusal::Refusal;
@@ -83,10 +85,10 @@ pub struct Controller {
     queue: Mutex<Queue>,
     records: Mutex<Records>,
     ssh_keys: Mutex<SshKeys>,
-    /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
-    window: Mutex<Option<Duration>>,
     /// What heartbeats tell of them, without that lock.
     keys_told: Told,
+    /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
+    window: Mutex<Option<Duration>>,
     /// The node whose record was written last.
     last_written: Mutex<Option<NodeId>>,
     /// When the queue was last looked through, by time since boot.
@@ -104,6 +106,8 @@ pub struct Controller {
     sign_ins: SignIns,
     /// Taken last but one, before the journal's writer alone.
     audit: Mutex<AuditLog>,
+    /// Held for itself alone.
+    refused_calls: Mutex<RefusedCalls>,
     heartbeats: AtomicU64,
     refusals: Vec<(Code, AtomicU64)>,
 }

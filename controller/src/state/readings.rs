@@ -31,6 +31,8 @@ pub struct Readings {
     pub generation: u64,
     /// Whether the journal can be written still.
     pub journal_writes: bool,
+    /// Lines of the audit, and bytes of all its files.
+    pub audit: (u64, u64),
     /// Whether the worker was heard from within 45 s and can issue.
     pub worker_ready: bool,
     /// When the worker last wrote its status.
@@ -85,6 +87,7 @@ impl Controller {
             writes,
             generation: journal.generation,
             journal_writes: self.keeper.writes(),
+            audit: self.audit_size(),
             worker_ready: worker.ready,
             worker_checked_at: worker.checked_at,
             counters: self.counters(),

@@ -144,7 +144,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let queue = Queue::new(requests, removals, responses);
     settle_queue(&queue, &journal).map_err(OpenError::Write)?;
     let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
-    let audit = AuditLog::open(&layout.audit, now).map_err(OpenError::Audit)?;
+    let audit = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
     let owners = Owners::open(orders, OwnerQueue::new(owner_requests, layout.owner_responses))?;
     let controller = Controller {
         challenges: Challenges::new(secret, config.source_binding, Arc::clone(&clock)),
@@ -168,6 +168,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         owners,
         sign_ins: SignIns::new(passkeys),
         audit: Mutex::new(audit),
+        refused_calls: Mutex::default(),
         heartbeats: AtomicU64::new(0),
         refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
     };

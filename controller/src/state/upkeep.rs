@@ -34,8 +34,7 @@ impl Controller {
         self.follow_journal();
         self.follow_owners();
         self.expire_sign_ins();
-        // What waits; why it does has been said.
-        let _ = self.note(Vec::new());
+        self.note_counted();
         if self.is_queue_due()
             && let Err(refusal) = lock(&self.queue).expire(self.clock.now())
         {
@@ -50,6 +49,7 @@ impl Controller {
         // Each batch but the last has that many at least.
         let batches = self.nodes.len().div_ceil(RECORDS_AT_ONCE);
         let _ = (0..batches).all(|_| self.write_records(RECORDS_AT_ONCE));
+        self.note_the_last();
     }
 
     /// Whether a minute has passed since the last look through the queue.

@@ -24,6 +24,7 @@ fn notes() -> Vec<AuditNote> {
         intent: (n > 1).then(|| IntentId::of("{}")),
         refused: (n == 1).then_some(Code::NotFound),
         intent_refused: (n == 3).then_some(IntentCode::Expired),
+        more: None,
     };
     actors.into_iter().enumerate().map(note).collect()
 }
@@ -36,7 +37,12 @@ fn written() -> (String, AuditChain) {
 
 #[test]
 fn an_action_is_written_as_it_is_called() {
-    for action in [AuditAction::WindowOpened, AuditAction::SshKeyAdded, AuditAction::TornLineDropped] {
+    for action in [
+        AuditAction::WindowOpened,
+        AuditAction::SshKeyAdded,
+        AuditAction::TornLineDropped,
+        AuditAction::RefusalsCounted,
+    ] {
         assert_eq!(json::to_string(&action).unwrap(), format!("\"{}\"", action.as_str()));
     }
 }

@@ -7,7 +7,7 @@ use lucia_proto::text::counted;
 
 /// One line: who, from where, what, about whom, and what came of it.
 pub(crate) fn audit(entry: &AuditEntry) -> String {
-    let AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, .. } = entry;
+    let AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, more, .. } = entry;
     let mut out = format!("{sequence:>6}  {at}  {:<22}  {actor}", action.as_str());
     if let Some(from) = from {
         let _ = write!(out, "  from {from}");
@@ -23,6 +23,9 @@ pub(crate) fn audit(entry: &AuditEntry) -> String {
     }
     if let Some(code) = intent_refused {
         let _ = write!(out, "  refused: {}", code.as_str());
+    }
+    if let Some(more) = more {
+        let _ = write!(out, "  and {} more of this minute, this the last", counted(*more, "refused call"));
     }
     out
 }

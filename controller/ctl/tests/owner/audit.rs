@@ -23,6 +23,7 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
             intent: Some(IntentId::of("{}")),
             refused: None,
             intent_refused: (number == 1).then_some(IntentCode::Expired),
+            more: None,
         };
         let line = chain.add(note).unwrap();
         entries.push(json::from_str(line.trim_end(), 4096, 8).unwrap());

@@ -138,17 +138,9 @@ impl Controller {
         queue.ask(&OwnerFile::Application(id.clone()), &bytes)?;
         drop(queue);
         tracing::info!(owner = %id, name = %asked.name, %from, "somebody asks to become an owner");
-        let note = AuditNote {
-            at: now,
-            actor: AuditActor::Applicant(id.clone(), asked.name.clone()),
-            from: Some(from),
-            action: AuditAction::ApplicationReceived,
-            node: None,
-            intent: None,
-            refused: None,
-            intent_refused: None,
-        };
-        self.note(vec![note])?;
+        let actor = AuditActor::Applicant(id.clone(), asked.name.clone());
+        let note = AuditNote::new(now, actor, AuditAction::ApplicationReceived);
+        self.note(vec![AuditNote { from: Some(from), ..note }])?;
         applications.0.insert(id, Open { application: asked, expires_at, source: Some(source) });
         Ok(Applied { verification_code, expires_at })
     }

@@ -92,19 +92,15 @@ impl Controller {
             let result = outcome.refused.map_or("done", IntentCode::as_str);
             tracing::info!(intent = %id, kind, node = %outcome.node_id, by = by.as_str(), result, "an order was answered");
         }
-        let note = |outcome: &Outcome| AuditNote {
-            at: self.clock.now(),
-            actor: match by {
+        let note = |outcome: &Outcome| {
+            let actor = match by {
                 Actor::Node => AuditActor::Node(outcome.node_id.clone()),
                 Actor::Worker => AuditActor::Worker,
                 Actor::Controller => AuditActor::Controller,
-            },
-            from: None,
-            action: AuditAction::IntentSettled,
-            node: Some(outcome.node_id.clone()),
-            intent: Some(id),
-            refused: None,
-            intent_refused: outcome.refused,
+            };
+            let (node, intent) = (Some(outcome.node_id.clone()), Some(id));
+            let note = AuditNote::new(self.clock.now(), actor, AuditAction::IntentSettled);
+            AuditNote { node, intent, intent_refused: outcome.refused, ..note }
         };
         self.note(news.iter().map(note).collect())
     }

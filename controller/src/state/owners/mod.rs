@@ -253,16 +253,8 @@ impl Controller {
             tracing::info!(version = mark.version, "the worker published a roster");
             seen.mark = Some(mark);
             // An entry that cannot be written waits; the roster counts all the same, since it may have let somebody go.
-            let _ = self.note(vec![AuditNote {
-                at: self.clock.now(),
-                actor: AuditActor::Worker,
-                from: None,
-                action: AuditAction::RosterTaken,
-                node: None,
-                intent: None,
-                refused: None,
-                intent_refused: None,
-            }]);
+            let now = self.clock.now();
+            let _ = self.note(vec![AuditNote::new(now, AuditActor::Worker, AuditAction::RosterTaken)]);
         }
         Ok(next)
     }

@@ -332,16 +332,8 @@ impl Controller {
         self.carry_one(&mut orders, &next.id, now);
         if is_new && let Some(actor) = signer {
             // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
-            self.note(vec![AuditNote {
-                at: now,
-                actor,
-                from: None,
-                action: AuditAction::OrderGiven,
-                node: None,
-                intent: Some(next.id),
-                refused: None,
-                intent_refused: None,
-            }])?;
+            let note = AuditNote::new(now, actor, AuditAction::OrderGiven);
+            self.note(vec![AuditNote { intent: Some(next.id), ..note }])?;
         }
         Ok(answer)
     }

@@ -6,6 +6,7 @@ use lucia_proto::code::Code;
 use lucia_proto::host_api::Minutes;
 use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
 use lucia_proto::limits::AUDIT_PER_ANSWER_MAX;
+use lucia_proto::test_support::OrderWorld;
 
 use super::bench::{World, code, start};
 use super::owners::{fleet, publish};
@@ -13,7 +14,13 @@ use crate::refusal::chain;
 use crate::state::{Act, By, Refusal};
 use crate::store::verify_audit;
 
+mod files;
+
 const OPERATOR: By = By::Operator(0);
+
+fn alice(fleet: &OrderWorld) -> By {
+    By::Owner { id: fleet.alice.id.clone(), name: "alice".parse().unwrap(), from: "192.0.2.99".parse().unwrap() }
+}
 
 fn bytes(world: &World) -> Vec<u8> {
     std::fs::read(world.file("audit/audit.jsonl")).unwrap()
@@ -165,8 +172,7 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
     let node = world.node(7);
     let fleet = fleet(&world);
     publish(&world, &fleet);
-    let alice =
-        By::Owner { id: fleet.alice.id.clone(), name: "alice".parse().unwrap(), from: "192.0.2.99".parse().unwrap() };
+    let alice = alice(&fleet);
     let draft = fleet.draft(IntentKind::ReleaseLapse, |_| ());
     let (code, intent) = (draft.read().unwrap().code(), IntentId::of(&draft.intent_json));
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
