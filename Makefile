@@ -14,8 +14,8 @@ help: ## list the commands
 setup: ## install what is missing by Debian packages and make the file system of a test node; safe to repeat
 	@qualification/setup.sh
 
-demo: ## one real node from discovery to Managed, on this machine; ONCE=1 tears down and ends
-	@qualification/setup.sh demo
+demo: ## one real node from discovery to Managed, and the page; ONCE=1 drives the page in a headless browser and ends
+	@qualification/setup.sh demo $(if $(filter-out 0,$(ONCE)),once)
 	$(CARGO) build --workspace --bins
 	@$(QUALIFICATION) demo $(if $(filter-out 0,$(ONCE)),--once)
 

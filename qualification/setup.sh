@@ -2,10 +2,11 @@
 # make setup: what the build, the tests and the demo need, by Debian packages, and the file system of a test node.
 # Safe to repeat; says what it did. What is only for container nodes is told and left out where it cannot be had
 # (node tests are then counted as skipped), what the build needs stops with the cure. `setup.sh demo` also stops where
-# the demo cannot run, before a build of minutes.
+# the demo cannot run, before a build of minutes; with `once` behind it, where no headless browser can drive the page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-}
+once=${2:-}
 
 say() { printf 'setup: %s\n' "$*"; }
 
@@ -27,6 +28,7 @@ ssh openssh-client directory
 openssl openssl directory
 chromium chromium page
 chromedriver chromium-driver page
+certutil libnss3-tools page
 '
 
 # The recipe of the node's file system. Whoever changes a line gets a new root at the next `make setup`.
@@ -62,7 +64,8 @@ directory() {
   if command -v update-rc.d >/dev/null; then update-rc.d slapd disable >>target/setup.log 2>&1 || true; fi
 }
 
-# A browser for the tests of the page: each starts its own, headless, with a profile of its own.
+# A browser for the tests of the page and for the demo: each starts its own, headless, with a profile of its own. And
+# the program by which the demo's browser gets the demo's root.
 page() {
   local packages
   mapfile -t packages < <(missing_for page)
@@ -221,7 +224,8 @@ fi
 node_root || nodes=no
 directory=yes
 directory || directory=no
-page || say 'chromium and chromium-driver cannot be had: tests of the page in a browser are skipped'
+page=yes
+page || page=no
 callers target/setup.log 2>/dev/null || true
 exporter || say 'prometheus-node-exporter cannot be had: make bench leaves out the comparison with it'
 # After the exporter, which lays target/tools anew.
@@ -234,8 +238,15 @@ fi
 if [ $directory = no ]; then
   say 'slapd, ldap-utils, openssh-client or openssl cannot be had: tests of the directory are skipped and make demo will not run'
 fi
+if [ $page = no ]; then
+  say 'chromium, chromium-driver or libnss3-tools cannot be had: tests of the page in a browser are skipped and make demo ONCE=1 will not run'
+fi
 if [ $nodes$directory != yesyes ] && [ "$goal" = demo ]; then
   say 'the demo needs the above'
+  exit 1
+fi
+if [ "$page$goal$once" = nodemoonce ]; then
+  say 'the demo that ends by itself needs the above; make demo without ONCE=1 does not'
   exit 1
 fi
 if [ $nodes = no ]; then

@@ -11,12 +11,16 @@
 //! | `owner` | the first owner, who signs what happens from then on |
 //! | `machine` | the machine: installer, approval, staging, reboot, enrolment, heartbeats |
 //! | `login` | a person of the directory logs in by SSH, as long as her key is among those that nodes are told |
+//! | `second` | a second machine that waits for its approval, so that there is something to do on the page |
+//! | `door` | a port of this machine's loopback that leads to the page |
+//! | `page` | how a person sees the page, and the headless browser that does the same |
 //! | `screen` | the timeline |
 //! | `measure` | what the agent of that node costs, for `make bench` |
 
 use std::io;
 use std::path::PathBuf;
 
+use lucia_browser::BrowserError;
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::network::NetworkError;
@@ -24,26 +28,31 @@ use crate::node::{Missing, NodeError};
 use crate::possible::site_possible;
 use crate::skip::workspace;
 
+use self::door::Door;
 use self::machine::Managed;
 use self::place::{GROUP, Place, STEP_CA};
 use self::screen::{Screen, Who};
+use self::second::Second;
 use self::site::Site;
 
 mod daemon;
 mod directory;
+mod door;
 mod login;
 mod machine;
 pub mod measure;
 mod owner;
+mod page;
 mod place;
 pub mod screen;
+mod second;
 mod site;
 mod step_ca;
 
 /// What the demo is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// End after the last line instead of staying up.
+    /// Drive the page in a headless browser, and end after the last line instead of staying up.
     pub once: bool,
     /// Its directory; without it `target/demo`.
     pub dir: Option<PathBuf>,
@@ -104,6 +113,18 @@ pub enum DemoError {
         #[source]
         err: io::Error,
     },
+    /// No port for browsers.
+    #[error("127.0.0.1 port {port} cannot lead to the page. Cure: run the demo as root, on a machine with a loopback")]
+    Door {
+        /// The port.
+        port: u16,
+        /// Why.
+        #[source]
+        err: io::Error,
+    },
+    /// The browser.
+    #[error(transparent)]
+    Browser(#[from] BrowserError),
     /// The network.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -178,9 +199,13 @@ pub enum DemoError {
     },
 }
 
+pub use page::possible as page_possible;
+
 /// A fleet of one node that is Managed, still running.
 pub struct Standing {
     node: Managed,
+    /// One more machine, once there is.
+    second: Option<Second>,
     site: Site,
 }
 
@@ -191,23 +216,32 @@ pub fn raise(options: &Options, screen: &Screen) -> Result<Standing, DemoError> 
     let beside = helper.parent().map(PathBuf::from).unwrap_or_default();
     let bin = options.bin.clone().unwrap_or(beside);
     let dir = options.dir.clone().unwrap_or_else(|| workspace().join("target/demo"));
-    let place = Place::prepare(&dir, &bin, &helper, options.step_ca.clone())?;
+    let door = Door::take().map_err(|err| DemoError::Door { port: 0, err })?;
+    let place = Place::prepare(&dir, &bin, &helper, options.step_ca.clone(), &door.origin())?;
     screen.say(Who::Demo, &format!("all of it is in {} and in namespaces of its own", place.dir.display()));
-    let mut site = Site::start(place, screen)?;
+    let mut site = Site::start(place, door, screen)?;
     owner::first(&mut site, screen)?;
     let order = machine::install(&mut site, screen)?;
     let node = machine::boot_managed(&mut site, order, options.late_directory, screen)?;
-    Ok(Standing { node, site })
+    Ok(Standing { node, second: None, site })
 }
 
 /// The whole demo, as a person sees it.
 pub fn demo(options: &Options) -> Result<(), DemoError> {
     let screen = Screen::stdout();
+    if options.once {
+        page::possible()?;
+    }
     let mut standing = raise(options, &screen)?;
     login::story(&mut standing, &screen)?;
+    if options.once {
+        page::story(&mut standing, &screen)?;
+    } else {
+        standing.second = Some(Second::boot(&standing.site, &screen)?);
+    }
     screen.plain(&standing.node.last_line());
     if !options.once {
-        screen.plain(&try_next(&standing.site.place));
+        screen.plain(&try_next(&standing.site)?);
         wait_for_ctrl_c();
         screen.say(Who::Demo, "stopping");
     }
@@ -221,16 +255,18 @@ pub fn demo(options: &Options) -> Result<(), DemoError> {
 impl Standing {
     /// Shuts the node down, then controller and worker.
     pub fn end(self) -> Result<(), DemoError> {
+        drop(self.second);
         self.node.node.stop()?;
         drop(self.site);
         Ok(())
     }
 }
 
-fn try_next(place: &Place) -> String {
+fn try_next(site: &Site) -> Result<String, DemoError> {
+    let place = &site.place;
     let dir = place::word(&place.dir);
-    format!(
-        "\nIt stays up until Ctrl-C. In another terminal, as root:\n\
+    Ok(format!(
+        "\nIt stays up until Ctrl-C.\n\n{page}\nIn another terminal, as root:\n\
          \x20 {dir}/luciactl nodes\n\
          \x20 {dir}/luciactl node {host}\n\
          \x20 {dir}/luciactl events --follow\n\
@@ -244,7 +280,8 @@ fn try_next(place: &Place) -> String {
          Logs: {dir}/log; settings: {dir}/etc",
         host = place::HOSTNAME,
         login = login::try_next(place),
-    )
+        page = page::try_next(site)?,
+    ))
 }
 
 /// Until somebody asks the demo to end. The programs of the demo are in process groups of their own and go on.

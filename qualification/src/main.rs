@@ -36,7 +36,7 @@ enum Verb {
     },
     /// Bring a machine from discovery to Managed, on the screen as it happens
     Demo {
-        /// End at the end, instead of staying up until Ctrl-C
+        /// Drive the page in a headless browser and end, instead of staying up until Ctrl-C
         #[arg(long)]
         once: bool,
         /// Its own directory, emptied at the start [default: target/demo]

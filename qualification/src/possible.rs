@@ -75,7 +75,7 @@ pub fn site_possible() -> Result<(), Missing> {
 }
 
 /// By its path, or anywhere programs are looked for.
-fn is_installed(program: impl AsRef<Path>) -> bool {
+pub(crate) fn is_installed(program: impl AsRef<Path>) -> bool {
     PATH.split(':').any(|directory| Path::new(directory).join(&program).exists())
 }
 

@@ -20,6 +20,8 @@ pub enum Program {
     Openssl,
     /// `ssh-keygen` of openssh-client, for the person of the demo.
     SshKeygen,
+    /// `certutil` of libnss3-tools, by which the demo's browser gets to trust the demo's root.
+    Certutil,
     /// A binary of this workspace, by its path.
     Built(PathBuf),
 }
@@ -35,6 +37,7 @@ impl Program {
             Self::Setpriv => Path::new("setpriv"),
             Self::Openssl => Path::new("openssl"),
             Self::SshKeygen => Path::new("ssh-keygen"),
+            Self::Certutil => Path::new("certutil"),
             Self::Built(path) => path,
         }
     }

@@ -32,7 +32,7 @@ const LOCAL: &str = "localadmin";
 
 /// The story, from the heartbeat that was last seen to the third.
 pub(super) fn story(standing: &mut Standing, screen: &Screen) -> Result<(), DemoError> {
-    let Standing { node: managed, site } = standing;
+    let Standing { node: managed, site, .. } = standing;
     ready(site, managed, screen)?;
     let client = site.place.path(CLIENT);
     let made = client_of(site, managed);

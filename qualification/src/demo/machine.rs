@@ -29,8 +29,11 @@ const HEARTBEAT_WAIT: Duration = Duration::from_secs(90);
 const CERTIFICATE_WAIT: Duration = Duration::from_secs(90);
 /// What the demo waits for.
 pub(super) const HEARTBEATS: usize = 3;
+/// What is kept of the machine's installer, and of the second one's.
+const FIRST: &str = "machine/installer";
+const SECOND: &str = "machine/second";
 /// The agent in the installer.
-const AGENT: &str = "lucia-node-agent";
+pub(super) const AGENT: &str = "lucia-node-agent";
 
 /// What the operator knows once the machine was staged.
 pub(super) struct Order {
@@ -151,12 +154,20 @@ fn same<T: PartialEq + ToString>(what: &'static str, one: &T, other: &T) -> Resu
 /// The installer: Debian with the agent, the settings and the root that the operator brought.
 fn boot_installer(site: &Site, screen: &Screen) -> Result<Node, DemoError> {
     let place = &site.place;
-    let laid = lay_installer(place).and_then(|()| lay_disk(&place.path("machine/disks")));
+    let laid = lay_installer(place, FIRST).and_then(|()| lay_disk(&place.path("machine/disks")));
     laid.map_err(|err| DemoError::Place { path: place.path("machine"), err })?;
     let target = Some(place.path("machine/installed"));
-    let node = Node::boot(NodeSpec { target, ..spec(site, "installer", "machine/installer") })?;
+    let node = Node::boot(NodeSpec { target, ..spec(site, "installer", FIRST) })?;
     screen.say(Who::Console, &format!("booted the installer, boot id {}", node.boot_id()));
     Ok(node)
+}
+
+/// Another machine in the same installer, at another plug.
+pub(super) fn boot_second_installer(site: &Site) -> Result<Node, DemoError> {
+    let place = &site.place;
+    lay_installer(place, SECOND).map_err(|err| DemoError::Place { path: place.path(SECOND), err })?;
+    let network = Some(site.network.plug(2));
+    Ok(Node::boot(NodeSpec { network, ..spec(site, "installer", SECOND) })?)
 }
 
 fn spec(site: &Site, name: &str, upper: &str) -> NodeSpec {
@@ -171,8 +182,8 @@ fn spec(site: &Site, name: &str, upper: &str) -> NodeSpec {
     }
 }
 
-fn lay_installer(place: &Place) -> std::io::Result<()> {
-    let root = place.path("machine/installer/root");
+fn lay_installer(place: &Place, upper: &str) -> std::io::Result<()> {
+    let root = place.path(upper).join("root");
     fs::create_dir_all(root.join("usr/bin"))?;
     fs::create_dir_all(root.join("etc/lucia"))?;
     fs::copy(place.program(AGENT), root.join("usr/bin").join(AGENT))?;
@@ -270,7 +281,7 @@ pub(super) fn on(node: &Node, arguments: &[&str]) -> Result<String, DemoError> {
 }
 
 /// The word after `label` in what a person reads.
-fn shown_after<T: std::str::FromStr>(shown: &str, label: &'static str) -> Result<T, DemoError> {
+pub(super) fn shown_after<T: std::str::FromStr>(shown: &str, label: &'static str) -> Result<T, DemoError> {
     let word = shown.split(label).nth(1).and_then(|rest| rest.split_whitespace().next());
     let value = word.and_then(|word| word.parse().ok());
     value.ok_or_else(|| DemoError::NotShown { what: label, said: shown.to_owned() })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::DemoError;
 use super::directory::{ADDRESS, PORT};
+use super::door::PAGE_NAME;
 use super::step_ca;
 use crate::seat::Seat;
 
@@ -46,8 +47,15 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Empties the directory, and puts programs, settings and state directories into it. `bin` has the built programs.
-    pub(super) fn prepare(dir: &Path, bin: &Path, helper: &Path, step_ca: Option<PathBuf>) -> Result<Self, DemoError> {
+    /// Empties the directory, and puts programs, settings and state directories into it. `bin` has the built programs,
+    /// `page` is the origin that browsers have for the page.
+    pub(super) fn prepare(
+        dir: &Path,
+        bin: &Path,
+        helper: &Path,
+        step_ca: Option<PathBuf>,
+        page: &str,
+    ) -> Result<Self, DemoError> {
         for program in PROGRAMS {
             let path = bin.join(program);
             if !path.is_file() {
@@ -63,7 +71,7 @@ impl Place {
             return Err(DemoError::LongPath { dir: place.dir });
         }
         place.directories()?;
-        place.lay(bin).map_err(|err| DemoError::Place { path: place.dir.clone(), err })?;
+        place.lay(bin, page).map_err(|err| DemoError::Place { path: place.dir.clone(), err })?;
         Ok(place)
     }
 
@@ -99,7 +107,7 @@ impl Place {
         Ok(())
     }
 
-    fn lay(&self, bin: &Path) -> io::Result<()> {
+    fn lay(&self, bin: &Path, page: &str) -> io::Result<()> {
         fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755))?;
         for program in PROGRAMS {
             // Here, so that no build changes them while they run, and the users of the demo reach them.
@@ -107,10 +115,10 @@ impl Place {
             fs::copy(&from, &to)?;
             fs::set_permissions(&to, fs::Permissions::from_mode(0o755))?;
         }
-        self.settings()
+        self.settings(page)
     }
 
-    fn settings(&self) -> io::Result<()> {
+    fn settings(&self, page: &str) -> io::Result<()> {
         let ca = match self.step_ca {
             Some(_) => format!(
                 "\n[ca]\nkind = \"step-ca\"\nurl = \"https://{ADDRESS}:{}\"\nprovisioner = \"{}\"\n",
@@ -124,7 +132,7 @@ impl Place {
             self.path("etc/controller.toml"),
             format!(
                 "# Of the demo. controller/controller.toml of the source explains each setting.\n\
-                 names = [\"{NAME}\"]\nlisten = \"10.73.0.1:8443\"\nstate-dir = {:?}\nroot-file = {root:?}\n\
+                 names = [\"{NAME}\", \"{PAGE_NAME}\"]\nlisten = \"10.73.0.1:8443\"\npage-origin = {page:?}\nstate-dir = {:?}\nroot-file = {root:?}\n\
                  socket = {socket:?}\ngroup = \"{GROUP}\"\nworker-user = \"{WORKER}\"\n",
                 state.join("controller"),
             ),
@@ -134,7 +142,7 @@ impl Place {
             format!(
                 "# Of the demo. worker/worker.toml of the source explains each setting.\n\
                  state-dir = {:?}\ncontroller-state = {:?}\ncontroller-user = \"{CONTROLLER}\"\ngroup = \"{GROUP}\"\n\
-                 endpoint-names = [\"{NAME}\"]\n\n[directory]\nkind = \"ldap\"\nuri = \"ldaps://{ADDRESS}:{PORT}\"\n\
+                 endpoint-names = [\"{NAME}\", \"{PAGE_NAME}\"]\n\n[directory]\nkind = \"ldap\"\nuri = \"ldaps://{ADDRESS}:{PORT}\"\n\
                  names = [\"{ADDRESS}\"]\ncertificate-days = 7\n{ca}",
                 state.join("worker"),
                 state.join("controller"),

@@ -23,6 +23,8 @@ pub enum Who {
     Node,
     /// Somebody at a machine of her own, who logs in by SSH.
     Person,
+    /// Her browser.
+    Browser,
 }
 
 impl Who {
@@ -36,6 +38,7 @@ impl Who {
             Self::Console => "console",
             Self::Node => "node",
             Self::Person => "person",
+            Self::Browser => "browser",
         }
     }
 
@@ -50,6 +53,7 @@ impl Who {
             Self::Console => "36",
             Self::Node => "32",
             Self::Person => "96",
+            Self::Browser => "94",
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::DemoError;
 use super::daemon::{Daemon, ran};
 use super::directory::Directory;
+use super::door::{Door, PAGE_NAME};
 use super::place::{NAME, Place};
 use super::screen::{Screen, Who};
 use super::step_ca::StepCa;
@@ -31,13 +32,15 @@ pub(super) struct Site {
     _step_ca: Option<Daemon>,
     /// Nothing while it is down.
     pub(super) directory: Option<Directory>,
+    /// Where browsers of this machine come in.
+    pub(super) door: Door,
     /// Where the controller listens and nodes are plugged in. Last, so that it outlives them.
     pub(super) network: Network,
 }
 
 impl Site {
     /// Begins a fleet and starts both programs; returns when the controller has its certificate.
-    pub(super) fn start(place: Place, screen: &Screen) -> Result<Self, DemoError> {
+    pub(super) fn start(place: Place, mut door: Door, screen: &Screen) -> Result<Self, DemoError> {
         let network = Network::start(&place.helper)?;
         let holder = network.holder_pid();
         place.commands(holder).map_err(|err| DemoError::Place { path: place.dir.clone(), err })?;
@@ -50,7 +53,9 @@ impl Site {
         };
         let worker = start(place.worker_seat(holder), "worker", "lucia-enrollment-worker")?;
         let controller = start(place.controller_seat(holder), "controller", "lucia-controller")?;
-        let mut site = Self { place, controller, worker, _step_ca: step_ca, directory, network };
+        let opened = door.open(holder, (network.host_address(), 8443).into());
+        opened.map_err(|err| DemoError::Door { port: door.port(), err })?;
+        let mut site = Self { place, controller, worker, _step_ca: step_ca, directory, door, network };
         let until = site.wait("the controller's certificate", SOON, |site| {
             let status = site.ctl_json::<StatusView>(&["status"]).ok()?;
             status.certificate_expires_at.filter(|_| status.worker_available)
@@ -109,7 +114,8 @@ impl Site {
 fn begin_fleet(place: &Place, holder: u32, screen: &Screen) -> Result<Option<Daemon>, DemoError> {
     let step_ca = place.step_ca.as_ref().map(|program| StepCa::make(place, program)).transpose()?;
     let given = step_ca.as_ref().map(StepCa::given).unwrap_or_default();
-    let said = ran(Program::Built(place.path("worker")).command().args(["init", "--names", NAME]).args(given))?;
+    let said =
+        ran(Program::Built(place.path("worker")).command().args(["init", "--names", NAME, PAGE_NAME]).args(given))?;
     let step_ca = step_ca.map(|step_ca| step_ca.start(place, holder)).transpose()?;
     let fingerprint = said.lines().find_map(|line| line.strip_prefix("root fingerprint")).unwrap_or_default().trim();
     let by = if step_ca.is_some() { "of step-ca" } else { "of its own" };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lucia_qualification::demo::page_possible;
 use lucia_qualification::node::{Node, NodeSpec, node_root, possible};
 use lucia_qualification::possible::site_possible;
 use lucia_qualification::skip;
@@ -49,6 +50,14 @@ pub(crate) fn skipped(test: &str) -> bool {
 #[allow(dead_code, reason = "not every test file starts a site")]
 pub(crate) fn site_skipped(test: &str) -> bool {
     let Err(missing) = site_possible() else { return false };
+    skip::note(test, &missing.to_string()).unwrap();
+    true
+}
+
+/// As [`site_skipped`], for what takes a browser as well.
+#[allow(dead_code, reason = "not every test file drives the page")]
+pub(crate) fn page_skipped(test: &str) -> bool {
+    let Err(missing) = site_possible().and_then(|()| page_possible()) else { return false };
     skip::note(test, &missing.to_string()).unwrap();
     true
 }

@@ -11,7 +11,7 @@ use lucia_qualification::skip::{note, workspace};
 use lucia_qualification::wait::wait_every;
 
 use crate::Demo;
-use crate::common::{Scratch, site_skipped};
+use crate::common::{Scratch, page_skipped};
 
 const SSSD_CONF: &str = "/etc/sssd/sssd.conf";
 
@@ -145,11 +145,11 @@ pub(crate) fn a_configuration_that_sssd_refuses_is_taken_back(demo: &Demo) {
     assert_eq!(demo.on(&["systemctl", "is-system-running"]), "running", "{}", demo.on(&["systemctl", "--failed"]));
 }
 
-/// The fleet's CA in this one is a real step-ca, where `make setup` could build it.
-// spec: DE-12, DE-13
+/// The fleet's CA in this one is a real step-ca, where `make setup` could build it, and Chromium trusts its root.
+// spec: DE-12, DE-13, DE-40
 #[test]
 fn a_node_that_enrols_while_the_directory_is_down_waits_and_goes_on_by_itself() {
-    if site_skipped("a_node_that_enrols_while_the_directory_is_down_waits_and_goes_on_by_itself") {
+    if page_skipped("a_node_that_enrols_while_the_directory_is_down_waits_and_goes_on_by_itself") {
         return;
     }
     let scratch = Scratch::new("demo-late");
@@ -172,4 +172,22 @@ fn a_node_that_enrols_while_the_directory_is_down_waits_and_goes_on_by_itself() 
     assert!(reason.contains("demo-1 waits: ") && reason.contains("ldaps://10.73.0.1:1636"), "{said}");
     let signed = waits.split_once("signed its certificate").unwrap();
     assert!(signed.0.contains("slapd runs again") && signed.1.contains("(lucia-owners)"), "{said}");
+    for line in [
+        "/passkeys, its certificate checked by the imported root",
+        "person      luciactl passkey approve ",
+        "browser     signed in by it: demo-1 is there, live",
+        "without being loaded again",
+        "approved it as demo-2, ERASE typed; drafted its admission",
+        "person      luciactl sign ",
+        "browser     says of it by itself: Carried out.",
+        "browser     signed out",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    for picture in ["passkey", "servers", "carried-out"] {
+        let bytes = fs::read(dir.join(format!("page/{picture}.png"))).unwrap();
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 10_000, "{picture}: {} bytes", bytes.len());
+    }
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("demo: node ") && last.contains("Managed, 3 heartbeats"), "{said}");
 }

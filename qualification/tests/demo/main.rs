@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -25,6 +25,8 @@ struct Demo {
     child: Child,
     dir: PathBuf,
     said: Vec<String>,
+    /// What it says behind its last line: what a person may do now.
+    offered: String,
     /// Programs that a test started beside it.
     also: RefCell<Vec<Child>>,
 }
@@ -34,15 +36,18 @@ impl Demo {
     fn run(dir: &Path) -> Self {
         let helper = Program::Built(env!("CARGO_BIN_EXE_lucia-qualification").into());
         let mut child = helper.command().arg("demo").arg("--dir").arg(dir).stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = Vec::new();
+        let (mut said, mut offered) = (Vec::<String>::new(), String::new());
         for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
-            let last = line.starts_with("demo: ");
-            said.push(line);
-            if last {
+            if said.last().is_none_or(|last| !last.starts_with("demo: ")) {
+                said.push(line);
+                continue;
+            }
+            offered.push_str(&format!("{line}\n"));
+            if line.starts_with("Logs: ") {
                 break;
             }
         }
-        Self { child, dir: dir.to_owned(), said, also: RefCell::default() }
+        Self { child, dir: dir.to_owned(), said, offered, also: RefCell::default() }
     }
 
     /// One of the commands it offers.
@@ -95,6 +100,7 @@ fn a_machine_nobody_knows_becomes_a_node_in_one_command() {
     let mut demo = Demo::run(&scratch.0.join("demo"));
     it_says_what_happened(&demo);
     the_commands_it_offers_work(&demo);
+    the_page_is_there_for_a_browser_of_this_machine(&demo);
     the_agent_is_the_real_one_in_its_unit(&demo);
     it_tells_how_it_is(&demo);
     directory::it_shows_a_login_and_its_end(&demo);
@@ -147,6 +153,8 @@ fn the_commands_it_offers_work(demo: &Demo) {
         ("luciactl", &["status"], ""),
         ("alice", &["drafts"], "ssh-key"),
         ("alice", &["why", "demo-1"], ""),
+        ("alice", &["sign", "--list"], ""),
+        ("demo-2-screen", &[], "Fingerprint:"),
         ("worker", &["status"], ""),
         ("ssh", &["localadmin", "id"], "localadmin"),
         ("node", &["systemctl", "status", "lucia-node-agent"], "active (running)"),
@@ -155,6 +163,44 @@ fn the_commands_it_offers_work(demo: &Demo) {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains(want), "{name} {arguments:?}: {output:?}");
     }
+}
+
+/// What a person is told of the page is true: the port, the root, the key of the certificate, the commands.
+// spec: DE-42
+#[track_caller]
+fn the_page_is_there_for_a_browser_of_this_machine(demo: &Demo) {
+    let offered = &demo.offered;
+    let after = |head: &str| offered.split(head).nth(1).unwrap_or_else(|| panic!("{head}: {offered}"));
+    let port: u16 = after("https://localhost:").split('/').next().unwrap().parse().unwrap();
+    let root = demo.dir.join("etc/root.pem");
+    assert!(after("import ").starts_with(&root.display().to_string()), "{offered}");
+    for command in ["alice passkey approve CODE", "alice sign CODE", "demo-2-screen"] {
+        assert!(offered.contains(&format!("{}/{command}\n", demo.dir.display())), "{command}: {offered}");
+    }
+    // Another client than a browser: the certificate is of the root for that name, and its key the one that is told.
+    let openssl = |arguments: &[&str], input: &[u8]| {
+        let mut command = Program::Openssl.command();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap().stdout
+    };
+    let (at, ca) = (format!("127.0.0.1:{port}"), root.display().to_string());
+    let verify = ["-CAfile", &ca, "-verify_return_error", "-verify_hostname", "localhost", "-servername", "localhost"];
+    let request = b"GET /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let said = openssl(&[&["s_client", "-connect", &at, "-ign_eof"], &verify[..]].concat(), request);
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("Verify return code: 0 (ok)") && said.contains("data-rp=\"localhost\""), "{said}");
+    let key = openssl(&["x509", "-noout", "-pubkey"], said.as_bytes());
+    let key = openssl(&["pkey", "-pubin", "-outform", "der"], &key);
+    let digest = openssl(&["dgst", "-sha256", "-binary"], &key);
+    let told = after("--ignore-certificate-errors-spki-list=").split(' ').next().unwrap();
+    assert_eq!(told, String::from_utf8(openssl(&["base64", "-A"], &digest)).unwrap());
+    // On loopback alone.
+    let listening = fs::read_to_string("/proc/net/tcp").unwrap();
+    let local = |line: &str| line.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let at_port = listening.lines().map(local).filter(|local| local.ends_with(&format!(":{port:04X}")));
+    assert!(at_port.collect::<Vec<_>>().iter().all(|local| local.starts_with("0100007F:")), "{listening}");
 }
 
 // spec: MR-6
