@@ -45,7 +45,7 @@ endpoints! {
     Draft: "GET" "/api/host/intents/{code}", 0, OwnerCaller::Person(Role::Viewer);
     /// Hands in a signature under it.
     Sign: "POST" "/api/host/intents/{code}/signatures", HOST_BODY_MAX * 2, OwnerCaller::Person(Role::Owner);
-    /// Throws a draft away that was not carried out.
+    /// Throws a draft away that nobody was handed, or that nobody carries out any more.
     DropDraft: "DELETE" "/api/host/intents/{code}", 0, OwnerCaller::Person(Role::Owner);
     /// Signs in to the page with a passkey.
     SignIn: "POST" "/api/host/sessions", SIGN_IN_MAX, OwnerCaller::Anyone;
@@ -188,6 +188,10 @@ pub struct DraftLine {
     pub signers: Vec<OwnerId>,
     /// Where it stands.
     pub state: DraftState,
+    /// Whether it was handed out, or may have been, to somebody who has not said what became of it: then nobody can call
+    /// it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub handed_out: bool,
     /// When it was handed in.
     pub at: UnixTime,
     /// By whom it was handed in: an owner, or the operator.

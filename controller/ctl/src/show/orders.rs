@@ -25,6 +25,9 @@ pub(crate) fn drafts(view: &DraftsView, screen: Screen) -> String {
             .to_owned();
     }
     let mut out = list(view, screen);
+    if view.drafts.iter().any(|draft| draft.handed_out) {
+        out.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
+    }
     for draft in &view.drafts {
         for outcome in &draft.outcomes {
             let Some(code) = outcome.refused.filter(|code| !code.is_repeat()) else { continue };
@@ -61,6 +64,7 @@ fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
     let plain = |text: String| (text, Tone::Plain);
     let (state, tone) = match draft.state {
         DraftState::Drafted => ("waits for a signature", Tone::Attention),
+        DraftState::Signed if draft.handed_out => ("handed out", Tone::Plain),
         DraftState::Signed => ("signed", Tone::Plain),
         DraftState::Done => ("done", Tone::Good),
         DraftState::Refused => ("refused", Tone::Bad),

@@ -117,6 +117,7 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
             owner: read.intent().owner.clone(),
             signers: vec![world.bob.id.clone()],
             state: *state,
+            handed_out: *state == DraftState::Signed,
             at: world.now,
             drafted_by: "owner:alice".parse().unwrap(),
             outcomes: outcomes.clone(),
@@ -409,9 +410,17 @@ fn orders_are_listed_with_what_became_of_them() {
     let world = world();
     let open = world.draft(IntentKind::RemoveIdentity, |_| ());
     let refused = world.draft(IntentKind::SshKey, |_| ());
+    let handed = world.draft(IntentKind::ReleaseLapse, |_| ());
     let outcome =
         Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(IntentCode::NoFreshness) };
-    let list = drafts(&world, &[(&open, DraftState::Drafted, vec![]), (&refused, DraftState::Refused, vec![outcome])]);
+    let list = drafts(
+        &world,
+        &[
+            (&open, DraftState::Drafted, vec![]),
+            (&refused, DraftState::Refused, vec![outcome]),
+            (&handed, DraftState::Signed, vec![]),
+        ],
+    );
     let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
     let line = "GET /api/host/intents";
     let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
@@ -429,6 +438,7 @@ fn orders_are_listed_with_what_became_of_them() {
     let output = site.run(&["drafts"]);
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
+    assert!(said(&output).contains("handed out  ") && said(&output).contains("cannot be called back"), "{output:?}");
     let output = site.run(&["sign", "--list"]);
     ended(&output, 0, open.as_str());
     assert!(!said(&output).contains(code.as_str()), "{}", said(&output));

@@ -12,9 +12,7 @@ use lucia_proto::code::Code;
 use lucia_proto::freshness::{FreshnessRequest, IntentTime};
 use lucia_proto::host_api::KeepForm;
 use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{
-    Actor, Body, Checker, Decision, IntentCode, IntentId, IntentMemory, IntentPolicy,
-};
+use lucia_proto::intent::{Actor, Body, Checker, Decision, IntentCode, IntentId, IntentMemory, IntentPolicy};
 use lucia_proto::orders::{OrdersReply, OrdersReport};
 use lucia_proto::owner_api::Outcome;
 use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
@@ -23,7 +21,7 @@ use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
 use super::orders::{Orders, signed};
-use super::progress::{Entry, is_done};
+use super::progress::{Entry, in_force, is_done};
 use super::relay::{Standing, Told, Waiting};
 use crate::refusal::Refusal;
 
@@ -47,8 +45,12 @@ impl Controller {
     /// What the ticks do about orders.
     pub(super) fn follow_orders(&self) {
         let now = self.clock.now();
-        let done =
-            self.write_told().and_then(|()| self.follow_worker_of_orders(now)).and_then(|()| self.act_on_orders(now));
+        // What was done before its owner left is heard first.
+        let done = self
+            .write_told()
+            .and_then(|()| self.follow_worker_of_orders(now))
+            .and_then(|()| self.stop_orders(now))
+            .and_then(|()| self.act_on_orders(now));
         if let Err(refusal) = done.and_then(|()| self.follow_questions()) {
             tracing::warn!(code = refusal.code.as_str(), "orders wait: {refusal}");
         }
@@ -112,8 +114,11 @@ impl Controller {
             orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
         let queue = lock(&self.owners.queue);
         let mut asked = lock(&self.owners.asked);
+        let roster = self.owners.roster();
+        let is_in_force =
+            |entry: &&Entry| roster.as_ref().is_some_and(|roster| in_force(&entry.row.signatures, roster).is_ok());
         for id in waiting.difference(&asked.clone()) {
-            if let Some(entry) = orders.get(id) {
+            if let Some(entry) = orders.get(id).filter(is_in_force) {
                 let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
                 queue.ask(&OwnerFile::Intent(*id), &bytes)?;
                 asked.insert(*id);
@@ -159,6 +164,28 @@ impl Controller {
         }
         if changed {
             self.index_orders(&orders);
+        }
+        Ok(())
+    }
+
+    /// Stops what somebody ordered who may order no more: nobody else is asked, and it says why.
+    fn stop_orders(&self, now: UnixTime) -> Result<(), Refusal> {
+        let Some(roster) = self.owners.roster() else { return Ok(()) };
+        let mut orders = lock(&self.owners.orders);
+        let stopped: Vec<(Entry, IntentCode)> = orders
+            .all()
+            .filter(|entry| entry.row.signed_at.is_some() && !entry.is_stopped())
+            .filter_map(|entry| Some((entry, in_force(&entry.row.signatures, &roster).err()?)))
+            .filter(|(entry, _)| !entry.is_ended(now, |node| self.is_there(node)))
+            .map(|(entry, code)| (entry.clone(), code))
+            .collect();
+        for (mut entry, code) in stopped {
+            let (id, Some(node_id)) = (entry.id, entry.node().cloned()) else { continue };
+            let outcome = Outcome { node_id, at: now, refused: Some(code) };
+            entry.row.controller = Some(outcome.clone());
+            let settled = self.settle(&mut orders, entry, std::slice::from_ref(&outcome), Actor::Controller);
+            self.index_orders(&orders);
+            settled.and_then(|()| self.withdraw_order(&id))?;
         }
         Ok(())
     }
@@ -357,8 +384,8 @@ pub(super) fn index(orders: &Orders, now: UnixTime) -> Index {
             Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) | Body::RemoveIdentity(_) => None,
         };
         let decision = decision.filter(|_| entry.row.worker.as_ref().is_some_and(is_done) && !entry.is_over(now));
-        // A split that the controller itself could not carry out keeps nothing else from the node.
-        let decision = decision.filter(|decision| *decision == Decision::Keep || !entry.is_stopped());
+        // What the controller itself could not carry out, or somebody ordered who left, keeps nothing else from the node.
+        let decision = decision.filter(|_| !entry.is_stopped());
         if nodes.is_empty() && decision.is_none() {
             continue;
         }

@@ -190,6 +190,18 @@ impl Controller {
         self.nodes.get(node).is_some()
     }
 
+    /// Whether somebody may have it who did not say yet what became of it. The worker finds an order as soon as it is
+    /// signed; a node is handed it with any heartbeat after that, and which one it was nothing here remembers.
+    fn is_handed_out(&self, entry: &Entry, now: UnixTime) -> bool {
+        let Some(signed_at) = entry.row.signed_at else { return false };
+        let has_heard = |node: &NodeId| {
+            let last = self.nodes.get(node).and_then(|known| lock(&known.state).record.as_ref()?.last_seen_at);
+            last.is_some_and(|last| last >= signed_at)
+        };
+        !entry.is_ended(now, |node| self.is_there(node))
+            && (entry.has(Actor::Worker) || entry.intent.nodes.iter().any(has_heard))
+    }
+
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
         let message = "There is no roster yet: an owner is approved on the worker's host \
                        (lucia-enrollment-worker owner approve).";
@@ -263,6 +275,7 @@ impl Controller {
             owner: entry.intent.owner.clone(),
             signers: signers(&entry.row),
             state: entry.state(now, |node| self.is_there(node)),
+            handed_out: self.is_handed_out(entry, now),
             at: entry.row.at,
             drafted_by: entry.row.drafted_by.clone(),
             outcomes: entry.outcomes(),
@@ -338,7 +351,8 @@ impl Controller {
         Ok(answer)
     }
 
-    /// Throws a draft away that nobody carried out.
+    /// Throws a draft away that nobody was handed, or that nobody carries out any more: what somebody may have, nobody calls
+    /// back, and what becomes of it is to be seen.
     ///
     /// # Errors
     /// `draft_not_found`, `intent_refused`.
@@ -352,6 +366,15 @@ impl Controller {
         let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
         if there.is_begun() {
             return Err(refused(IntentCode::AlreadyDone, "somebody carried the order out"));
+        }
+        let now = self.clock.now();
+        if self.is_handed_out(there, now) {
+            let until = there.not_after().map(|last| format!(" until {last}")).unwrap_or_default();
+            let message = format!(
+                "The order was handed out and cannot be called back: whoever has it may still carry it out{until}. Give one \
+                 against it where that is possible, and look at what becomes of it (luciactl drafts)."
+            );
+            return Err(Refusal::new(Code::IntentRefused, message));
         }
         let id = there.id;
         // First from where it could be carried out.

@@ -8,10 +8,11 @@
 use std::time::Duration;
 
 use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, Terms};
+use lucia_proto::intent::{Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, IntentSignature, Terms};
 use lucia_proto::limits::{INTENT_LIFETIME_MAX, SPLIT_OFFERED};
-use lucia_proto::owner::OwnerId;
+use lucia_proto::owner::{KeyUse, OwnerId, Role};
 use lucia_proto::owner_api::{DraftState, Outcome};
+use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
 use crate::store::drafts::DraftRow;
@@ -43,6 +44,20 @@ pub(super) fn is_done(outcome: &Outcome) -> bool {
 /// The owners who signed so far.
 pub(super) fn signers(row: &DraftRow) -> Vec<OwnerId> {
     row.signatures.iter().map(|signature| signature.owner.clone()).collect()
+}
+
+/// Whether everybody who signed may still order, by the key they signed with. The signatures themselves were verified when
+/// they came; those who carry the order out refuse it whole when one of them counts no more, and so does this.
+pub(super) fn in_force(signatures: &[IntentSignature], roster: &VerifiedRoster) -> Result<(), IntentCode> {
+    signatures.iter().try_for_each(|signature| {
+        let owner = roster.owner(&signature.owner).ok_or(IntentCode::OwnerUnknown)?;
+        if owner.role < Role::Owner {
+            return Err(IntentCode::NotAnOwner);
+        }
+        let has = |key_use| roster.key(&signature.owner, &signature.key, key_use).is_some();
+        let held = has(KeyUse::OwnerKey) || has(KeyUse::IntentPasskey);
+        held.then_some(()).ok_or(IntentCode::KeyUnknown)
+    })
 }
 
 impl Entry {
@@ -94,6 +109,7 @@ impl Entry {
         self.row.signed_at.is_some()
             && self.has(Actor::Worker)
             && !self.row.worker.as_ref().is_some_and(is_final)
+            && !self.is_stopped()
             && !self.is_over(now)
     }
 

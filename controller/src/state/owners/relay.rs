@@ -16,7 +16,7 @@ use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_M
 use lucia_proto::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::time::UnixTime;
 
-use super::progress::is_retried;
+use super::progress::{in_force, is_retried};
 use super::trust::Trust;
 use crate::store::ssh_keys::Delivered;
 
@@ -179,8 +179,7 @@ impl Relay {
         if self.answer(node, nonce).is_some() {
             return;
         }
-        let question =
-            Question { holder: holder.cloned(), nonce: nonce.clone(), at: since_boot, is_written: false };
+        let question = Question { holder: holder.cloned(), nonce: nonce.clone(), at: since_boot, is_written: false };
         let asked = self.questions.entry(node.clone()).or_default();
         let has_room = asked.len() < FRESHNESS_KEPT_MAX;
         match asked.iter_mut().find(|asked| asked.holder.as_ref() == holder) {
@@ -233,9 +232,16 @@ impl Relay {
         reply
     }
 
+    /// Whether it is handed out: in time, and by people who may order now. Who left since the ticks put it here orders
+    /// nothing more.
+    fn is_given(&self, order: &Waiting, now: UnixTime) -> bool {
+        let roster = self.trust.as_ref().and_then(|trust| trust.roster.as_ref());
+        !order.is_over(now) && roster.is_some_and(|roster| in_force(&order.signed.signatures, roster).is_ok())
+    }
+
     fn next_order(&self, node: &NodeId, standing: Standing, now: UnixTime) -> Option<&Waiting> {
-        let mut waiting = self.waiting.get(node).into_iter().flatten().filter(|order| !order.is_over(now));
-        let decision = self.decisions.get(node).filter(|order| !order.is_over(now));
+        let mut waiting = self.waiting.get(node).into_iter().flatten().filter(|order| self.is_given(order, now));
+        let decision = self.decisions.get(node).filter(|order| self.is_given(order, now));
         let split = decision.filter(|order| order.splits);
         let order = match standing {
             Standing::Free => split.or_else(|| waiting.next()),

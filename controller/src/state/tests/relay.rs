@@ -22,6 +22,8 @@ use super::bench::{Machine, World, code, write};
 use super::owners::{fleet, publish};
 use crate::state::By;
 
+mod leaving;
+
 const OPERATOR: By = By::Operator(0);
 
 /// A fleet with owners around node 7.
