@@ -21,3 +21,4 @@ mod renew;
 mod replace;
 mod second;
 mod stack;
+mod stolen;

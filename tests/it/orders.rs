@@ -9,10 +9,12 @@ use lucia_proto::intent::{
     Admit, Body, Draft, Intent, IntentCode, IntentSignature, RemoveIdentity, SignedIntent, Terms,
 };
 use lucia_proto::key::NodeKey;
+use lucia_proto::limits::CHALLENGE_LIFETIME;
 use lucia_proto::orders::OrdersReply;
 use lucia_proto::owner::Role;
 use lucia_proto::owner_api::DraftState;
 use lucia_proto::test_support::TestOwner;
+use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_controller::{Deed, Trick};
 
 use crate::world::{Machine, SEEDS, World};
@@ -62,7 +64,7 @@ fn with_orders(mut reply: lucia_tests::hostile_controller::Reply, orders: &Order
     Deed::Say(reply)
 }
 
-// spec: OS-1
+// spec: OS-1, IN-27
 #[tokio::test(start_paused = true)]
 async fn an_owner_orders_keys_and_the_node_holds_them() {
     for seed in SEEDS {
@@ -79,7 +81,7 @@ async fn an_owner_orders_keys_and_the_node_holds_them() {
     }
 }
 
-// spec: OS-2
+// spec: OS-2, IN-27
 #[tokio::test(start_paused = true)]
 async fn a_new_node_is_let_in_by_an_owners_order_alone() {
     let (world, machine) = owned(SEEDS[0]).await;
@@ -120,32 +122,108 @@ async fn a_removed_owners_order_is_refused_at_the_next_heartbeat() {
     assert_eq!(record(&machine), before);
 }
 
-/// Within a day through one that withholds the roster, answers no question, and lies about the time.
+/// What a controller says that it is late, who began to lie then, at this true time.
+type Says = fn(UnixTime, UnixTime) -> UnixTime;
+
+/// Withholds all that is new of owners, says another time, repeats an old answer of the worker's, and offers this order.
+fn lying(name: &str, began: UnixTime, says: Says, order: Option<&SignedIntent>) -> Trick {
+    let intent = order.cloned().map(Box::new);
+    Trick::on(name.to_owned(), &[Endpoint::Heartbeat, Endpoint::NodeChallenge, Endpoint::Renew], move |moment| {
+        if moment.call == Endpoint::Renew {
+            // The worker's answer would bring the roster.
+            return Deed::Withhold;
+        }
+        let time = says(began, moment.now);
+        let old = moment.tape.own(Endpoint::Heartbeat, moment.node).find_map(|beat| {
+            let body: serde_json::Value = serde_json::from_slice(beat.reply.body()).ok()?;
+            serde_json::from_value(body.pointer("/orders/freshness")?.clone()).ok()
+        });
+        let mut reply = moment.honest;
+        let until = time.plus(CHALLENGE_LIFETIME);
+        if let Some(mut next) = lucia_tests::hostile_controller::next_challenge(&reply) {
+            (next.server_time, next.expires_at) = (time, until);
+            reply.headers_mut().insert("lucia-challenge", next.to_header().parse().unwrap());
+        }
+        if moment.call == Endpoint::Heartbeat {
+            return with_orders(
+                reply,
+                &OrdersReply { freshness: old, intent: intent.clone(), ..OrdersReply::default() },
+            );
+        }
+        let mut body: serde_json::Value = serde_json::from_slice(reply.body()).unwrap();
+        body["expiresAt"] = until.to_string().into();
+        *reply.body_mut() = body.to_string().into();
+        Deed::Say(reply)
+    })
+}
+
+/// Within a day through one that withholds the roster, answers no question but with old answers, and lies about the time.
 // spec: OS-4
 #[tokio::test(start_paused = true)]
 async fn and_within_a_day_through_a_controller_that_withholds_it() {
-    let (world, mut machine) = owned(SEEDS[2]).await;
+    // Whoever says that it is 2099 hears no heartbeats, since no certificate lasts that long: that one offers its order by
+    // the true time, after a day.
+    let lies: [(&str, Says, bool); 4] = [
+        ("no time passes", |began, _| began, true),
+        ("time goes back", |began, now| began.minus(now.since(began)), true),
+        ("it is 1970", |_, _| UnixTime::EPOCH, true),
+        ("it is 2099", |_, _| UnixTime::from_secs(4_070_908_800), false),
+    ];
+    for (name, says, is_heard) in lies {
+        let (world, mut machine) = owned(SEEDS[2]).await;
+        let unused = [1, 2].map(|revision| {
+            let draft = world.keys(&alice(), &machine.id(), "alice", 1, revision);
+            signed(&draft, vec![alice().sign(&draft)])
+        });
+        world.remove_owner(&alice());
+        let began = world.now();
+        let before = record(&machine);
+        if is_heard {
+            // It does not hold at once: what the node was told last is good for a day. Else what follows says nothing.
+            world.play(Some(lying(name, began, says, unused.first())));
+            machine.run_until(10 * MINUTE, |machine| record(machine) != before).await;
+        }
+        world.play(Some(lying(name, began, says, None)));
+        while world.now().since(began) < 24 * HOUR {
+            machine.run(MINUTE).await;
+            world.sleep_through(HOUR - MINUTE).await;
+            world.forget_seen();
+        }
+        let before = record(&machine);
+        let late = unused.last().cloned().unwrap();
+        world.play(Some(if is_heard { lying(name, began, says, Some(&late)) } else { offering(name, vec![late]) }));
+        machine.run_until(HOUR, |machine| refused_last(machine) == Some(IntentCode::NoFreshness)).await;
+        assert_eq!(record(&machine), before, "{name}");
+        assert!(machine.ends.is_empty(), "{name}: {:?}", machine.ends);
+    }
+}
+
+// spec: OS-16
+#[tokio::test(start_paused = true)]
+async fn nor_after_a_restart_nor_beside_an_answer_that_speaks_of_the_newer_roster() {
+    let (world, mut machine) = owned(SEEDS[1]).await;
     let unused = world.keys(&alice(), &machine.id(), "alice", 1, 1);
     let order = signed(&unused, vec![alice().sign(&unused)]);
     world.remove_owner(&alice());
-    // From here on the controller says nothing new of owners, and that no time passes.
-    let began = world.now();
-    world.play(Some(Trick::on("withheld", &[Endpoint::Heartbeat, Endpoint::NodeChallenge], move |moment| {
-        let mut reply = moment.honest;
-        if let Some(mut next) = lucia_tests::hostile_controller::next_challenge(&reply) {
-            next.server_time = began;
-            reply.headers_mut().insert("lucia-challenge", next.to_header().parse().unwrap());
-        }
-        if moment.call == Endpoint::Heartbeat { with_orders(reply, &OrdersReply::default()) } else { Deed::Say(reply) }
-    })));
-    for _ in 0..24 {
-        machine.run(MINUTE).await;
-        world.sleep_through(HOUR).await;
-        world.forget_seen();
-    }
-    let before = record(&machine);
-    world.play(Some(offering("late", vec![order])));
+    let (began, before) = (world.now(), record(&machine));
+    // What the worker once answered is no answer to the question of a new start.
+    world.play(Some(lying("restarted", began, |began, _| began, Some(&order))));
+    machine.kill();
     machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::NoFreshness)).await;
+    assert_eq!(record(&machine), before);
+    // And a new one tells that there is a newer roster, whoever withholds that.
+    world.play(Some(Trick::on("no roster", &[Endpoint::Heartbeat], move |moment| {
+        let mut reply = moment.honest;
+        let mut body: serde_json::Value = serde_json::from_slice(reply.body()).unwrap_or_default();
+        if let Some(members) = body.as_object_mut() {
+            let orders = members.entry("orders").or_insert_with(|| serde_json::json!({}));
+            orders.as_object_mut().map(|orders| orders.remove("roster"));
+            orders["intent"] = serde_json::to_value(&order).unwrap();
+            *reply.body_mut() = body.to_string().into();
+        }
+        Deed::Say(reply)
+    })));
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::RosterBehind)).await;
     assert_eq!(record(&machine), before);
 }
 

@@ -17,9 +17,11 @@ use std::time::Duration;
 
 use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::ids::{NodeId, TaskId};
+use lucia_proto::intent::{IntentId, SignedIntent};
 use lucia_proto::journal::Journal;
+use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
-use lucia_proto::test_support::TestNode;
+use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_proto::time::UnixTime;
 use nix::sys::stat::Mode;
 
@@ -31,6 +33,43 @@ impl Queue {
     #[must_use]
     pub fn new(dir: &Path, now: UnixTime) -> Self {
         Self(fixture::Controller::new(dir, now))
+    }
+
+    /// The directory of a controller that was one, with its journal.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn stolen(dir: &Path, now: UnixTime) -> Result<Self, crate::sim::Failure> {
+        let journal = Journal::from_bytes(&fs::read(dir.join("onboarding/state.json"))?)?;
+        Ok(Self(fixture::Controller { dir: dir.to_owned(), journal, now }))
+    }
+
+    /// Puts a file into the owners' requests, as a controller does.
+    pub fn put_owner(&self, of: &OwnerFile, bytes: &[u8]) {
+        self.0.put_owner(of, bytes);
+    }
+
+    /// Somebody asks to become an owner.
+    pub fn apply(&self, who: &TestOwner) {
+        self.0.apply(who);
+    }
+
+    /// Puts an order there; gives its id.
+    #[must_use]
+    pub fn order(&self, signed: &SignedIntent) -> IntentId {
+        self.0.order(signed)
+    }
+
+    /// What the worker said about an order, if it did.
+    #[must_use]
+    pub fn outcome(&self, id: IntentId) -> Option<IntentFile> {
+        self.0.outcome(id)
+    }
+
+    /// What the worker last answered a node that asked how late it is.
+    #[must_use]
+    pub fn freshness(&self, id: &NodeId) -> Option<FreshnessFile> {
+        self.0.freshness(id)
     }
 
     /// The worker's settings for it.

@@ -5,5 +5,6 @@ pub mod fuzz;
 pub mod hostile_controller;
 pub mod hostile_queue;
 pub mod inversions;
+pub mod jail;
 pub mod programs;
 pub mod sim;

@@ -84,7 +84,11 @@ impl Running {
     /// # Errors
     /// When it cannot be started.
     pub fn start(program: &Path, args: &[&str], log: &Path) -> io::Result<Self> {
-        let out = fs::File::create(log)?;
+        Self::start_with(program, args, log, fs::File::create(log)?)
+    }
+
+    /// The same with the log opened before: where `program` starts it may have no path.
+    pub(crate) fn start_with(program: &Path, args: &[&str], log: &Path, out: fs::File) -> io::Result<Self> {
         let child = command(program).args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).spawn()?;
         Ok(Self { child, log: log.to_path_buf() })
     }

@@ -18,6 +18,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("lucia-controller", "controller/"),
     ("lucia-durable", "proto/durable/"),
     ("lucia-proto", "proto/"),
+    ("lucia-tests", "tests/"),
     ("lucia-worker", "worker/"),
     ("luciactl", "controller/ctl/"),
 ];

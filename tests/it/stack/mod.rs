@@ -192,7 +192,7 @@ async fn approved(site: &Site, target: &Target, number: u32) -> (SimNode, TaskId
     (node, task)
 }
 
-fn walk(dir: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+pub(crate) fn walk(dir: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap()) {
         let path = entry.path();
         let name = entry.file_name();

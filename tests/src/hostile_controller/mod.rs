@@ -3,8 +3,11 @@
 //!
 //! [`Tape`] is what it recorded, [`Trick`] what it does to an answer, [`tricks`] all it knows. Neither knows of a
 //! network: a story twists answers in memory, [`serve`] twists those of a real controller over TLS with its own key.
+//! [`Stolen`] is the disk of a controller that is no more, and [`Thief`] a process of the attacker's own in its place.
 
 mod serve;
+mod stolen;
+mod thief;
 mod tricks;
 
 use std::fmt;
@@ -18,6 +21,8 @@ use lucia_proto::test_support::{TestCa, TestNode};
 use lucia_proto::time::UnixTime;
 
 pub use serve::{Hostile, serve};
+pub use stolen::{Stolen, now, until};
+pub use thief::{Plan, Thief};
 pub use tricks::{answers, tricks};
 
 /// An answer as it goes over the wire.

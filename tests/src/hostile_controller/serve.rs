@@ -62,14 +62,7 @@ impl Hostile {
 /// # Errors
 /// When certificate or key cannot be read, or no port is free.
 pub async fn serve(certificate_pem: &str, key_pem: &str, behind: Target) -> Result<Hostile, Failure> {
-    let chain = CertificateDer::pem_slice_iter(certificate_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes())?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let acceptor = acceptor(certificate_pem, key_pem)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let hostile = Hostile { address: listener.local_addr()?, mind: Arc::default() };
     let shared = hostile.clone();
@@ -86,6 +79,18 @@ pub async fn serve(certificate_pem: &str, key_pem: &str, behind: Target) -> Resu
         }
     });
     Ok(hostile)
+}
+
+/// TLS with this certificate and key.
+pub(super) fn acceptor(certificate_pem: &str, key_pem: &str) -> Result<TlsAcceptor, Failure> {
+    let chain = CertificateDer::pem_slice_iter(certificate_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes())?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 async fn answer(hostile: Hostile, behind: Target, request: Request<Incoming>) -> Result<Response<Said>, Infallible> {
@@ -121,7 +126,7 @@ fn twist(mind: &mut Mind, call: Endpoint, node: &NodeId, honest: Reply) -> Deed 
 }
 
 /// Which call of which node it is. Without an id in its path it is nobody's.
-fn called(request: &Request<Incoming>) -> Option<(Endpoint, NodeId)> {
+pub(super) fn called(request: &Request<Incoming>) -> Option<(Endpoint, NodeId)> {
     let path = request.uri().path();
     let node: NodeId = path.split('/').find_map(|part| part.parse().ok())?;
     let call = Endpoint::ALL.iter().find(|call| {

@@ -1,0 +1,341 @@
+//! All that is done with orders by whoever has a controller, with what refuses it at the node and at the worker.
+
+use lucia_proto::challenge::{Challenge, ChallengeId, Nonce};
+use lucia_proto::digest::Digest;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{
+    Actor, Admit, Body, CloneDecision, Decision, Draft, Intent, IntentCode, IntentKind, IntentSignature, LabelledKey,
+    ReleaseLapse, RemoveIdentity, SignedIntent, SshKeys, Terms, passkey_challenge,
+};
+use lucia_proto::key::NodeKey;
+use lucia_proto::owner::PageOrigin;
+use lucia_proto::owner_proof::{Method, OwnerProof, OwnerRequest};
+use lucia_proto::sign_in;
+use lucia_proto::test_support::{TestNode, TestOwner, assertion, key};
+use lucia_proto::time::UnixTime;
+
+use super::{HOUR, alice, carol, lapsed_at, mallory, victor};
+
+/// The account whose keys are ordered.
+pub(super) const ACCOUNT: &str = "alice";
+/// A key that nobody has, and the attacker's.
+pub(super) const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+pub(super) const EVIL_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8eHRwbGhkYFxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA";
+
+macro_rules! acts {
+    ($($(#[$meta:meta])* $name:ident,)*) => {
+        /// One thing that is done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Act { $($(#[$meta])* $name,)* }
+
+        impl Act {
+            pub(super) const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+acts! {
+    /// A signature that is somebody else's, said to be alice's.
+    Forged,
+    /// By a key that stands in no roster, in its own name and in alice's.
+    Stranger, StrangerAsAlice,
+    /// By who was an owner, and by who may only look.
+    RemovedOwner, Viewer,
+    /// alice's, with another body; and with that body's hash besides.
+    EditedBody, EditedHash,
+    /// alice's for another node, as it is; and sent to this one under its name.
+    OtherNode, Retargeted,
+    /// alice's for another fleet.
+    OtherFleet,
+    /// What was carried out once more; another of the same nonce; what held before; another of that revision.
+    Again, UsedNonce, OlderRevision, SameRevision,
+    /// alice's of yesterday, and of tomorrow.
+    Expired, OfTomorrow,
+    /// alice's, to a node that is told no time, or that of another question, of another node, or of no worker.
+    NoTime, TimeOfAnotherQuestion, TimeOfAnotherNode, TimeOfNoWorker,
+    /// With a roster in which the signer stands: the old one, one of the same version, one of no worker.
+    OldRoster, RosterOfSameVersion, RosterOfNoWorker,
+    /// By alice's passkey for orders, though the page signs nothing; by her owner key in that form.
+    OnThePage, OwnerKeyOnThePage,
+    /// What her passkey for signing in signed: a sign-in; and the order's own challenge, offered as one.
+    SignIn, OrderAsSignIn,
+    /// Her passkey for orders over a sign-in whose nonce is the order's hash; her owner key over such a request.
+    HashAsSignIn, HashAsRequest,
+}
+
+/// What must come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// Refused with this code.
+    Refused(IntentCode),
+    /// It holds or was done already: nothing happens, and nothing is refused.
+    Nothing,
+}
+
+impl Act {
+    /// What must come of it at this actor; nothing where there is no such thing.
+    pub(super) fn want(self, actor: Actor, kind: IntentKind) -> Option<Want> {
+        let (at_node, is_state) = (actor == Actor::Node, kind.is_state());
+        let only = |there: bool, code| there.then_some(Want::Refused(code));
+        let refused = |code| Some(Want::Refused(code));
+        match self {
+            Self::Forged | Self::EditedHash | Self::Retargeted | Self::HashAsRequest => {
+                refused(IntentCode::SignatureInvalid)
+            }
+            Self::Stranger | Self::RemovedOwner => refused(IntentCode::OwnerUnknown),
+            Self::StrangerAsAlice | Self::OwnerKeyOnThePage | Self::SignIn | Self::OrderAsSignIn => {
+                refused(IntentCode::KeyUnknown)
+            }
+            Self::Viewer => refused(IntentCode::NotAnOwner),
+            Self::EditedBody => refused(IntentCode::BodyMismatch),
+            // The worker carries out an order for whichever node it names.
+            Self::OtherNode => only(at_node, IntentCode::NotNamed),
+            Self::OtherFleet => refused(IntentCode::OtherFleet),
+            Self::Again => Some(Want::Nothing),
+            Self::UsedNonce => only(!is_state, IntentCode::AlreadyDone),
+            Self::OlderRevision => only(is_state, IntentCode::OlderRevision),
+            Self::SameRevision => only(is_state, IntentCode::RevisionConflict),
+            // What holds until the next revision ends with no day.
+            Self::Expired => only(!is_state, IntentCode::Expired),
+            Self::OfTomorrow => refused(IntentCode::NotYet),
+            // The worker has its own clock and its own roster, and takes neither from anybody.
+            Self::NoTime | Self::TimeOfAnotherQuestion | Self::TimeOfAnotherNode | Self::TimeOfNoWorker => {
+                only(at_node, IntentCode::NoFreshness)
+            }
+            Self::OldRoster | Self::RosterOfSameVersion | Self::RosterOfNoWorker => {
+                only(at_node, IntentCode::OwnerUnknown)
+            }
+            Self::OnThePage | Self::HashAsSignIn => refused(IntentCode::PageNotAllowed),
+        }
+    }
+}
+
+/// Whom orders of one kind are about, and what was ordered before.
+pub(super) struct Aim {
+    pub(super) fleet: Digest,
+    pub(super) node: TestNode,
+    pub(super) kind: IntentKind,
+    pub(super) now: UnixTime,
+    /// What was carried out before: of this kind where that is a state, else anything that is done once.
+    pub(super) done: SignedIntent,
+    /// Makes nonces differ.
+    pub(super) serial: u8,
+}
+
+/// The most that an order of this kind does, so that nobody can miss it. Whoever adds a kind says here what that is.
+pub(super) fn body(kind: IntentKind, node: &TestNode, now: UnixTime, ssh_key: &str) -> Body {
+    let (hostname, fingerprint) = (node.hostname.clone(), node.fingerprint);
+    match kind {
+        IntentKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
+        IntentKind::SshKey => Body::SshKey(SshKeys {
+            account: ACCOUNT.parse().unwrap(),
+            keys: vec![LabelledKey { label: "laptop".parse().unwrap(), key: ssh_key.to_owned().try_into().unwrap() }],
+        }),
+        IntentKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
+            fingerprint,
+            hostname,
+            ended_at: lapsed_at(now),
+            former_address: None,
+            address: None,
+            boot_id: None,
+        }),
+        IntentKind::CloneDecision => {
+            Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None })
+        }
+        IntentKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
+    }
+}
+
+/// An order's head, for an hour or as this revision.
+pub(super) fn intent(
+    fleet: Digest,
+    by: &TestOwner,
+    node: &NodeId,
+    kind: IntentKind,
+    now: UnixTime,
+    number: u8,
+) -> Intent {
+    let terms = if kind.is_state() {
+        Terms::State { subject: ACCOUNT.parse().unwrap(), revision: u64::from(number) }
+    } else {
+        Terms::Once { not_after: now.plus(HOUR), nonce: Nonce::from_bytes(&[number; 32]) }
+    };
+    let (owner, nodes) = (by.id.clone(), vec![node.clone()]);
+    Intent { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms }
+}
+
+/// Signed by who orders.
+pub(super) fn signed(draft: &Draft, by: &TestOwner) -> SignedIntent {
+    with(draft, by.sign(draft))
+}
+
+fn with(draft: &Draft, signature: IntentSignature) -> SignedIntent {
+    draft.read().unwrap().signed(vec![signature])
+}
+
+fn origin() -> PageOrigin {
+    "https://controller.test:8443".parse().unwrap()
+}
+
+/// alice's passkey for signing in, which stands in no roster.
+fn sign_in_passkey() -> NodeKey {
+    key(61)
+}
+
+/// A challenge whose nonce the attacker chose.
+fn offered(nonce: &Digest, now: UnixTime) -> Challenge {
+    Challenge {
+        challenge_id: ChallengeId::from_parts(now.secs() * 1000, 5),
+        nonce: Nonce::from_bytes(nonce.as_bytes()),
+        expires_at: now.plus(HOUR),
+    }
+}
+
+impl Aim {
+    fn draft(&self, by: &TestOwner, act: Act, change: impl FnOnce(&mut Intent)) -> Draft {
+        let next = if self.kind.is_state() { u8::try_from(self.held()).unwrap() + 1 } else { self.serial };
+        let mut intent = intent(self.fleet, by, &self.node.node_id, self.kind, self.now, next);
+        if let Terms::Once { nonce, .. } = &mut intent.terms {
+            // Each act is an order of its own, and no two share a file.
+            let mut random = [self.serial; 32];
+            random[0] = u8::try_from(Act::ALL.iter().position(|one| *one == act).unwrap()).unwrap();
+            *nonce = Nonce::from_bytes(&random);
+        }
+        change(&mut intent);
+        Draft::new(intent, &body(self.kind, &self.node, self.now, EVIL_KEY)).unwrap()
+    }
+
+    /// alice's for another node, with all that makes it good there.
+    fn elsewhere(&self) -> SignedIntent {
+        let other = TestNode::new(99);
+        let intent = intent(self.fleet, &alice(), &other.node_id, self.kind, self.now, self.serial);
+        signed(&Draft::new(intent, &body(self.kind, &other, self.now, EVIL_KEY)).unwrap(), &alice())
+    }
+
+    fn done_terms(&self) -> Terms {
+        Intent::parse(&self.done.intent_json).unwrap().terms
+    }
+
+    /// The revision that holds, for what has one.
+    fn held(&self) -> u64 {
+        match self.done_terms() {
+            Terms::State { revision, .. } => revision,
+            Terms::Once { .. } => 0,
+        }
+    }
+
+    /// The order that is sent for an act.
+    pub(super) fn order(&self, act: Act) -> SignedIntent {
+        let good = self.draft(&alice(), act, |_| ());
+        let by = |who: &TestOwner| signed(&self.draft(who, act, |_| ()), who);
+        let changed = |change: &dyn Fn(&mut Intent)| signed(&self.draft(&alice(), act, change), &alice());
+        let owner_key = alice().key.public().fingerprint();
+        let hash = Digest::of(good.intent_json.as_bytes());
+        match act {
+            Act::Forged => {
+                let text = mallory().key.sign(good.intent_json.as_bytes()).to_text();
+                with(&good, IntentSignature::with_key(alice().id, owner_key, text))
+            }
+            Act::Stranger => by(&mallory()),
+            Act::StrangerAsAlice => with(&good, good.read().unwrap().sign(alice().id, &mallory().key)),
+            Act::RemovedOwner | Act::OldRoster => by(&carol()),
+            Act::Viewer => by(&victor()),
+            Act::EditedBody => SignedIntent { body: self.elsewhere().body + " ", ..signed(&good, &alice()) },
+            Act::EditedHash => {
+                let body = body(self.kind, &self.node, self.now, SSH_KEY).to_text().unwrap() + " ";
+                let (was, is) = (Digest::of(good.body.as_bytes()), Digest::of(body.as_bytes()));
+                let order = signed(&good, &alice());
+                let intent_json = order.intent_json.replace(&was.to_string(), &is.to_string());
+                assert_ne!(intent_json, order.intent_json);
+                SignedIntent { intent_json, body, ..order }
+            }
+            Act::OtherNode => self.elsewhere(),
+            Act::Retargeted => {
+                let order = self.elsewhere();
+                let other = TestNode::new(99).node_id;
+                let intent_json = order.intent_json.replace(other.as_str(), self.node.node_id.as_str());
+                assert_ne!(intent_json, order.intent_json);
+                SignedIntent { intent_json, ..order }
+            }
+            Act::OtherFleet => changed(&|intent| intent.fleet = Digest::of(b"another root")),
+            Act::Again => self.done.clone(),
+            Act::UsedNonce => changed(&|intent| {
+                if let (Terms::Once { nonce, .. }, Terms::Once { nonce: used, .. }) =
+                    (&mut intent.terms, self.done_terms())
+                {
+                    *nonce = used;
+                }
+            }),
+            Act::OlderRevision | Act::SameRevision => changed(&|intent| {
+                if let Terms::State { revision, .. } = &mut intent.terms {
+                    *revision = self.held() - u64::from(act == Act::OlderRevision);
+                }
+            }),
+            Act::Expired => changed(&|intent| {
+                intent.issued_at = self.now.minus(2 * HOUR);
+                if let Terms::Once { not_after, .. } = &mut intent.terms {
+                    *not_after = self.now.minus(HOUR);
+                }
+            }),
+            Act::OfTomorrow => changed(&|intent| {
+                intent.issued_at = self.now.plus(20 * HOUR);
+                if let Terms::Once { not_after, .. } = &mut intent.terms {
+                    *not_after = self.now.plus(40 * HOUR);
+                }
+            }),
+            Act::NoTime | Act::TimeOfAnotherQuestion | Act::TimeOfAnotherNode | Act::TimeOfNoWorker => {
+                signed(&good, &alice())
+            }
+            Act::RosterOfSameVersion | Act::RosterOfNoWorker => by(&mallory()),
+            Act::OnThePage => with(&good, alice().touch(&good, &origin())),
+            Act::OwnerKeyOnThePage => self.asserted(&good, &alice().key, &passkey_challenge(&good.intent_json)),
+            Act::SignIn => {
+                let Challenge { challenge_id, nonce, .. } = offered(&Digest::of(b"any"), self.now);
+                self.asserted(&good, &sign_in_passkey(), &sign_in::challenge(&challenge_id, &nonce))
+            }
+            // The page is the attacker's: it asks for the very bytes that a signature on the page is made over.
+            Act::OrderAsSignIn => self.asserted(&good, &sign_in_passkey(), &passkey_challenge(&good.intent_json)),
+            Act::HashAsSignIn => {
+                let Challenge { challenge_id, nonce, .. } = offered(&hash, self.now);
+                self.asserted(&good, &alice().passkey, &sign_in::challenge(&challenge_id, &nonce))
+            }
+            Act::HashAsRequest => {
+                let request = OwnerRequest {
+                    fleet: self.fleet,
+                    owner: alice().id,
+                    method: Method::Get,
+                    target: "/api/host/nodes".parse().unwrap(),
+                    body_sha256: hash,
+                };
+                let proof = OwnerProof::sign(&request, &offered(&hash, self.now), &alice().key).unwrap();
+                with(&good, IntentSignature::with_key(alice().id, owner_key, proof.signature))
+            }
+        }
+    }
+
+    fn asserted(&self, draft: &Draft, passkey: &NodeKey, challenge: &[u8; 32]) -> SignedIntent {
+        let assertion = assertion(passkey, challenge, &origin(), |_, _| ());
+        with(draft, IntentSignature::with_passkey(alice().id, passkey.public().fingerprint(), assertion))
+    }
+}
+
+/// Each actor's rows of each kind that it carries out are many: none was forgotten when a kind was added.
+// spec: OS-10
+#[test]
+fn every_kind_has_its_rows_at_everybody_who_carries_it_out() {
+    let mut pairs = 0;
+    for kind in IntentKind::ALL {
+        for actor in [Actor::Node, Actor::Worker] {
+            let rows = Act::ALL.iter().filter(|act| act.want(actor, *kind).is_some()).count();
+            assert!(rows >= 18, "{rows} rows of {} at {}", kind.as_str(), actor.as_str());
+            pairs += usize::from(kind.actors().contains(&actor));
+        }
+    }
+    // Three at a node, four at the worker: whoever adds a kind adds its control besides its rows.
+    assert_eq!(pairs, super::node::KINDS.len() + super::worker::KINDS.len());
+    for (actor, kinds) in [(Actor::Node, super::node::KINDS), (Actor::Worker, super::worker::KINDS)] {
+        for kind in kinds {
+            assert!(kind.actors().contains(&actor), "{} at {}", kind.as_str(), actor.as_str());
+        }
+    }
+}
