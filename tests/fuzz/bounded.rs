@@ -85,6 +85,48 @@ fn release() {
     bounded("release");
 }
 
+// spec: FZ-9
+#[test]
+fn intent() {
+    bounded("intent");
+}
+
+// spec: FZ-10
+#[test]
+fn roster() {
+    bounded("roster");
+}
+
+// spec: FZ-11
+#[test]
+fn freshness() {
+    bounded("freshness");
+}
+
+// spec: FZ-12
+#[test]
+fn proof() {
+    bounded("proof");
+}
+
+// spec: FZ-13
+#[test]
+fn sign_in() {
+    bounded("sign-in");
+}
+
+// spec: FZ-14
+#[test]
+fn owner_queue() {
+    bounded("owner-queue");
+}
+
+// spec: FZ-15
+#[test]
+fn audit() {
+    bounded("audit");
+}
+
 /// None is forgotten here.
 #[test]
 fn every_target_has_its_run() {

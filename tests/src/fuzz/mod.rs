@@ -12,16 +12,23 @@
     reason = "a target says what it found by panicking"
 )]
 
+mod audit;
 mod bundle;
 mod chain;
 mod csr;
 mod der;
+mod freshness;
+mod intent;
 mod json;
 mod ledger;
 pub mod mutate;
+mod owner_queue;
+mod proof;
 mod queue;
 mod release;
 mod report;
+mod roster;
+mod sign_in;
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -82,6 +89,17 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ledger", run: ledger::run, vectors: &[] },
     Target { name: "bundle", run: bundle::run, vectors: &["bundle", "signed-", "answer"] },
     Target { name: "release", run: release::run, vectors: &[] },
+    Target {
+        name: "intent",
+        run: intent::run,
+        vectors: &["owners-v1/admit", "owners-v1/clone", "owners-v1/release", "owners-v1/remove", "owners-v1/ssh-key"],
+    },
+    Target { name: "roster", run: roster::run, vectors: &["owners-v1/roster"] },
+    Target { name: "freshness", run: freshness::run, vectors: &["owners-v1/freshness"] },
+    Target { name: "proof", run: proof::run, vectors: &["owners-v1/owner-proof"] },
+    Target { name: "sign-in", run: sign_in::run, vectors: &["owners-v1/ssh-key-two"] },
+    Target { name: "owner-queue", run: owner_queue::run, vectors: &["owners-v1"] },
+    Target { name: "audit", run: audit::run, vectors: &[] },
 ];
 
 impl Target {
@@ -95,8 +113,11 @@ impl Target {
     #[must_use]
     pub fn seeds(&self, tests: &Path) -> Vec<(String, Vec<u8>)> {
         let own = files(&tests.join("fuzz/seeds").join(self.name));
+        let owners = files(&tests.join("vectors/owners-v1"));
+        let owners = owners.into_iter().map(|(name, bytes)| (format!("owners-v1/{name}"), bytes));
         let vectors = files(&tests.join("vectors"))
             .into_iter()
+            .chain(owners)
             .filter(|(name, _)| self.vectors.iter().any(|start| name.starts_with(start)));
         own.into_iter().chain(vectors).collect()
     }

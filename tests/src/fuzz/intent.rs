@@ -1,0 +1,93 @@
+//! Orders, drafts and what a heartbeat's reply brings of them: signed by an owner, whatever they say.
+
+use std::sync::LazyLock;
+
+use lucia_proto::digest::Digest;
+use lucia_proto::intent::{Body, Draft, Intent, IntentKind, IntentSignature, SignedIntent};
+use lucia_proto::json;
+use lucia_proto::limits::{ANSWER_MAX, INTENT_AHEAD, REPORT_MAX, SIGNED_INTENT_MAX};
+use lucia_proto::orders::{OrdersReply, OrdersReport};
+use lucia_proto::test_support::OrderWorld;
+use serde_json::Value;
+
+use super::{NOW, twice};
+
+/// The fleet of the vectors: SSH keys may be signed on the page there.
+pub(super) static WORLD: LazyLock<OrderWorld> = LazyLock::new(|| {
+    let mut world = OrderWorld::new(NOW);
+    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::SshKey]);
+    world
+});
+
+/// The bytes are an order, a reply with one, a head, or a body.
+pub(super) fn run(input: &[u8]) {
+    if let Some(order) = twice::<SignedIntent>(input, SIGNED_INTENT_MAX) {
+        judge(&order);
+        judge(&signed(&order.intent_json, &order.body));
+        draft(&Draft { intent_json: order.intent_json, body: order.body });
+    }
+    if let Some(reply) = twice::<OrdersReply>(input, ANSWER_MAX) {
+        reply.intent.as_deref().into_iter().for_each(judge);
+    }
+    twice::<OrdersReport>(input, REPORT_MAX);
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(intent) = Intent::parse(text) {
+        assert_eq!(twice::<Intent>(input, usize::MAX).as_ref(), Some(&intent));
+        judge(&signed(text, &WORLD.body(intent.kind).to_text().unwrap()));
+    }
+    for kind in IntentKind::ALL {
+        if Body::parse(*kind, text).is_err() {
+            continue;
+        }
+        let mut intent = WORLD.intent(*kind);
+        intent.body_sha256 = Digest::of(input);
+        judge(&signed(&json::to_string(&intent).unwrap(), text));
+    }
+}
+
+/// As an owner signs whatever she is shown.
+fn signed(intent_json: &str, body: &str) -> SignedIntent {
+    let alice = &WORLD.alice;
+    let text = alice.key.sign(["lucia-intent-v1\n", intent_json].concat().as_bytes()).to_text();
+    let signature = IntentSignature::with_key(alice.id.clone(), alice.key.public().fingerprint(), text);
+    SignedIntent { intent_json: intent_json.to_owned(), body: body.to_owned(), signatures: vec![signature] }
+}
+
+/// What is shown before it is signed is whole, and no terminal does anything about it.
+fn draft(draft: &Draft) {
+    let Ok(read) = draft.read() else { return };
+    let words = read.words();
+    assert!(!words.is_empty());
+    assert!(words.iter().all(|line| !line.chars().any(char::is_control)), "{words:?}");
+    assert_eq!(read.code(), lucia_proto::intent::IntentId::of(&draft.intent_json).code());
+}
+
+/// An order that is taken is one to this node, of this fleet, now, by an owner; and nothing else, and not again.
+fn judge(order: &SignedIntent) {
+    let Ok(intent) = Intent::parse(&order.intent_json) else { return };
+    let checker = WORLD.checker(intent.kind);
+    let Ok(verified) = order.check(&checker) else { return };
+    let head: Value = serde_json::from_str(&order.intent_json).unwrap();
+    assert_eq!(head["fleet"].as_str(), Some(WORLD.fleet.to_string().as_str()));
+    let names = head["nodes"].as_array().unwrap();
+    assert!(names.iter().any(|name| name.as_str() == Some(WORLD.node.node_id.as_str())), "{head}");
+    assert_eq!(head["bodySha256"].as_str(), Some(Digest::of(order.body.as_bytes()).to_string().as_str()));
+    assert!(intent.issued_at <= NOW.plus(INTENT_AHEAD));
+    assert_eq!(head["notAfter"].is_string(), !intent.kind.is_state());
+    let body: Value = serde_json::from_str(&order.body).unwrap();
+    let hostname = WORLD.node.hostname.to_string();
+    assert!(body["hostname"].is_null() || body["hostname"].as_str() == Some(&hostname), "{body}");
+    assert!(verified.signers().iter().any(|owner| head["owner"].as_str() == Some(owner.as_str())));
+    for owner in verified.signers() {
+        assert!([&WORLD.alice.id, &WORLD.bob.id].contains(&owner), "{owner} orders nothing");
+    }
+    for changed in [format!("{} ", order.intent_json), order.intent_json.replacen('{', "{ ", 1)] {
+        let changed = SignedIntent { intent_json: changed, ..order.clone() };
+        assert!(changed.check(&checker).is_err(), "one byte more, and still signed");
+    }
+    let mut memory = WORLD.memory.clone();
+    let carried_out = memory.remember(verified).unwrap();
+    assert_eq!(carried_out.id(), order.id());
+    let again = lucia_proto::intent::Checker { memory: &memory, ..checker };
+    assert!(order.check(&again).is_err(), "carried out twice");
+}
