@@ -183,6 +183,26 @@ step_ca() {
   say 'built step-ca in target/tools; nothing of it was started'
 }
 
+# What calls the controller's API in a test: Schemathesis with all it needs, each by its hash, in an environment of its
+# own. The recipe is written last: an environment without it is made anew.
+schemathesis() {
+  local want dir=target/schemathesis
+  want=$(cksum <qualification/schemathesis.txt)
+  [ "$(cat $dir/recipe 2>/dev/null)" = "$want" ] && [ -x $dir/bin/schemathesis ] && return 0
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    install_packages python3 python3-venv || return 1
+  fi
+  say 'making target/schemathesis with Python packages, less than a minute, once'
+  rm -rf --one-file-system $dir
+  if ! { python3 -m venv $dir && timeout 600 $dir/bin/pip install -q --disable-pip-version-check --only-binary :all: \
+    --require-hashes -r qualification/schemathesis.txt; } >>target/setup.log 2>&1; then
+    rm -rf --one-file-system $dir
+    return 1
+  fi
+  printf '%s\n' "$want" >$dir/recipe
+  callers $dir
+}
+
 # Under sudo the build directory of a caller's own checkout stays the caller's, for that user's next build.
 callers() {
   if as_root && [ "${SUDO_UID:-0}" != 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ]; then
@@ -224,6 +244,8 @@ fi
 node_root || nodes=no
 directory=yes
 directory || directory=no
+# Only a test calls it: a demo does not wait for it.
+[ "$goal" = demo ] || schemathesis || say 'schemathesis cannot be had (it takes python3-venv and PyPI): its test of the API is skipped'
 page=yes
 page || page=no
 callers target/setup.log 2>/dev/null || true

@@ -23,6 +23,8 @@ const APPLICATION_HEAD: &str = "lucia-owner-application-v1";
 pub enum OwnerCaller {
     /// Anyone who reaches the port, a few times a minute: the answer tells nothing.
     Anyone,
+    /// Anyone who reaches port or socket: the answer is the same everywhere, and public.
+    Everybody,
     /// Somebody of the roster with at least this role, by proof or by a session of the page.
     Person(Role),
 }
@@ -31,6 +33,8 @@ endpoints! {
     /// Every call that is an owner's alone.
     OwnerEndpoint, called by OwnerCaller;
 
+    /// What people call the controller by, as a document of OpenAPI.
+    Description: "GET" "/api/openapi.json", 0, OwnerCaller::Everybody;
     /// A challenge of scope `owner`.
     Challenge: "GET" "/api/host/challenge", 0, OwnerCaller::Anyone;
     /// Somebody asks to become an owner.
@@ -247,8 +251,9 @@ mod tests {
             assert!(seen.insert((row.method(), row.path())), "{row:?}");
             assert!(Endpoint::ALL.iter().all(|other| (other.method(), other.path()) != (row.method(), row.path())));
             assert!(row.method() == "POST" || row.body_max() == 0, "{row:?}");
-            assert!(row.path().starts_with("/api/host/"), "{row:?}");
+            assert_eq!(row.path().starts_with("/api/host/"), row.caller() != OwnerCaller::Everybody, "{row:?}");
             match row.caller() {
+                OwnerCaller::Everybody => assert_eq!(row, &OwnerEndpoint::Description),
                 OwnerCaller::Anyone => assert!(matches!(
                     row,
                     OwnerEndpoint::Challenge | OwnerEndpoint::Apply | OwnerEndpoint::SignIn | OwnerEndpoint::AskPasskey

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use http::StatusCode;
 use http::request::Parts;
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::challenge::Scope;
@@ -27,6 +28,7 @@ impl Edge {
         let endpoint = match target.row {
             Row::Base(endpoint) => endpoint,
             Row::Page(page) => return page::answer(self, page, target, headers).await,
+            Row::Owner(OwnerEndpoint::Description) => return Ok(described()),
             Row::Owner(OwnerEndpoint::Challenge) => return Ok(owners::challenge(self, from)),
             Row::Owner(OwnerEndpoint::Apply) => {
                 return owners::apply(self, edge::read(OwnerEndpoint::Apply, body)?, from).await;
@@ -144,6 +146,7 @@ impl Edge {
     ) -> Result<Answer, ApiError> {
         let (query, headers) = (parts.uri.query(), &parts.headers);
         match endpoint {
+            OwnerEndpoint::Description => Ok(described()),
             OwnerEndpoint::Roster => owners::roster(self).await,
             OwnerEndpoint::Drafts => owners::drafts(self, query).await,
             OwnerEndpoint::AddDraft => owners::add_draft(self, edge::read(endpoint, body)?, by).await,
@@ -167,6 +170,11 @@ impl Edge {
     }
 }
 
+/// `GET /api/openapi.json`: public, and the same everywhere.
+fn described() -> Answer {
+    Answer { status: StatusCode::OK, body: super::DESCRIPTION.to_vec(), headers: Vec::new() }
+}
+
 fn not_here() -> ApiError {
     ApiError::new(Code::NotFound, "there is nothing at this path").closing()
 }
@@ -182,7 +190,7 @@ pub(super) fn is_signed(row: Row) -> bool {
         },
         Row::Owner(endpoint) => match endpoint.caller() {
             OwnerCaller::Person(_) => true,
-            OwnerCaller::Anyone => false,
+            OwnerCaller::Anyone | OwnerCaller::Everybody => false,
         },
         Row::Page(_) => false,
     }
@@ -200,7 +208,7 @@ pub(super) fn proves(row: Row) -> bool {
         },
         Row::Owner(endpoint) => match endpoint.caller() {
             OwnerCaller::Person(_) => true,
-            OwnerCaller::Anyone => false,
+            OwnerCaller::Anyone | OwnerCaller::Everybody => false,
         },
         // A document shows what a session lets it; whoever has one calls rows that prove as much.
         Row::Page(_) => false,

@@ -180,7 +180,9 @@ impl Wanted {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number = Some(value)
                 .filter(|text| text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit()))
-                .and_then(|text| text.parse::<u64>().ok());
+                .and_then(|text| text.parse::<u64>().ok())
+                // No number of ours is one that JSON does not keep.
+                .filter(|number| *number <= 1 << 53);
             let slot = match name {
                 "after" => &mut after,
                 "limit" => &mut limit,
@@ -227,6 +229,8 @@ mod tests {
             ("after=", None),
             ("after", None),
             ("after=1&after=2", None),
+            ("after=9007199254740992", wanted(1 << 53, 100, 0)),
+            ("after=9007199254740993", None),
             ("after=99999999999999999999", None),
             ("token=x", None),
             ("AFTER=1", None),

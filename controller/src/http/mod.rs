@@ -17,6 +17,8 @@ mod host;
 mod live;
 mod node;
 mod observe;
+#[cfg(test)]
+mod openapi;
 mod operator;
 mod owners;
 mod pace;
@@ -57,6 +59,9 @@ use crate::tls::EndpointCertificate;
 pub use self::accept::{serve_stream, serve_tls};
 pub use self::observe::serve_observers;
 pub use self::operator::{SocketError, bind as bind_operator, serve_operator};
+
+/// The description of every call that people make; how it is made is in `openapi`.
+const DESCRIPTION: &[u8] = include_bytes!("../../openapi.json");
 
 /// How long each part of a connection may take (design.md T1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

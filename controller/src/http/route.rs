@@ -102,7 +102,7 @@ impl Row {
         match self {
             Self::Base(endpoint) => role_for(endpoint),
             Self::Owner(endpoint) => match endpoint.caller() {
-                OwnerCaller::Anyone => None,
+                OwnerCaller::Anyone | OwnerCaller::Everybody => None,
                 OwnerCaller::Person(role) => Some(role),
             },
             Self::Page(_) => None,
@@ -161,7 +161,7 @@ impl Side {
             },
             Row::Owner(endpoint) => match endpoint.caller() {
                 OwnerCaller::Anyone => (true, false),
-                OwnerCaller::Person(_) => (true, true),
+                OwnerCaller::Everybody | OwnerCaller::Person(_) => (true, true),
             },
             Row::Page(_) => (true, false),
         };

@@ -49,7 +49,7 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
 }
 
 /// What a call takes beyond a session, which proves presence and not the key.
-enum Takes {
+pub(super) enum Takes {
     /// Nothing: its role is enough.
     Session,
     /// The owner key, by this command: it bars a key for good, or says whose it is.
@@ -59,7 +59,7 @@ enum Takes {
 }
 
 /// Every row is named: what a new one takes somebody decides.
-const fn takes(row: Row) -> Takes {
+pub(super) const fn takes(row: Row) -> Takes {
     match row {
         Row::Base(Endpoint::Remove) => Takes::Key("luciactl remove NODE"),
         Row::Base(Endpoint::KeepClone) => Takes::Key("luciactl clone keep NODE --start ID"),
@@ -94,7 +94,8 @@ const fn takes(row: Row) -> Takes {
             | Endpoint::Events,
         )
         | Row::Owner(
-            OwnerEndpoint::Challenge
+            OwnerEndpoint::Description
+            | OwnerEndpoint::Challenge
             | OwnerEndpoint::Apply
             | OwnerEndpoint::Roster
             | OwnerEndpoint::Drafts

@@ -12,12 +12,16 @@ mod actors;
 mod applications;
 mod audit;
 mod certificate;
+mod described;
 mod edge;
 mod json;
+#[path = "../../src/http/openapi/judge.rs"]
+mod judge;
 mod machine;
 mod observe;
 mod owners;
 mod page;
+mod schemathesis;
 mod sign_in;
 mod signed;
 mod site;

@@ -371,7 +371,9 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
 pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &[u8]) -> Option<Answer> {
     // The other side may have answered and gone before it took everything.
     let _ = stream.write_all(request).and_then(|()| stream.flush());
-    answer(stream)
+    let answer = answer(stream)?;
+    crate::described::hold(request, &answer);
+    Some(answer)
 }
 
 /// Reads one answer; nothing when the connection ends before one.

@@ -1,0 +1,215 @@
+//! One value of every type that people send or are sent, with every member it may have.
+
+use lucia_proto::audit::AuditView;
+use lucia_proto::challenge::Challenge;
+use lucia_proto::code::ErrorBody;
+use lucia_proto::host_api::{
+    ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RemoveSshKey, RenameForm,
+    SshKeyForm, SshKeysView, StatusView,
+};
+use lucia_proto::intent::{Draft, IntentSignature};
+use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, RosterView};
+use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
+use serde_json::{Value, json};
+
+use super::agree::Sample;
+
+const AT: &str = "2026-11-30T12:00:00Z";
+const ID: &str = "0123456789abcdef0123456789abcdef";
+const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
+const CODE: &str = "1a2b-3c4d-5e6f";
+const HASH: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const SSH: &str = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+pub(super) fn all() -> Vec<Sample> {
+    let mut all = forms();
+    all.extend(looks());
+    all.extend(people());
+    all
+}
+
+fn signature() -> String {
+    format!("{}==", "A".repeat(86))
+}
+
+fn assertion() -> Value {
+    json!({"authenticatorData": "AAAA", "clientDataJson": "{}", "signature": "AAAA"})
+}
+
+fn forms() -> Vec<Sample> {
+    vec![
+        Sample::new::<OpenWindow>("OpenWindow", json!({"minutes": 60})),
+        Sample::new::<ApproveForm>(
+            "ApproveForm",
+            json!({"hostname": "web-1", "diskId": "ata-1", "confirmation": "ERASE", "replaces": ID}),
+        ),
+        Sample::new::<RenameForm>("RenameForm", json!({"hostname": "web-2"})),
+        Sample::new::<KeepForm>("KeepForm", json!({"startId": ID})),
+        Sample::new::<SshKeyForm>("SshKeyForm", json!({"account": "alice", "label": "laptop", "key": "ssh-ed25519 A"})),
+        Sample::new::<RemoveSshKey>("RemoveSshKey", json!({"account": "alice", "fingerprint": SSH})),
+        Sample::new::<Application>(
+            "Application",
+            json!({"name": "alice", "publicKeyPem": "-----BEGIN PUBLIC KEY-----", "signature": signature()}),
+        ),
+        Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),
+        Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),
+        Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "assertion": assertion()})),
+        Sample::new::<SignIn>(
+            "SignIn",
+            json!({
+                "challengeId": "01234567-89ab-7def-8123-456789abcdef", "credentialId": "AA==", "assertion": assertion(),
+            }),
+        ),
+        Sample::new::<PasskeyForm>(
+            "PasskeyForm",
+            json!({"label": "phone", "credentialId": "AA==", "publicKey": "AAAA"}),
+        ),
+    ]
+}
+
+fn holder() -> Value {
+    json!({"startId": ID, "bootId": UUID, "address": "192.0.2.1", "firstSeenAt": AT, "lastSeenAt": AT})
+}
+
+fn line() -> Value {
+    json!({
+        "nodeId": ID, "hostname": "web-1", "newHostname": "web-2", "formerHostname": "web-0", "verificationCode": CODE,
+        "state": "Online", "address": "2001:db8::1", "lastSeenAt": AT, "certificateExpiresAt": AT, "frozen": true,
+        "directory": "Ready",
+    })
+}
+
+fn looks() -> Vec<Sample> {
+    let names = json!({"from": "web-1", "to": "web-2"});
+    let inventory = json!({
+        "architecture": "x86_64", "bootMode": "Uefi", "secureBoot": true, "manufacturer": "M", "model": "m",
+        "serialNumber": "1", "hardwareUuid": "u", "cpuModel": "c", "logicalCpuCount": 4, "memoryBytes": 1024,
+        "interfaces": [{"name": "eth0", "macAddress": "52:54:00:12:34:56", "addresses": ["192.0.2.1"]}],
+        "disks": [{
+            "id": "ata-1", "path": "/dev/sda", "model": "d", "serial": "s", "sizeBytes": 1024, "isRemovable": false,
+            "isReadOnly": false,
+        }],
+    });
+    let task = json!({
+        "taskId": UUID, "phase": "Approved", "hostname": "web-1", "diskId": "ata-1", "replaces": ID,
+        "authorityExpiresAt": AT, "progressExpiresAt": AT, "enrollmentPendingSince": AT,
+    });
+    let sample = json!({
+        "at": AT, "loadAverage": 0.5, "cpuPercent": 1.5, "cpuTemperatureCelsius": 40.5, "gpuPercent": 1.5,
+        "gpuTemperatureCelsius": 40.5, "memoryTotalBytes": 2, "memoryAvailableBytes": 1, "storageTotalBytes": 2,
+        "storageAvailableBytes": 1,
+    });
+    vec![
+        Sample::new::<OnboardingView>(
+            "OnboardingView",
+            json!({
+                "serverTime": AT, "windowExpiresAt": AT,
+                "worker": {"ready": false, "checkedAt": AT, "message": "why"},
+                "devices": [{
+                    "deviceId": ID, "fingerprint": HASH, "verificationCode": CODE, "phase": "Approved",
+                    "address": "192.0.2.1", "discoveredAt": AT, "expiresAt": AT, "inventoryRevision": 1,
+                    "inventory": inventory, "task": task, "message": "why",
+                }],
+            }),
+        ),
+        Sample::new::<NodesView>("NodesView", json!({"serverTime": AT, "nodes": [line()]})),
+        Sample::new::<NodeView>(
+            "NodeView",
+            json!({
+                "serverTime": AT, "node": line(), "fingerprint": HASH, "taskId": UUID, "osVersion": "Debian",
+                "uptimeSeconds": 1, "directory": {"state": "Failed", "message": "why"},
+                "gpus": [{
+                    "vendor": "nvidia", "model": "m", "memoryBytes": 1, "computeCapability": "9.0", "uuid": "GPU-1",
+                }],
+                "samples": [sample], "holder": holder(), "frozen": {"at": AT, "holders": [holder()]},
+                "kept": {"at": AT, "holder": holder(), "refused": [ID]}, "lastRefused": holder(),
+                "renames": [{"at": AT, "actor": "owner:alice", "names": names}],
+            }),
+        ),
+        Sample::new::<SshKeysView>(
+            "SshKeysView",
+            json!({"keys": [{
+                "account": "alice", "label": "laptop", "fingerprint": SSH, "key": "ssh-ed25519 A", "addedAt": AT,
+                "addedBy": "operator:0",
+            }]}),
+        ),
+        Sample::new::<EventsView>(
+            "EventsView",
+            json!({"lastSequence": 1, "events": [{
+                "sequence": 1, "at": AT, "kind": "Discovered", "actor": "device", "deviceId": ID, "taskId": UUID,
+                "holders": [holder()], "names": names,
+            }]}),
+        ),
+        Sample::new::<StatusView>(
+            "StatusView",
+            json!({
+                "version": "0.1.0", "startedAt": AT, "certificateExpiresAt": AT, "workerAvailable": true,
+                "counters": {
+                    "publicKeyOperations": 1, "heartbeats": 1, "usedChallenges": 1, "refusals": {"actor_required": 1},
+                },
+            }),
+        ),
+        Sample::new::<ErrorBody>(
+            "ErrorBody",
+            json!({"error": {"code": "not_found", "message": "why", "type": "invalid_request_error"}}),
+        ),
+    ]
+}
+
+fn people() -> Vec<Sample> {
+    let signed = json!({"payload": "AAAA", "signature": "AAAA"});
+    let passkey = json!({"code": CODE, "owner": "alice", "label": "phone", "addedAt": AT});
+    let entry = |actor: Value| {
+        json!({
+            "sequence": 1, "at": AT, "actor": actor, "from": "192.0.2.1", "action": "draft-added", "node": ID,
+            "intent": HASH, "refused": "not_found", "intentRefused": "expired", "prev": HASH,
+        })
+    };
+    vec![
+        Sample::new::<Challenge>(
+            "Challenge",
+            json!({
+                "challengeId": "01234567-89ab-7def-8123-456789abcdef", "nonce": format!("{}=", "A".repeat(43)),
+                "expiresAt": AT,
+            }),
+        ),
+        Sample::new::<Applied>("Applied", json!({"verificationCode": CODE, "expiresAt": AT})),
+        Sample::new::<RosterView>("RosterView", json!({"roster": signed, "bundle": signed})),
+        Sample::new::<DraftsView>(
+            "DraftsView",
+            json!({"serverTime": AT, "drafts": [{
+                "code": CODE, "intent": HASH, "kind": "ssh-key", "owner": ID, "signers": [ID], "state": "signed", "at": AT,
+                "draftedBy": "owner:alice", "outcomes": [{"nodeId": ID, "at": AT, "refused": "expired"}],
+            }]}),
+        ),
+        Sample::new::<DraftView>(
+            "DraftView",
+            json!({
+                "draft": {"intentJson": "{}", "body": "{}"},
+                "signatures": [{"owner": ID, "key": HASH, "signature": signature()}],
+            }),
+        ),
+        Sample::new::<SignedIn>("SignedIn", json!({"name": "alice", "role": "owner", "expiresAt": AT})),
+        Sample::new::<PasskeyAsked>("PasskeyAsked", json!({"code": CODE, "expiresAt": AT})),
+        Sample::new::<PasskeyView>("PasskeyView", passkey.clone()),
+        Sample::new::<PasskeysView>("PasskeysView", json!({"passkeys": [passkey]})),
+        Sample::new::<SessionsView>(
+            "SessionsView",
+            json!({"serverTime": AT, "sessions": [{
+                "code": CODE, "owner": "alice", "role": "viewer", "passkey": CODE, "address": "192.0.2.1", "since": AT,
+                "usedAt": AT, "expiresAt": AT, "current": false,
+            }]}),
+        ),
+        Sample::new::<AuditView>(
+            "AuditView",
+            json!({"lastSequence": 6, "head": HASH, "entries": [
+                entry(json!({"kind": "operator", "uid": 0})),
+                entry(json!({"kind": "owner", "ownerId": ID, "name": "alice"})),
+                entry(json!({"kind": "applicant", "ownerId": ID, "name": "alice"})),
+                entry(json!({"kind": "node", "nodeId": ID})),
+                entry(json!({"kind": "worker"})),
+                entry(json!({"kind": "controller"})),
+            ]}),
+        ),
+    ]
+}

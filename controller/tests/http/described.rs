@@ -1,0 +1,97 @@
+//! Every answer that any test here gets to a call of people is held against the committed description: its status is
+//! foreseen for that call, its code is, and its body is of the schema.
+
+use std::sync::OnceLock;
+
+use lucia_proto::ids::NodeId;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::owner_api::OwnerEndpoint;
+use serde_json::Value;
+
+use crate::judge::judge;
+use crate::site::{Answer, Site, request};
+
+fn description() -> &'static Value {
+    static READ: OnceLock<Value> = OnceLock::new();
+    READ.get_or_init(|| serde_json::from_str(include_str!("../../openapi.json")).unwrap())
+}
+
+/// Whether a part of a path is what its template has there.
+pub(crate) fn fits(wanted: &str, found: &str) -> bool {
+    match wanted {
+        "{id}" => found.parse::<NodeId>().is_ok(),
+        "{code}" => found.parse::<VerificationCode>().is_ok_and(|code| code.as_str() == found),
+        _ => wanted == found,
+    }
+}
+
+/// The description of this path: the template that it is an instance of.
+fn described(path: &str) -> Option<&'static Value> {
+    let mut paths = description()["paths"].as_object().unwrap().iter();
+    paths.find_map(|(template, methods)| {
+        let (wanted, found) = (template.split('/'), path.split('/'));
+        (wanted.clone().count() == found.clone().count()
+            && wanted.zip(found).all(|(wanted, found)| fits(wanted, found)))
+        .then_some(methods)
+    })
+}
+
+/// Holds an answer against the description; what is no call of it is passed over.
+#[track_caller]
+pub(crate) fn hold(request: &[u8], answer: &Answer) {
+    let head = String::from_utf8_lossy(request.split(|b| *b == b'\r').next().unwrap_or_default()).into_owned();
+    let [method, target, "HTTP/1.1"] = head.split(' ').collect::<Vec<_>>()[..] else { return };
+    let path = target.split('?').next().unwrap_or_default();
+    let Some(operation) = described(path).and_then(|methods| methods.get(method.to_ascii_lowercase())) else { return };
+    let root = description();
+    let mut response = &operation["responses"][answer.status.to_string()];
+    assert!(response.is_object(), "{head} answers {} ({}), which is not described", answer.status, answer.code());
+    if let Some(pointer) = response["$ref"].as_str() {
+        response = root.pointer(&pointer[1..]).unwrap();
+    }
+    let kind = answer.header("content-type").unwrap_or_default();
+    let content = &response["content"][kind];
+    assert!(content.is_object(), "{head} answers with {kind}, which is not described");
+    if kind == "application/json" {
+        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(judge(root, &content["schema"], &body), Ok(()), "{head} {}", answer.status);
+    }
+}
+
+// spec: AP-6
+#[test]
+fn an_answer_that_is_not_described_is_seen() {
+    let answer = |status: u16, body: &str| Answer {
+        status,
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: body.to_owned(),
+    };
+    let caught = |request: &str, answer: Answer| {
+        let request = request.as_bytes().to_vec();
+        std::panic::catch_unwind(move || hold(&request, &answer)).is_err()
+    };
+    let refusal =
+        |code: &str| format!(r#"{{"error":{{"code":"{code}","message":"m","type":"invalid_request_error"}}}}"#);
+    let keys = "GET /api/host/ssh-keys HTTP/1.1\r\n";
+    assert!(!caught(keys, answer(200, r#"{"keys":[]}"#)));
+    assert!(caught(keys, answer(200, r#"{"keys":[],"more":1}"#)), "another shape");
+    assert!(caught(keys, answer(202, r#"{"keys":[]}"#)), "another status");
+    assert!(!caught(keys, answer(403, &refusal("actor_required"))));
+    assert!(caught(keys, answer(403, &refusal("node_identity_invalid"))), "a code of other calls");
+    assert!(caught(keys, answer(500, &refusal("actor_required"))));
+    let events = "GET /api/host/events?after=1 HTTP/1.1\r\n";
+    assert!(caught(events, answer(200, "{}")) && !caught("GET /x HTTP/1.1\r\n", answer(200, "{}")));
+}
+
+// spec: AP-8
+#[test]
+fn the_description_is_served_to_everybody() {
+    let site = Site::new();
+    let path = OwnerEndpoint::Description.path();
+    let answers = [site.send(&request("GET", path, &[], "")), site.order("GET", path, "")];
+    for answer in answers {
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+        assert_eq!(serde_json::from_str::<Value>(&answer.body).unwrap(), *description());
+    }
+    assert_eq!(description()["openapi"], "3.1.0");
+}
