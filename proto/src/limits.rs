@@ -285,6 +285,12 @@ pub const SPLIT_OFFERED: Duration = Duration::from_secs(2 * 60);
 pub const FRESHNESS_KEPT_MAX: usize = 4;
 /// Between two questions of one node that are passed on, and of one holder that are noted: each is a write.
 pub const FRESHNESS_ASKED_INTERVAL: Duration = Duration::from_secs(10);
+/// How far the audit reaches, as the controller hands it over.
+pub const AUDIT_HEAD_FILE_MAX: usize = 1024;
+/// Between two times that the controller hands it over: each is a write.
+pub const AUDIT_HEAD_INTERVAL: Duration = Duration::from_secs(5 * 60);
+/// Between two times that the worker keeps it in its ledger.
+pub const AUDIT_ANCHOR_INTERVAL: Duration = Duration::from_secs(3600);
 /// One line of the audit: 700 bytes in truth; protects whoever reads it.
 pub const AUDIT_LINE_MAX: usize = 2048;
 /// A file of the audit takes lines until it has so many bytes; then the next file goes on with the chain.

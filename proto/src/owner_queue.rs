@@ -2,19 +2,21 @@
 //! ordered of the worker (design.md O3, O4; W6 for the directories).
 //!
 //! `owner-requests/` is the controller's: `application-<owner>.json`, `freshness-<node>.json`
-//! ([`crate::freshness::FreshnessRequest`]) and `intent-<id>.json` ([`crate::intent::SignedIntent`]). `owner-responses/` is
+//! ([`crate::freshness::FreshnessRequest`]), `intent-<id>.json` ([`crate::intent::SignedIntent`]) and `audit-head.json`, how
+//! far the controller's audit reaches. `owner-responses/` is
 //! the worker's: `roster.json` and `bundle.json`, `freshness-<node>.json` and `intent-<id>.json`. A file is never
 //! authority: an application is only shown, an intent is checked like a node checks it.
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditChain;
 use crate::bounded::{Text, Version};
 use crate::challenge::Nonce;
 use crate::freshness::SignedFreshness;
 use crate::ids::NodeId;
 use crate::intent::IntentId;
 use crate::json::json_file;
-use crate::limits::{FRESHNESS_FILE_MAX, MESSAGE_MAX, QUEUE_FILE_MAX};
+use crate::limits::{AUDIT_HEAD_FILE_MAX, FRESHNESS_FILE_MAX, MESSAGE_MAX, QUEUE_FILE_MAX};
 use crate::owner::OwnerId;
 use crate::owner_api::{Application, Outcome};
 use crate::time::UnixTime;
@@ -33,6 +35,8 @@ pub enum OwnerFile {
     Freshness(NodeId),
     /// An owner's order for the worker; answered by an [`IntentFile`].
     Intent(IntentId),
+    /// How far the controller's audit reaches: an [`AuditHeadFile`]. It has no answer.
+    AuditHead,
 }
 
 impl OwnerFile {
@@ -43,6 +47,7 @@ impl OwnerFile {
             Self::Application(owner) => format!("application-{owner}.json"),
             Self::Freshness(node) => format!("freshness-{node}.json"),
             Self::Intent(intent) => format!("intent-{intent}.json"),
+            Self::AuditHead => "audit-head.json".to_owned(),
         }
     }
 
@@ -54,6 +59,7 @@ impl OwnerFile {
             "application" => id.parse().ok().map(Self::Application),
             "freshness" => id.parse().ok().map(Self::Freshness),
             "intent" => id.parse().ok().map(Self::Intent),
+            "audit" if id == "head" => Some(Self::AuditHead),
             _ => None,
         }
     }
@@ -97,9 +103,20 @@ pub struct IntentFile {
     pub message: Text<0, MESSAGE_MAX>,
 }
 
+/// How far the controller's audit reaches (design.md O6): the worker keeps it in its ledger once an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AuditHeadFile {
+    /// Always 1.
+    pub schema_version: Version<1>,
+    /// Lines so far, and the hash of the last of them.
+    pub chain: AuditChain,
+}
+
 json_file!(ApplicationFile, QUEUE_FILE_MAX);
 json_file!(FreshnessFile, FRESHNESS_FILE_MAX);
 json_file!(IntentFile, QUEUE_FILE_MAX);
+json_file!(AuditHeadFile, AUDIT_HEAD_FILE_MAX);
 
 #[cfg(test)]
 mod tests {
@@ -114,7 +131,7 @@ mod tests {
     fn each_file_has_one_name_and_no_other_name_is_one() {
         let (owner, node, intent) = (OwnerId::of(&key(7).public().fingerprint()), TestNode::new(7), IntentId::of("{}"));
         for file in
-            [OwnerFile::Application(owner.clone()), OwnerFile::Freshness(node.node_id), OwnerFile::Intent(intent)]
+            [OwnerFile::Application(owner.clone()), OwnerFile::Freshness(node.node_id), OwnerFile::Intent(intent), OwnerFile::AuditHead]
         {
             assert_eq!(OwnerFile::of_name(&file.name()), Some(file));
         }

@@ -2,6 +2,7 @@
 
 mod acts;
 mod admit;
+mod audit;
 mod begin;
 mod directory;
 mod hold;
@@ -39,6 +40,7 @@ Examples:
   lucia-enrollment-worker owner pending
   lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
   lucia-enrollment-worker owner remove alice
+  lucia-enrollment-worker audit anchors
   lucia-enrollment-worker sign-directory --csr directory.csr --out directory.pem
 
 Exit codes:
@@ -201,6 +203,9 @@ enum Command {
     /// The roster: the signed list of owners, as nodes get it.
     #[command(subcommand)]
     Roster(owner::RosterCommand),
+    /// The controller's audit, as far as this worker saw it.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Sign the certificate of the directory's own server: for a P-256 key, names out of `[directory] names`, and as long
     /// as `certificate-days` says. Each is a line of the ledger.
     #[command(after_help = REQUEST)]
@@ -337,6 +342,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
         Command::Rename { at, old, new } => done(rename::rename(&Config::load(&at.config)?, &old, &new)),
         Command::Owner(command) => done(owner::owner(command)),
         Command::Roster(command) => done(owner::show(command)),
+        Command::Audit(command) => done(audit::audit(command)),
         Command::SignDirectory { at, csr, out } => {
             let server::Signed { chain, said } = server::sign_directory(&Config::load(&at.config)?, &csr, &out)?;
             match chain {

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lucia_proto::audit::AuditChain;
 use lucia_proto::bounded::{PemText, Version};
 use lucia_proto::challenge::Nonce;
 use lucia_proto::digest::Digest;
@@ -15,7 +16,7 @@ use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
 use lucia_proto::json;
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, FreshnessFile, IntentFile, OwnerFile};
+use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, IntentFile, OwnerFile};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_proto::time::UnixTime;
@@ -232,6 +233,13 @@ impl Controller {
     }
 
     /// A node asks how late it is.
+    /// The controller says how far its audit reaches.
+    pub(crate) fn audit_head(&self, entries: u64, last: &str) {
+        let chain = AuditChain { entries, head: Digest::of(last.as_bytes()) };
+        let file = AuditHeadFile { schema_version: Version, chain };
+        self.put_owner(&OwnerFile::AuditHead, &file.to_bytes().unwrap());
+    }
+
     pub(crate) fn question(&self, node_id: &NodeId, random: u8) -> FreshnessRequest {
         let asked = FreshnessRequest {
             schema_version: Version,

@@ -10,6 +10,7 @@
 //! not together: after a crash the first few of them may be there, and each such beginning must be a state to go on from.
 
 mod anchor;
+mod audited;
 mod entry;
 mod line;
 mod recent;
@@ -27,6 +28,7 @@ use thiserror::Error;
 use tracing::warn;
 
 pub(crate) use anchor::ANCHOR;
+pub use audited::{Anchored, Anchors};
 pub use entry::{Act, By, By as AdmittedBy, Entry, Mark, NodeNames, OrderedBy};
 pub use recent::Recent;
 pub use records::{NodeRecord, Rates, Records};

@@ -34,6 +34,7 @@
 
 pub mod answers;
 pub mod applications;
+pub mod audit;
 pub mod authority;
 pub mod ca;
 pub mod cli;

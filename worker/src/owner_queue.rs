@@ -9,7 +9,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::intent::IntentId;
 use lucia_proto::limits::SIGNED_INTENT_MAX;
 use lucia_proto::owner::OwnerId;
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, OwnerFile};
 
 use crate::config::Config;
 use crate::files::file;
@@ -40,6 +40,8 @@ pub struct OwnerScan {
     pub questions: Vec<NodeId>,
     /// Orders.
     pub intents: Vec<IntentId>,
+    /// Whether the controller says how far its audit reaches.
+    pub audit: bool,
     /// Names that no program of ours writes there, the first [`ENTRIES_A_TURN`] of them.
     pub strange: Vec<FileName>,
     /// Whether all of the directory was seen.
@@ -104,6 +106,7 @@ impl OwnerQueue {
                 Some(OwnerFile::Application(owner)) => scan.applications.push(owner),
                 Some(OwnerFile::Freshness(node)) => scan.questions.push(node),
                 Some(OwnerFile::Intent(intent)) => scan.intents.push(intent),
+                Some(OwnerFile::AuditHead) => scan.audit = true,
                 None if scan.strange.len() < ENTRIES_A_TURN => scan.strange.push(name),
                 None => {}
             }
@@ -121,6 +124,7 @@ impl OwnerQueue {
             OwnerFile::Application(_) => ApplicationFile::MAX,
             OwnerFile::Freshness(_) => FreshnessRequest::MAX,
             OwnerFile::Intent(_) => SIGNED_INTENT_MAX,
+            OwnerFile::AuditHead => AuditHeadFile::MAX,
         };
         read(requests, &file_name(of), max, self.rules)
     }

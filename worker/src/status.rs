@@ -6,19 +6,22 @@ use std::time::Duration;
 use lucia_proto::digest::Digest;
 use lucia_proto::limits::WORKER_STATUS_MAX;
 use lucia_proto::owner::{OwnerName, Role};
+use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
 use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::{WorkerStatus, WorkerUnavailable};
 use serde::Serialize;
 
 use crate::applications::applications;
+use crate::audit;
 use crate::authority;
 use crate::chain;
 use crate::config::Config;
 use crate::directory;
 use crate::files::file;
 use crate::home::{Home, Identity};
-use crate::ledger::{Ledger, Mark, Recent, Records};
+use crate::ledger::{Anchored, Ledger, Mark, Recent, Records};
+use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;
 use crate::roster;
 use crate::survey::{Outlook, Row, Survey, survey};
@@ -71,6 +74,8 @@ pub struct Status {
     pub lapsed: usize,
     /// The controller's journal, as it is and as it was seen.
     pub journal: JournalState,
+    /// How far the controller's audit was seen last, and when.
+    pub audit: Option<Anchored>,
     /// How much of what the settings allow in an hour is used.
     pub limits: Vec<Used>,
     /// What waits for somebody here, one sentence each. Other nodes go on meanwhile.
@@ -165,6 +170,7 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
     look_nodes(status, config, records, now);
     look_journal(status, config, records.mark());
     status.journal.acceptances = records.acceptances();
+    look_audit(status, config, records, now);
     status.limits = limits(config, records, now);
     status.endpoint_not_after = records.endpoint().map(|(_, not_after)| *not_after);
     look_directory(status, config, records, now);
@@ -261,6 +267,18 @@ fn look_journal(status: &mut Status, config: &Config, seen: Option<&Mark>) {
     }
 }
 
+/// Whether the controller's audit is the one that was seen before.
+fn look_audit(status: &mut Status, config: &Config, records: &Records, now: UnixTime) {
+    status.audit = records.anchors().last();
+    // What is wrong with the owners' queue is said by the worker's log.
+    let Ok(Some(queue)) = OwnerQueue::open(config) else { return };
+    let bytes = queue.request(&OwnerFile::AuditHead).ok().flatten();
+    let says = bytes.and_then(|bytes| AuditHeadFile::from_bytes(&bytes).ok());
+    if let Some(Err(error)) = says.map(|says| audit::next(records, says.chain, now)) {
+        status.acts.push(chain(&error));
+    }
+}
+
 fn limits(config: &Config, records: &Records, now: UnixTime) -> Vec<Used> {
     let rates = records.rates();
     let used = |what, recent: &Recent, max| Used { what, used: recent.count(now), max };
@@ -340,6 +358,10 @@ impl Status {
             ("orphaned", self.orphaned.to_string()),
             ("journal", self.journal.sentence()),
             ("admission", self.admission.to_owned()),
+            (
+                "audit",
+                or_none(self.audit.map(|seen| format!("{} by {}", counted(seen.chain.entries, "line"), seen.at))),
+            ),
             ("directory", or_none(self.directory.clone())),
             ("directory cert until", or_none(self.directory_certificate_not_after.map(|at| at.to_string()))),
             ("awaiting admission", self.awaiting.to_string()),

@@ -13,6 +13,7 @@
 //! the answer; one in 5 is made good by the next turn, since a node counts as removed only once nothing is left. So a
 //! node has one live leaf for its CSR, wherever the power went.
 
+mod audit;
 mod directory;
 mod endpoint;
 mod owners;

@@ -150,6 +150,8 @@ fn entry(line: &Value) -> Option<(UnixTime, Entry)> {
         "lapseReleased" => Entry::LapseReleased { node: node()?, serial: member(line, "serial")? },
         "journalSeen" => Entry::JournalSeen(mark()?),
         "journalAccepted" => Entry::JournalAccepted(mark()?),
+        "auditAnchored" => Entry::AuditAnchored(member(line, "audit")?),
+        "auditAccepted" => Entry::AuditAccepted(member(line, "audit")?),
         "tornLineDropped" => Entry::TornLineDropped { bytes: member(line, "bytes")? },
         _ => return None,
     };

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lucia_proto::audit::AuditChain;
 use lucia_proto::digest::Digest;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::ids::NodeId;
@@ -210,6 +211,10 @@ pub enum Entry {
     JournalSeen(Mark),
     /// The journal was accepted as it is, by an act at the worker.
     JournalAccepted(Mark),
+    /// How far the controller's audit reached then: it cannot be cut off or rewritten before this unseen.
+    AuditAnchored(AuditChain),
+    /// The controller's audit was accepted as it is, by an act at the worker.
+    AuditAccepted(AuditChain),
     /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
     TornLineDropped {
         /// Bytes it had.
@@ -240,6 +245,8 @@ impl Entry {
             | Self::OwnerRemoved { .. }
             | Self::JournalSeen(_)
             | Self::JournalAccepted(_)
+            | Self::AuditAnchored(_)
+            | Self::AuditAccepted(_)
             | Self::TornLineDropped { .. } => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lucia_proto::audit::AuditChain;
 use lucia_proto::digest::Digest;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::ids::NodeId;
@@ -38,6 +39,8 @@ enum Kind {
     Ordered,
     JournalSeen,
     JournalAccepted,
+    AuditAnchored,
+    AuditAccepted,
     TornLineDropped,
 }
 
@@ -108,6 +111,8 @@ pub(super) struct Line {
     act: Option<ActWord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaces: Option<NodeId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditChain>,
     prev: Digest,
 }
 
@@ -132,6 +137,8 @@ impl Entry {
             Self::Ordered { .. } => Kind::Ordered,
             Self::JournalSeen(_) => Kind::JournalSeen,
             Self::JournalAccepted(_) => Kind::JournalAccepted,
+            Self::AuditAnchored(_) => Kind::AuditAnchored,
+            Self::AuditAccepted(_) => Kind::AuditAccepted,
             Self::TornLineDropped { .. } => Kind::TornLineDropped,
         }
     }
@@ -178,6 +185,7 @@ impl Line {
             signers: None,
             act: None,
             replaces: None,
+            audit: None,
             prev,
         };
         match entry {
@@ -225,6 +233,7 @@ impl Line {
                 line.last_event_id = Some(mark.last_event_id);
                 line.chain_head = Some(mark.chain_head);
             }
+            Entry::AuditAnchored(chain) | Entry::AuditAccepted(chain) => line.audit = Some(*chain),
             Entry::TornLineDropped { bytes } => line.bytes = Some(*bytes),
         }
         line
@@ -305,6 +314,8 @@ impl Line {
             },
             Kind::JournalSeen => Entry::JournalSeen(mark()?),
             Kind::JournalAccepted => Entry::JournalAccepted(mark()?),
+            Kind::AuditAnchored => Entry::AuditAnchored(self.audit?),
+            Kind::AuditAccepted => Entry::AuditAccepted(self.audit?),
             Kind::TornLineDropped => Entry::TornLineDropped { bytes: self.bytes? },
         })
     }

@@ -13,6 +13,7 @@ use lucia_proto::owner::{OwnerId, Role};
 use lucia_proto::roster::RosterMark;
 use lucia_proto::time::UnixTime;
 
+use super::audited::Anchors;
 use super::{Act, By, Entry, Mark, NodeNames, OrderedBy, Recent};
 
 /// A node that was released from its lapse renews within this time, or it needs another act.
@@ -82,6 +83,7 @@ pub struct Records {
     people: BTreeMap<OwnerId, (Role, Fingerprint)>,
     /// Keys of those who left.
     left: BTreeSet<Fingerprint>,
+    anchors: Anchors,
     /// Orders that were carried out, and when.
     orders: BTreeMap<IntentId, UnixTime>,
     rates: Rates,
@@ -179,6 +181,12 @@ impl Records {
     #[must_use]
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
+    }
+
+    /// How far the controller's audit was seen.
+    #[must_use]
+    pub fn anchors(&self) -> &Anchors {
+        &self.anchors
     }
 
     /// How often the journal was accepted.
@@ -295,6 +303,8 @@ impl Records {
                 self.mark = Some(*mark);
                 self.acceptances += 1;
             }
+            Entry::AuditAnchored(chain) => self.anchors.see(at, *chain)?,
+            Entry::AuditAccepted(chain) => self.anchors.accept(at, *chain),
             Entry::TornLineDropped { .. } => self.torn = Some((self.torn.map_or(0, |(count, _)| count) + 1, at)),
         }
         self.lines += 1;

@@ -1,6 +1,7 @@
 //! The ledger: chained, shared by two processes, never silently repaired.
 
 use lucia_durable::DirRules;
+use lucia_proto::audit::AuditChain;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::intent::IntentId;
 use lucia_proto::owner::{OwnerId, OwnerName, Role};
@@ -237,6 +238,8 @@ fn every_kind_of_line_is_read_as_it_was_written() {
         ordered(1, 1, Act::Note),
         Entry::JournalSeen(mark),
         Entry::JournalAccepted(mark),
+        Entry::AuditAnchored(AuditChain { entries: 7, head: Digest::of(b"x") }),
+        Entry::AuditAccepted(AuditChain { entries: 3, head: Digest::of(b"y") }),
         Entry::TornLineDropped { bytes: 7 },
     ] {
         let text = Line::write(3, NOW, &entry, Digest::ZERO).unwrap();

@@ -38,6 +38,8 @@ pub(super) struct Places {
 pub(super) struct Looked {
     questions: Vec<NodeId>,
     intents: Vec<IntentId>,
+    /// Whether the controller says how far its audit reaches.
+    pub(super) audit: bool,
 }
 
 impl Places {
@@ -46,7 +48,7 @@ impl Places {
         let questions = next_after(&scan.questions, self.question.as_ref(), ENTRIES_A_TURN);
         let intents = next_after(&scan.intents, self.intent.as_ref(), ORDERS_A_TURN);
         (self.question, self.intent) = (questions.last().cloned(), intents.last().copied());
-        Looked { questions, intents }
+        Looked { questions, intents, audit: scan.audit }
     }
 }
 
@@ -333,7 +335,7 @@ impl Pass<'_> {
     }
 
     /// A file of the queue, if it is one.
-    fn read<T>(
+    pub(super) fn read<T>(
         &mut self,
         owners: &OwnerQueue,
         of: &OwnerFile,
@@ -353,7 +355,7 @@ impl Pass<'_> {
         self.owner_remark(&of.name(), &format!("ignored: {text}"));
     }
 
-    fn owner_remark(&mut self, about: &str, text: &str) {
+    pub(super) fn owner_remark(&mut self, about: &str, text: &str) {
         if self.remarks.is_new(about, text) {
             warn!(file = about, "{text}");
         }

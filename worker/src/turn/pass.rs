@@ -97,6 +97,7 @@ impl Pass<'_> {
             // First, so that nothing of this turn is in the ledger before the orders are stored.
             self.orders(queue, looked, summary)?;
             self.told_nodes(queue, looked)?;
+            self.audit(queue, looked, summary)?;
         }
         if let Some(journal) = journal {
             self.removals(removals, journal, summary)?;

@@ -1,5 +1,6 @@
 //! Turns against a queue folder: what is answered, what is left alone, and what a crash at each step leaves.
 
+mod audit;
 mod authority;
 mod ca;
 mod directory;

@@ -4,6 +4,7 @@
 //! the root it was given, and lets in whoever has a key of it. What it cannot check nobody here believes.
 
 mod applications;
+mod audit_head;
 mod carry;
 mod orders;
 mod progress;
@@ -38,6 +39,7 @@ use crate::refusal::{Refusal, chain};
 use crate::store::drafts::DraftFiles;
 use crate::store::roster_mark;
 use applications::Applications;
+use audit_head::HandedOver;
 use orders::Orders;
 pub(super) use rates::{Rates, Source};
 use relay::Relay;
@@ -58,6 +60,8 @@ pub(super) struct Owners {
     /// Orders that lie in the worker's queue.
     asked: Mutex<BTreeSet<IntentId>>,
     relay: Mutex<Relay>,
+    /// How far the audit reaches, as the worker was told.
+    handed_over: Mutex<HandedOver>,
     /// The controller's own directory.
     dir: Arc<PrivateDir>,
     /// Calls with a proof, and changes in a session.
@@ -105,6 +109,7 @@ impl Owners {
             orders: Mutex::new(orders),
             asked: Mutex::new(asked),
             relay: Mutex::default(),
+            handed_over: Mutex::default(),
             dir,
             calls: Rates::new(Duration::from_secs(1), OWNER_CALLS_PER_SOURCE),
             asking: Rates::new(Duration::from_secs(60), APPLICATIONS_PER_SOURCE),
@@ -185,6 +190,9 @@ impl Controller {
         drop(queue);
         drop(applications);
         self.follow_orders();
+        if let Err(refusal) = self.hand_over_audit_head() {
+            tracing::warn!(code = refusal.code.as_str(), "how far the audit reaches is not handed over: {refusal}");
+        }
     }
 
     /// Puts into memory what waits from before the start.
@@ -269,7 +277,7 @@ fn settle_requests(queue: &OwnerQueue) -> Result<BTreeSet<IntentId>, Refusal> {
                 asked.insert(*id);
             }
             OwnerFile::Freshness(_) => queue.withdraw(&file)?,
-            OwnerFile::Application(_) => {}
+            OwnerFile::Application(_) | OwnerFile::AuditHead => {}
         }
     }
     Ok(asked)
