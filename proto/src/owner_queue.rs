@@ -130,9 +130,12 @@ mod tests {
     #[test]
     fn each_file_has_one_name_and_no_other_name_is_one() {
         let (owner, node, intent) = (OwnerId::of(&key(7).public().fingerprint()), TestNode::new(7), IntentId::of("{}"));
-        for file in
-            [OwnerFile::Application(owner.clone()), OwnerFile::Freshness(node.node_id), OwnerFile::Intent(intent), OwnerFile::AuditHead]
-        {
+        for file in [
+            OwnerFile::Application(owner.clone()),
+            OwnerFile::Freshness(node.node_id),
+            OwnerFile::Intent(intent),
+            OwnerFile::AuditHead,
+        ] {
             assert_eq!(OwnerFile::of_name(&file.name()), Some(file));
         }
         for name in [

@@ -145,9 +145,13 @@ impl Applicant {
     /// As the roster would have them.
     #[must_use]
     pub fn entry(&self, role: Role) -> Owner {
-        let key =
-            OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: self.public_key_pem.clone(), credential_id: None };
-        Owner { id: self.owner.clone(), name: self.name.clone(), role, keys: vec![key] }
+        Owner { id: self.owner.clone(), name: self.name.clone(), role, keys: vec![self.key()] }
+    }
+
+    /// The key, as the roster would have it.
+    #[must_use]
+    pub fn key(&self) -> OwnerKey {
+        OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: self.public_key_pem.clone(), credential_id: None }
     }
 }
 

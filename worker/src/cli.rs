@@ -7,7 +7,9 @@ mod begin;
 mod directory;
 mod hold;
 mod owner;
+mod owner_key;
 mod rename;
+mod roster;
 mod run;
 mod server;
 
@@ -40,6 +42,8 @@ Examples:
   lucia-enrollment-worker owner pending
   lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
   lucia-enrollment-worker owner remove alice
+  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f... --for alice
+  lucia-enrollment-worker roster policy set ssh-key=two-owners
   lucia-enrollment-worker audit anchors
   lucia-enrollment-worker sign-directory --csr directory.csr --out directory.pem
 
@@ -202,7 +206,7 @@ enum Command {
     Owner(owner::OwnerCommand),
     /// The roster: the signed list of owners, as nodes get it.
     #[command(subcommand)]
-    Roster(owner::RosterCommand),
+    Roster(roster::RosterCommand),
     /// The controller's audit, as far as this worker saw it.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -341,7 +345,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Rename { at, old, new } => done(rename::rename(&Config::load(&at.config)?, &old, &new)),
         Command::Owner(command) => done(owner::owner(command)),
-        Command::Roster(command) => done(owner::show(command)),
+        Command::Roster(command) => done(roster::roster(command)),
         Command::Audit(command) => done(audit::audit(command)),
         Command::SignDirectory { at, csr, out } => {
             let server::Signed { chain, said } = server::sign_directory(&Config::load(&at.config)?, &csr, &out)?;

@@ -13,6 +13,7 @@ mod anchor;
 mod audited;
 mod entry;
 mod line;
+mod people;
 mod recent;
 mod records;
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Who comes and who goes: the two changes of the roster, as the commands make them and tests cut them off.
+//! Who comes and who goes, by which keys, and what is asked of orders: the changes of the roster, as the commands make
+//! them and tests cut them off.
 
 use lucia_proto::key::Fingerprint;
-use lucia_proto::owner::Owner;
-use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::owner::{Owner, OwnerKey};
+use lucia_proto::roster::{Roster, VerifiedRoster};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
@@ -60,5 +61,61 @@ pub fn leave(
     let next = roster::sign(&roster::without(former.roster(), &who.name, at), identity)?;
     let entry = Entry::OwnerRemoved { owner: who.id.clone(), name: who.name.clone(), roster: next.mark() };
     roster::change(&home.dir, transaction, &next, entry, at)?;
+    Ok(next)
+}
+
+/// Puts the roster in force in which somebody has one key more.
+///
+/// # Errors
+/// As [`enter`].
+pub fn add_key(
+    home: &Home,
+    identity: &Identity,
+    transaction: Transaction<'_>,
+    (former, who): (&VerifiedRoster, &Owner),
+    (key, fingerprint): (OwnerKey, Fingerprint),
+    at: UnixTime,
+) -> Result<VerifiedRoster, OwnersError> {
+    let next = roster::with_keys(former.roster(), &who.name, |keys| keys.push(key), at);
+    let next = roster::sign(&next, identity)?;
+    let (owner, name) = (who.id.clone(), who.name.clone());
+    let entry = Entry::OwnerKeyAdded { owner, name, key: fingerprint, roster: next.mark() };
+    roster::change(&home.dir, transaction, &next, entry, at)?;
+    Ok(next)
+}
+
+/// Puts the roster in force in which somebody has one key less. That others remain was looked at before.
+///
+/// # Errors
+/// As [`enter`].
+pub fn drop_key(
+    home: &Home,
+    identity: &Identity,
+    transaction: Transaction<'_>,
+    (former, who): (&VerifiedRoster, &Owner),
+    (key, fingerprint): (&OwnerKey, Fingerprint),
+    at: UnixTime,
+) -> Result<VerifiedRoster, OwnersError> {
+    let next = roster::with_keys(former.roster(), &who.name, |keys| keys.retain(|other| other != key), at);
+    let next = roster::sign(&next, identity)?;
+    let (owner, name) = (who.id.clone(), who.name.clone());
+    let entry = Entry::OwnerKeyRemoved { owner, name, key: fingerprint, roster: next.mark() };
+    roster::change(&home.dir, transaction, &next, entry, at)?;
+    Ok(next)
+}
+
+/// Puts the roster in force that asks something else of orders.
+///
+/// # Errors
+/// As [`enter`].
+pub fn ask(
+    home: &Home,
+    identity: &Identity,
+    transaction: Transaction<'_>,
+    (former, change): (&VerifiedRoster, impl FnOnce(&mut Roster)),
+    at: UnixTime,
+) -> Result<VerifiedRoster, OwnersError> {
+    let next = roster::sign(&roster::asking(former.roster(), change, at), identity)?;
+    roster::change(&home.dir, transaction, &next, Entry::RosterChanged { roster: next.mark() }, at)?;
     Ok(next)
 }

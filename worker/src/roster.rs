@@ -1,6 +1,6 @@
 //! `roster.json`: who may order, as this worker signed it (design.md O3).
 //!
-//! It is changed only by `owner approve` and `owner remove` on this host. The ledger has a line for each change, with
+//! It is changed only by `owner approve`, `owner remove` and `roster policy set|page-kinds` on this host. The ledger has a line for each change, with
 //! version and hash of the roster from there on; a file that is another one than the ledger's newest was put back or
 //! edited, and stops the worker. The new roster is laid beside the old one before its line is written, and takes its
 //! place after that: so a crash at any step leaves either roster whole, and the ledger says which of the two counts.
@@ -15,7 +15,7 @@ use lucia_proto::digest::Digest;
 use lucia_proto::intent::IntentPolicy;
 use lucia_proto::json::{self, JsonError};
 use lucia_proto::limits::JSON_DEPTH_MAX;
-use lucia_proto::owner::{Owner, OwnerName, Role};
+use lucia_proto::owner::{Owner, OwnerKey, OwnerName, Role};
 use lucia_proto::roster::{Roster, RosterError, RosterMark, SignedRoster, VerifiedRoster};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
@@ -320,6 +320,24 @@ pub fn with(former: Option<&Roster>, fleet: Digest, owner: Owner, now: UnixTime)
 pub fn without(former: &Roster, name: &OwnerName, now: UnixTime) -> Roster {
     let mut roster = former.clone();
     roster.owners.retain(|owner| owner.name != *name);
+    next(roster, now)
+}
+
+/// The next roster, in which this one has other keys.
+#[must_use]
+pub fn with_keys(former: &Roster, name: &OwnerName, change: impl FnOnce(&mut Vec<OwnerKey>), now: UnixTime) -> Roster {
+    let mut roster = former.clone();
+    if let Some(owner) = roster.owners.iter_mut().find(|owner| owner.name == *name) {
+        change(&mut owner.keys);
+    }
+    next(roster, now)
+}
+
+/// The next roster, which asks something else of orders.
+#[must_use]
+pub fn asking(former: &Roster, change: impl FnOnce(&mut Roster), now: UnixTime) -> Roster {
+    let mut roster = former.clone();
+    change(&mut roster);
     next(roster, now)
 }
 

@@ -1,6 +1,7 @@
 //! One call: over the controller's Unix socket as the operator, or over TLS as an owner who signs each request.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use http::{HeaderMap, Request, StatusCode, header};
@@ -28,8 +29,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use crate::files::{self, FileError, Secret};
 use crate::tls::Tls;
 
+/// What the note says before that.
+const ASKED: &str = "asked";
+/// The note of an owner's id, beside the key.
+const OWNER_NOTE: &str = "id";
+/// Its length.
+const OWNER_NOTE_MAX: u64 = 64;
 /// How long an answer may take beyond what was asked to be waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -116,8 +124,12 @@ impl CallError {
 pub(crate) struct Me {
     /// The root that is believed.
     pub(crate) root: Root,
-    /// Whose requests these are.
-    pub(crate) id: OwnerId,
+    /// The id this key would come with by itself: a further key of somebody's speaks for another one.
+    own: OwnerId,
+    /// Whom the roster has with this key, once that was seen.
+    known: OnceLock<OwnerId>,
+    /// Whether a place was asked for with this key, and it was not seen since whose that is.
+    asked: bool,
     /// Signs them.
     pub(crate) key: NodeKey,
     /// The file of that key.
@@ -134,7 +146,48 @@ impl Me {
     /// When TLS cannot be set up.
     pub(crate) fn new(controller: &PageOrigin, root: Root, key: NodeKey, file: &Path) -> Result<Self, CallError> {
         let (tls, file) = (Tls::new(controller, &root)?, file.to_owned());
-        Ok(Self { id: OwnerId::of(&key.public().fingerprint()), root, key, file, tls, challenge: Mutex::new(None) })
+        let own = OwnerId::of(&key.public().fingerprint());
+        let (known, challenge) = (OnceLock::new(), Mutex::new(None));
+        let mut me = Self { own, known, asked: false, root, key, file, tls, challenge };
+        // A note that cannot be read is as none: then the key is taken for the first one of its owner.
+        if let Ok(text) = files::read(&me.note(OWNER_NOTE), OWNER_NOTE_MAX, Secret::Yes) {
+            match text.trim().parse::<OwnerId>() {
+                Ok(owner) => me.known = OnceLock::from(owner),
+                Err(_) => me.asked = true,
+            }
+        }
+        Ok(me)
+    }
+
+    /// Whose requests and orders these are.
+    pub(crate) fn id(&self) -> &OwnerId {
+        self.known.get().unwrap_or(&self.own)
+    }
+
+    /// Whether a place was asked for with this key, and it was not seen since whose that is.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.asked && self.known.get().is_none()
+    }
+
+    /// Notes that a place is asked for with this key: it may be a further one of somebody's.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub(crate) fn note_asked(&self) -> Result<(), FileError> {
+        if self.known.get().is_some() { Ok(()) } else { files::replace(&self.note(OWNER_NOTE), ASKED) }
+    }
+
+    /// Notes whom the roster has with this key.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub(crate) fn note_owner(&self, owner: &OwnerId) -> Result<(), FileError> {
+        if self.known.get() == Some(owner) {
+            return Ok(());
+        }
+        files::replace(&self.note(OWNER_NOTE), owner.as_str())?;
+        let _ = self.known.set(owner.clone());
+        Ok(())
     }
 
     /// The SHA-256 of the root.
@@ -150,7 +203,7 @@ impl Me {
     fn proof(&self, call: &Call, challenge: &Challenge) -> Result<String, CallError> {
         let request = OwnerRequest {
             fleet: self.fleet(),
-            owner: self.id.clone(),
+            owner: self.id().clone(),
             method: call.method,
             target: call.target.clone(),
             body_sha256: Digest::of(call.body.as_bytes()),

@@ -107,6 +107,7 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
     if applied.verification_code != own {
         return Err(LoginError::OtherCode { own, sent: applied.verification_code }.into());
     }
+    me.note_asked().map_err(ContextError::File)?;
     config.contexts.contexts.insert(name.clone(), entry);
     config.contexts.current = Some(name.clone());
     config.save()?;

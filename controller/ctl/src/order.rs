@@ -109,7 +109,7 @@ fn once(me: &Me, node: NodeId, body: &Body) -> Result<Draft, Failure> {
 }
 
 fn drafted(me: &Me, nodes: Vec<NodeId>, body: &Body, terms: Terms, now: UnixTime) -> Result<Draft, OrderError> {
-    let (kind, fleet, owner) = (body.kind(), me.fleet(), me.id.clone());
+    let (kind, fleet, owner) = (body.kind(), me.fleet(), me.id().clone());
     // The hash of the body is put in by who writes it down.
     let intent = Intent { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms };
     Draft::new(intent, body).map_err(OrderError::Draft)

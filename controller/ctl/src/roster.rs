@@ -51,6 +51,13 @@ pub(crate) async fn ask(client: &Client, me: &Me) -> Result<VerifiedRoster, Fail
     Ok(newest(&view, me)?)
 }
 
+/// Finds out whom the roster has with this key, if that is not known. Whoever is not in it hears so by what they do next.
+pub(crate) async fn settle(client: &Client) {
+    if let Some(me) = client.me().filter(|me| me.is_waiting()) {
+        let _ = ask(client, me).await;
+    }
+}
+
 /// Checks it, and that it is not older than one that was seen; then notes it.
 pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, RosterProblem> {
     let held = mark(me)?;
@@ -58,6 +65,9 @@ pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, Roste
     if held != Some(roster.mark()) {
         let text = json::to_string(&roster.mark()).map_err(|error| RosterProblem::Strange(error.to_string()))?;
         files::replace(&me.note(NOTE), &text).map_err(RosterProblem::Mark)?;
+    }
+    if let Some((owner, _)) = roster.caller(&me.key.public().fingerprint()) {
+        me.note_owner(&owner.id).map_err(RosterProblem::Mark)?;
     }
     Ok(roster)
 }

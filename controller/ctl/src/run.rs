@@ -56,6 +56,7 @@ async fn verb(args: Args) -> Result<(), Failure> {
         verb => verb,
     };
     let session = Session::open(&place)?;
+    roster::settle(&session.client).await;
     match verb {
         Verb::Sign(Sign { code: Some(code), yes, .. }) => {
             sign::sign(&session.client, session.owner("signing")?, out, &code, yes).await

@@ -82,17 +82,17 @@ pub(crate) async fn sign(
 ) -> Result<(), Failure> {
     let view: DraftView = client.look(OwnerEndpoint::Draft, Some(code)).await?;
     let draft = read(&view.draft, code, &me.fleet())?;
-    if view.signatures.iter().any(|signature| signature.owner == me.id) {
+    if view.signatures.iter().any(|signature| signature.owner == *me.id()) {
         return Err(SignError::Already(code.clone()).into());
     }
     tell(&view.draft)?;
-    if draft.intent().owner != me.id {
+    if draft.intent().owner != *me.id() {
         note("Another owner gave this order; yours is the second signature.");
     }
     if !yes {
         ask("What stands above is all that is signed.", "yes")?;
     }
-    let signature = draft.sign(me.id.clone(), &me.key);
+    let signature = draft.sign(me.id().clone(), &me.key);
     client.act(OwnerEndpoint::Sign, code, Some(&signature)).await?;
     out.say(&signature, || format!("{}\n", given(&view.draft, &signature)))
 }
@@ -111,7 +111,7 @@ pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<Inte
     if kept.draft != *draft {
         return Err(SignError::OtherDraft.into());
     }
-    let signature = read.sign(me.id.clone(), &me.key);
+    let signature = read.sign(me.id().clone(), &me.key);
     client.act(OwnerEndpoint::Sign, &read.code(), Some(&signature)).await?;
     Ok(signature)
 }

@@ -64,6 +64,19 @@ impl IntentPolicy {
         self
     }
 
+    /// This policy with another rule for kinds that are not named.
+    #[must_use]
+    pub fn with_default(mut self, rule: Rule) -> Self {
+        self.default = rule;
+        self
+    }
+
+    /// The rule for kinds that are not named.
+    #[must_use]
+    pub const fn default_rule(&self) -> Rule {
+        self.default
+    }
+
     /// The rule for `kind`.
     #[must_use]
     pub fn rule(&self, kind: IntentKind) -> Rule {

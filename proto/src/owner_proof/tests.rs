@@ -1,5 +1,5 @@
 use super::*;
-use crate::owner::KeyUse;
+use crate::owner::{KeyUse, OwnerId, OwnerKey};
 use crate::report::{Proof, Purpose, Question};
 use crate::test_support::{OrderWorld, TestOwner, key};
 use crate::time::UnixTime;
@@ -75,6 +75,26 @@ fn a_proof_is_for_one_request_of_one_owner_over_one_challenge() {
     match verify(&world, &theirs, &good) {
         Err(OwnerProofError::Field { field }) => assert_eq!(field, "owner"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// The key says who it is; the id that the key would come with by itself is no other person's.
+// spec: OW-40
+#[test]
+fn a_further_key_speaks_for_its_owner_under_either_id_and_under_no_other() {
+    let mut world = OrderWorld::new(NOW);
+    let further = key(77);
+    let entry = OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: further.public().to_pem(), credential_id: None };
+    world.change_roster(|roster| roster.owners[0].keys.push(entry));
+    let own = OwnerId::of(&further.public().fingerprint());
+    let good = arrived(&world);
+    for (owner, is_good) in [(world.alice.id.clone(), true), (own, true), (world.bob.id.clone(), false)] {
+        let request = OwnerRequest { owner, ..request(&world, &world.alice) };
+        let proof = OwnerProof::sign(&request, &challenge(1), &further).unwrap();
+        match verify(&world, &proof, &good) {
+            Ok(verified) => assert_eq!((&verified.owner().id, is_good), (&world.alice.id, true)),
+            Err(error) => assert!(!is_good && matches!(error, OwnerProofError::Field { field: "owner" }), "{error:?}"),
+        }
     }
 }
 

@@ -85,8 +85,10 @@ fn anchors(ledger: &Ledger, all: bool, json: bool) -> Result<String, Failure> {
         return to_json(&shown);
     }
     let Some(last) = shown.last() else {
-        return Ok("The controller never said how far its audit reaches; the worker takes note once an hour while it runs.\n"
-            .to_owned());
+        return Ok(
+            "The controller never said how far its audit reaches; the worker takes note once an hour while it runs.\n"
+                .to_owned(),
+        );
     };
     let mut out = format!("{:<20} {:<8} HASH OF THE LAST LINE\n", "SEEN", "LINES");
     for Anchored { at, chain, accepted } in shown {
@@ -130,7 +132,8 @@ fn verify(ledger: &Ledger, file: &Path, json: bool) -> Result<String, Failure> {
 /// Follows the lines and holds them against every anchor.
 fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure> {
     let damaged = |error: &AuditError| {
-        let text = format!("this is not the audit that was seen: {}; keep it and look for another export", chain(error));
+        let text =
+            format!("this is not the audit that was seen: {}; keep it and look for another export", chain(error));
         Failure::refused(text)
     };
     let mut anchors = ledger.records().anchors().iter().copied().peekable();
@@ -151,9 +154,7 @@ fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure>
         }
     }
     match anchors.last() {
-        Some(anchor) => {
-            Err(damaged(&AuditError::Short { found: so_far.entries, anchored: anchor.chain.entries }))
-        }
+        Some(anchor) => Err(damaged(&AuditError::Short { found: so_far.entries, anchored: anchor.chain.entries })),
         None => Ok(Verified { chain: so_far, anchors: held, proven }),
     }
 }

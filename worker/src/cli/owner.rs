@@ -1,21 +1,18 @@
-//! `owner` and `roster`: who may order, which only somebody with a shell on this host decides (design.md O3).
+//! `owner`: who may order, which only somebody with a shell on this host decides (design.md O3).
 
 use std::fmt::Write as _;
 
 use clap::{Subcommand, ValueEnum};
-use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentPolicy;
 use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, Role};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
 use super::acts::typed;
 use super::hold::hold;
-use super::{At, Failure, say, to_json};
+use super::{At, Failure, owner_key, say, to_json};
 use crate::applications::{Applicant, Applications, applications, node_of, taken};
 use crate::config::Config;
 use crate::home::{Home, Identity};
@@ -45,6 +42,9 @@ pub(super) enum OwnerCommand {
         /// What they may do.
         #[arg(long, value_enum, default_value_t = RoleName::Owner)]
         role: RoleName,
+        /// Somebody of the roster, whose further key this is: one person with several machines.
+        #[arg(long = "for", value_name = "NAME", conflicts_with = "role")]
+        further: Option<String>,
     },
     /// Show owners and viewers.
     List {
@@ -54,7 +54,7 @@ pub(super) enum OwnerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take somebody out of the roster: nothing that they sign or signed counts any more.
+    /// Take somebody out of the roster, or one key of theirs: nothing that it signs or signed counts any more.
     Remove {
         #[command(flatten)]
         at: At,
@@ -65,20 +65,11 @@ pub(super) enum OwnerCommand {
         #[arg(long)]
         yes: bool,
         /// Also the last one who may order.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "key")]
         last: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum RosterCommand {
-    /// Show the roster in force, as nodes get it.
-    Show {
-        #[command(flatten)]
-        at: At,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        /// Only this key of theirs: its fingerprint or code, as `owner list` shows it.
+        #[arg(long, value_name = "FINGERPRINT")]
+        key: Option<String>,
     },
 }
 
@@ -100,7 +91,7 @@ impl From<RoleName> for Role {
     }
 }
 
-const fn role_word(role: Role) -> &'static str {
+pub(super) const fn role_word(role: Role) -> &'static str {
     match role {
         Role::Owner => "owner",
         Role::Viewer => "viewer",
@@ -114,35 +105,27 @@ pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
             let found = applications(&Config::load(&at.config)?, now());
             if json { to_json(&found) } else { Ok(pending_table(&found)) }
         }
-        OwnerCommand::Approve { at, code, fingerprint, role } => {
+        OwnerCommand::Approve { at, code, fingerprint, role, further: None } => {
             approve(&Config::load(&at.config)?, &code, &fingerprint, role.into())
+        }
+        OwnerCommand::Approve { at, code, fingerprint, further: Some(name), .. } => {
+            owner_key::add(&Config::load(&at.config)?, &code, &fingerprint, &name)
         }
         OwnerCommand::List { at, json } => {
             let rows = rows(look(&Config::load(&at.config)?)?.as_ref());
             if json { to_json(&rows) } else { Ok(list_table(&rows)) }
         }
-        OwnerCommand::Remove { at, name, yes, last } => remove(&Config::load(&at.config)?, &name, yes, last),
+        OwnerCommand::Remove { at, name, yes, last, key: None } => remove(&Config::load(&at.config)?, &name, yes, last),
+        OwnerCommand::Remove { at, name, yes, key: Some(key), .. } => {
+            owner_key::drop(&Config::load(&at.config)?, &name, &key, yes)
+        }
     }
 }
-
-/// `roster ...`; gives what to print.
-pub(super) fn show(command: RosterCommand) -> Result<String, Failure> {
-    let RosterCommand::Show { at, json } = command;
-    let shown = look(&Config::load(&at.config)?)?.as_ref().map(Shown::of);
-    match (json, shown) {
-        (true, shown) => to_json(&shown),
-        (false, None) => Ok(NO_ROSTER.to_owned()),
-        (false, Some(shown)) => Ok(shown.table()),
-    }
-}
-
-const NO_ROSTER: &str =
-    "There is no roster yet: nobody is an owner. On the person's machine: luciactl login; then here: owner pending\n";
 
 /// Somebody of the roster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+pub(super) struct Row {
     name: OwnerName,
     role: Role,
     owner: OwnerId,
@@ -158,21 +141,7 @@ struct KeyRow {
     code: Option<VerificationCode>,
 }
 
-/// The roster as it is shown.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown {
-    version: u64,
-    sha256: Digest,
-    fleet: Digest,
-    issued_at: UnixTime,
-    owners: Vec<Row>,
-    page_kinds: Vec<&'static str>,
-    page_origin: Option<String>,
-    policy: IntentPolicy,
-}
-
-fn rows(roster: Option<&VerifiedRoster>) -> Vec<Row> {
+pub(super) fn rows(roster: Option<&VerifiedRoster>) -> Vec<Row> {
     roster.into_iter().flat_map(|roster| &roster.roster().owners).map(Row::of).collect()
 }
 
@@ -188,41 +157,6 @@ impl Row {
             }
         });
         Self { name: owner.name.clone(), role: owner.role, owner: owner.id.clone(), keys: keys.collect() }
-    }
-}
-
-impl Shown {
-    fn of(roster: &VerifiedRoster) -> Self {
-        let (mark, content) = (roster.mark(), roster.roster());
-        Self {
-            version: mark.version,
-            sha256: mark.sha256,
-            fleet: content.fleet,
-            issued_at: content.issued_at,
-            owners: rows(Some(roster)),
-            page_kinds: content.page_kinds.iter().map(|kind| kind.as_str()).collect(),
-            page_origin: content.page_origin.as_ref().map(ToString::to_string),
-            policy: content.policy.clone(),
-        }
-    }
-
-    fn table(&self) -> String {
-        let mut out = String::new();
-        let page = if self.page_kinds.is_empty() { "nothing".to_owned() } else { self.page_kinds.join(" ") };
-        for (name, value) in [
-            ("version", self.version.to_string()),
-            ("sha256", self.sha256.to_string()),
-            ("fleet", self.fleet.to_string()),
-            ("made at", self.issued_at.to_string()),
-            ("signed on the page", page),
-            ("page", self.page_origin.clone().unwrap_or_else(|| "-".to_owned())),
-        ] {
-            // Writing into a String cannot fail.
-            let _ = writeln!(out, "{name:<19} {value}");
-        }
-        out.push('\n');
-        out.push_str(&list_table(&self.owners));
-        out
     }
 }
 
@@ -244,7 +178,7 @@ fn pending_table(found: &Applications) -> String {
     out
 }
 
-fn list_table(rows: &[Row]) -> String {
+pub(super) fn list_table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "Nobody is an owner. On the person's machine: luciactl login; then here: owner pending\n".to_owned();
     }
@@ -257,29 +191,45 @@ fn list_table(rows: &[Row]) -> String {
                 KeyUse::IntentPasskey => "passkey",
             };
             let code = key.code.as_ref().map_or("-", VerificationCode::as_str);
-            let _ = writeln!(out, "{name:<20} {role:<7} {what} {code}");
+            let fingerprint = key.fingerprint.map(|fingerprint| fingerprint.to_string()).unwrap_or_default();
+            let _ = writeln!(out, "{name:<20} {role:<7} {what:<9} {code:<14} {fingerprint}");
         }
     }
     out
 }
 
-fn open(config: &Config) -> Result<(Home, Identity), Failure> {
+pub(super) fn open(config: &Config) -> Result<(Home, Identity), Failure> {
     let home = Home::open(config).map_err(|error| Failure::of(&error))?;
     let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
     Ok((home, identity))
 }
 
-fn look(config: &Config) -> Result<Option<VerifiedRoster>, Failure> {
+pub(super) fn look(config: &Config) -> Result<Option<VerifiedRoster>, Failure> {
     let (home, identity) = open(config)?;
     roster::look(&home.dir, &identity).map_err(|error| Failure::of(&error))
 }
 
-fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Failure> {
+/// What was typed of a key.
+pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCode, Fingerprint), Failure> {
     let usage = |text: String| Failure { code: Failure::USAGE, text };
-    let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
-    let fingerprint: Fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
+    let code = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
+    let fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
         usage("--fingerprint is not 64 hex digits; type all of them from the person's own machine".into())
     })?;
+    Ok((code, fingerprint))
+}
+
+/// A name as it was typed.
+pub(super) fn typed_name(name: &str) -> Result<OwnerName, Failure> {
+    name.parse().map_err(|error| Failure { code: Failure::USAGE, text: format!("NAME is not {error}") })
+}
+
+/// A key that was somebody's once.
+pub(super) const LEFT: &str = "this key is that of somebody who was removed, and counts never again; nobody was approved. Make a new key on the \
+     person's machine: `luciactl login` with another --context, or move the old key's file away; then approve that";
+
+fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Failure> {
+    let (code, fingerprint) = typed_key(code, fingerprint)?;
     let (home, identity) = open(config)?;
     let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
     let at = now();
@@ -292,10 +242,7 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     }
     // What was signed with it before it was removed would count again, and so would whoever took it.
     if transaction.records().has_left(&fingerprint) {
-        return Err(Failure::refused(
-            "this key is that of somebody who was removed, and counts never again; nobody was approved. Make a new key on the \
-             person's machine: `luciactl login` with another --context, or move the old key's file away; then approve that",
-        ));
+        return Err(Failure::refused(LEFT));
     }
     if role == Role::Viewer && !transaction.records().has_owner() {
         return Err(Failure::refused(
@@ -308,7 +255,8 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     let named = &applicant.name;
     if let Some(other) = taken(applicant, content) {
         return Err(Failure::refused(format!(
-            "{named} cannot be approved: {} is in the roster with another key; ask under another name, or remove {0} first",
+            "{named} cannot be approved: {} is in the roster with another key. If this is a further key of the same person: \
+             add --for {0}; else ask under another name, or remove {0} first",
             other.name
         )));
     }
@@ -329,7 +277,7 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
 }
 
 /// The one application meant, or why there is none.
-fn choose<'a>(
+pub(super) fn choose<'a>(
     found: &'a Applications,
     code: &VerificationCode,
     fingerprint: &Fingerprint,
@@ -354,8 +302,7 @@ fn choose<'a>(
 }
 
 fn remove(config: &Config, name: &str, yes: bool, last: bool) -> Result<String, Failure> {
-    let name: OwnerName =
-        name.parse().map_err(|error| Failure { code: Failure::USAGE, text: format!("NAME is not {error}") })?;
+    let name = typed_name(name)?;
     // Asked before the ledger is taken, which a running worker waits for.
     if !yes {
         say(&format!("Nothing that {name} signs or signed counts any more, at nodes with their next heartbeat.\n"));

@@ -198,6 +198,33 @@ pub enum Entry {
         /// The roster from here on.
         roster: RosterMark,
     },
+    /// Somebody of the roster has one key more, by an act at the worker.
+    OwnerKeyAdded {
+        /// Who.
+        owner: OwnerId,
+        /// What people call them.
+        name: OwnerName,
+        /// The key.
+        key: Fingerprint,
+        /// The roster from here on.
+        roster: RosterMark,
+    },
+    /// Somebody of the roster has one key less, by an act at the worker.
+    OwnerKeyRemoved {
+        /// Who.
+        owner: OwnerId,
+        /// What people call them.
+        name: OwnerName,
+        /// The key.
+        key: Fingerprint,
+        /// The roster from here on.
+        roster: RosterMark,
+    },
+    /// What the roster asks of orders was changed, by an act at the worker.
+    RosterChanged {
+        /// The roster from here on.
+        roster: RosterMark,
+    },
     /// An owner's order was carried out.
     Ordered {
         /// About which node.
@@ -243,6 +270,9 @@ impl Entry {
             | Self::DirectoryIssued { .. }
             | Self::OwnerApproved { .. }
             | Self::OwnerRemoved { .. }
+            | Self::OwnerKeyAdded { .. }
+            | Self::OwnerKeyRemoved { .. }
+            | Self::RosterChanged { .. }
             | Self::JournalSeen(_)
             | Self::JournalAccepted(_)
             | Self::AuditAnchored(_)

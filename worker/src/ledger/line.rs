@@ -36,6 +36,9 @@ enum Kind {
     LapseReleased,
     OwnerApproved,
     OwnerRemoved,
+    OwnerKeyAdded,
+    OwnerKeyRemoved,
+    RosterChanged,
     Ordered,
     JournalSeen,
     JournalAccepted,
@@ -134,6 +137,9 @@ impl Entry {
             Self::LapseReleased { .. } => Kind::LapseReleased,
             Self::OwnerApproved { .. } => Kind::OwnerApproved,
             Self::OwnerRemoved { .. } => Kind::OwnerRemoved,
+            Self::OwnerKeyAdded { .. } => Kind::OwnerKeyAdded,
+            Self::OwnerKeyRemoved { .. } => Kind::OwnerKeyRemoved,
+            Self::RosterChanged { .. } => Kind::RosterChanged,
             Self::Ordered { .. } => Kind::Ordered,
             Self::JournalSeen(_) => Kind::JournalSeen,
             Self::JournalAccepted(_) => Kind::JournalAccepted,
@@ -213,6 +219,11 @@ impl Line {
                 line.roster(owner, name, roster);
             }
             Entry::OwnerRemoved { owner, name, roster } => line.roster(owner, name, roster),
+            Entry::OwnerKeyAdded { owner, name, key, roster } | Entry::OwnerKeyRemoved { owner, name, key, roster } => {
+                line.fingerprint = Some(*key);
+                line.roster(owner, name, roster);
+            }
+            Entry::RosterChanged { roster } => line.mark(roster),
             Entry::Ordered { by: OrderedBy { intent, signers }, act, .. } => {
                 (line.intent, line.signers) = (Some(*intent), Some(signers.clone()));
                 line.act = Some(match act {
@@ -241,6 +252,10 @@ impl Line {
 
     fn roster(&mut self, owner: &OwnerId, name: &OwnerName, roster: &RosterMark) {
         (self.owner, self.owner_name) = (Some(owner.clone()), Some(name.clone()));
+        self.mark(roster);
+    }
+
+    fn mark(&mut self, roster: &RosterMark) {
         (self.roster_version, self.roster_sha256) = (Some(roster.version), Some(roster.sha256));
     }
 
@@ -302,6 +317,19 @@ impl Line {
             Kind::OwnerRemoved => {
                 Entry::OwnerRemoved { owner: self.owner.clone()?, name: self.owner_name.clone()?, roster: roster()? }
             }
+            Kind::OwnerKeyAdded => Entry::OwnerKeyAdded {
+                owner: self.owner.clone()?,
+                name: self.owner_name.clone()?,
+                key: self.fingerprint?,
+                roster: roster()?,
+            },
+            Kind::OwnerKeyRemoved => Entry::OwnerKeyRemoved {
+                owner: self.owner.clone()?,
+                name: self.owner_name.clone()?,
+                key: self.fingerprint?,
+                roster: roster()?,
+            },
+            Kind::RosterChanged => Entry::RosterChanged { roster: roster()? },
             Kind::Ordered => Entry::Ordered {
                 node: node()?,
                 by: OrderedBy { intent: self.intent?, signers: self.signers.clone()? },

@@ -1,6 +1,6 @@
 //! What the lines of the ledger add up to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::intent::IntentId;
 use lucia_proto::key::Fingerprint;
 use lucia_proto::names::Hostname;
-use lucia_proto::owner::{OwnerId, Role};
 use lucia_proto::roster::RosterMark;
 use lucia_proto::time::UnixTime;
 
 use super::audited::Anchors;
+use super::people::People;
 use super::{Act, By, Entry, Mark, NodeNames, OrderedBy, Recent};
 
 /// A node that was released from its lapse renews within this time, or it needs another act.
@@ -79,10 +79,7 @@ pub struct Records {
     mark: Option<Mark>,
     acceptances: u64,
     torn: Option<(u64, UnixTime)>,
-    roster: Option<RosterMark>,
-    people: BTreeMap<OwnerId, (Role, Fingerprint)>,
-    /// Keys of those who left.
-    left: BTreeSet<Fingerprint>,
+    people: People,
     anchors: Anchors,
     /// Orders that were carried out, and when.
     orders: BTreeMap<IntentId, UnixTime>,
@@ -204,19 +201,19 @@ impl Records {
     /// Which roster is in force; none before the first owner was approved.
     #[must_use]
     pub fn roster(&self) -> Option<&RosterMark> {
-        self.roster.as_ref()
+        self.people.roster()
     }
 
     /// Whether the roster has anybody who may order.
     #[must_use]
     pub fn has_owner(&self) -> bool {
-        self.people.values().any(|(role, _)| *role == Role::Owner)
+        self.people.has_owner()
     }
 
-    /// Whether somebody with this key was in the roster and was removed from it.
+    /// Whether this key was somebody's of the roster, and was removed from it.
     #[must_use]
     pub fn has_left(&self, key: &Fingerprint) -> bool {
-        self.left.contains(key)
+        self.people.has_left(key)
     }
 
     /// When an owner's order was carried out here, if it was.
@@ -281,16 +278,12 @@ impl Records {
             Entry::Replaced { node, successor } => self.replace(at, node, successor)?,
             Entry::LapseReleased { node, serial } => self.release(at, node, serial)?,
             Entry::OwnerApproved { owner, role, key, roster, .. } => {
-                self.next_roster(roster)?;
-                self.people.insert(owner.clone(), (*role, *key));
+                self.people.enter(owner, *role, *key, roster)?;
             }
-            Entry::OwnerRemoved { owner, roster, .. } => {
-                if !self.people.contains_key(owner) {
-                    return Err("somebody is removed who is not in the roster");
-                }
-                self.next_roster(roster)?;
-                self.left.extend(self.people.remove(owner).map(|(_, key)| key));
-            }
+            Entry::OwnerRemoved { owner, roster, .. } => self.people.leave(owner, roster)?,
+            Entry::OwnerKeyAdded { owner, key, roster, .. } => self.people.add_key(owner, *key, roster)?,
+            Entry::OwnerKeyRemoved { owner, key, roster, .. } => self.people.drop_key(owner, *key, roster)?,
+            Entry::RosterChanged { roster } => self.people.change(roster)?,
             Entry::Ordered { node, by, act } => self.order(at, node, by, act)?,
             Entry::JournalSeen(mark) => {
                 if self.mark.is_some_and(|known| mark.generation < known.generation) {
@@ -309,14 +302,6 @@ impl Records {
         }
         self.lines += 1;
         self.last_at = Some(at);
-        Ok(())
-    }
-
-    fn next_roster(&mut self, mark: &RosterMark) -> Result<(), &'static str> {
-        if self.roster.as_ref().is_some_and(|known| mark.version <= known.version) {
-            return Err("a roster whose version does not rise");
-        }
-        self.roster = Some(*mark);
         Ok(())
     }
 

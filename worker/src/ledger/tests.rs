@@ -231,6 +231,9 @@ fn every_kind_of_line_is_read_as_it_was_written() {
             roster: roster(1),
         },
         Entry::OwnerRemoved { owner: owner(7), name: name(), roster: roster(2) },
+        Entry::OwnerKeyAdded { owner: owner(7), name: name(), key: node.fingerprint, roster: roster(3) },
+        Entry::OwnerKeyRemoved { owner: owner(7), name: name(), key: node.fingerprint, roster: roster(4) },
+        Entry::RosterChanged { roster: roster(5) },
         ordered(1, 1, Act::Admit { replaces: None }),
         ordered(1, 1, Act::Admit { replaces: Some(names(2).node_id) }),
         ordered(1, 1, Act::Release { serial: serial() }),
@@ -343,6 +346,54 @@ fn the_rosters_version_only_rises_and_only_who_is_in_it_leaves() {
         (None, vec![come(7, 1, Role::Owner), go(7, 2), go(7, 3)]),
     ] {
         assert_eq!(told(&entries).ok().map(|records| records.has_owner()), has_owner, "{entries:?}");
+    }
+}
+
+// spec: OA-43
+#[test]
+fn a_key_is_somebodys_once_and_the_last_one_goes_with_its_owner_alone() {
+    let print = |number: u8| key(number).public().fingerprint();
+    let come = |number: u8, version| Entry::OwnerApproved {
+        owner: owner(number),
+        name: name(),
+        role: Role::Owner,
+        key: print(number),
+        roster: roster(version),
+    };
+    let more = |number, of, version| Entry::OwnerKeyAdded {
+        owner: owner(number),
+        name: name(),
+        key: print(of),
+        roster: roster(version),
+    };
+    let less = |number, of, version| Entry::OwnerKeyRemoved {
+        owner: owner(number),
+        name: name(),
+        key: print(of),
+        roster: roster(version),
+    };
+    let go = |number, version| Entry::OwnerRemoved { owner: owner(number), name: name(), roster: roster(version) };
+    let change = |version| Entry::RosterChanged { roster: roster(version) };
+    for (left, entries) in [
+        (Some(vec![]), vec![come(7, 1), more(7, 9, 2)]),
+        (Some(vec![7]), vec![come(7, 1), more(7, 9, 2), less(7, 7, 3), change(4)]),
+        (Some(vec![7, 9]), vec![come(7, 1), more(7, 9, 2), less(7, 7, 3), go(7, 4)]),
+        (Some(vec![7, 9]), vec![come(7, 1), more(7, 9, 2), go(7, 3)]),
+        // To nobody; twice; to another; one that left.
+        (None, vec![more(7, 9, 2)]),
+        (None, vec![come(7, 1), more(7, 7, 2)]),
+        (None, vec![come(7, 1), come(8, 2), more(8, 7, 3)]),
+        (None, vec![come(7, 1), more(7, 9, 2), less(7, 9, 3), more(7, 9, 4)]),
+        // The last one; another's; under a version that is there.
+        (None, vec![come(7, 1), less(7, 7, 2)]),
+        (None, vec![come(7, 1), come(8, 2), more(8, 9, 3), less(7, 9, 4)]),
+        (None, vec![come(7, 1), more(7, 9, 1)]),
+        (None, vec![come(7, 1), more(7, 9, 2), less(7, 7, 2)]),
+        (None, vec![come(7, 2), change(2)]),
+    ] {
+        let records = told(&entries).ok();
+        let gone = |records: &Records| [7, 8, 9].into_iter().filter(|n| records.has_left(&print(*n))).collect();
+        assert_eq!(records.as_ref().map(gone), left, "{entries:?}");
     }
 }
 

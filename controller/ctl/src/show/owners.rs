@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use lucia_proto::digest::Digest;
+use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::roster::Roster;
@@ -68,6 +69,13 @@ pub(crate) fn owners(roster: &Roster, screen: Screen) -> String {
         }
     }
     out.push_str(&table(&["NAME", "ROLE", "CODE", "USE", "FINGERPRINT", "OWNER"], &rows, screen));
+    for (rule, what) in [(Rule::TwoOwners, "Ordered by two owners"), (Rule::Forbid, "Ordered by nobody")] {
+        let kinds = IntentKind::ALL.iter().filter(|kind| roster.policy.rule(**kind) == rule);
+        let kinds: Vec<_> = kinds.map(|kind| kind.as_str()).collect();
+        if !kinds.is_empty() {
+            let _ = writeln!(out, "\n{what}: {}", kinds.join(", "));
+        }
+    }
     if !roster.page_kinds.is_empty() {
         let kinds: Vec<_> = roster.page_kinds.iter().map(|kind| kind.as_str()).collect();
         let _ = writeln!(out, "\nSigned on the page as well: {}", kinds.join(", "));
@@ -182,7 +190,7 @@ impl Who {
             controller: context.controller.clone(),
             fleet: me.fleet(),
             name: entry.map_or_else(|| context.name.clone(), |owner| owner.name.clone()),
-            owner: me.id.clone(),
+            owner: me.id().clone(),
             verification_code: owner::code(me.key.public()),
             fingerprint: me.key.public().fingerprint(),
             role: entry.map(|owner| owner.role),

@@ -7,12 +7,13 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, Decision, Draft, IntentCode, IntentKind, IntentSignature, SignedIntent, Terms};
 use lucia_proto::json;
 use lucia_proto::limits::{ANSWER_MAX, HOST_BODY_MAX};
+use lucia_proto::owner::{KeyUse, OwnerKey};
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, Outcome};
-use lucia_proto::test_support::{OrderWorld, TestNode};
+use lucia_proto::test_support::{OrderWorld, TestNode, key};
 use serde::de::DeserializeOwned;
 
 use crate::server::{Asked, By, Server, Step, get, stale, step};
-use crate::site::{Site, ended, said, world};
+use crate::site::{Site, ended, roster, said, world};
 
 const SIGN: &str = "POST /api/host/intents/*/signatures";
 const ADD: &str = "POST /api/host/intents";
@@ -197,6 +198,42 @@ fn a_second_owner_signs_and_nobody_twice() {
     let server = Server::new(world.clone(), vec![get(line, &with(world.alice.sign(&draft)))]);
     ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 1, "already");
     server.done();
+}
+
+/// Somebody with two machines: the key of the second one was given to the same person.
+// spec: LC-40
+#[test]
+fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
+    let mut world = Arc::into_inner(world()).unwrap();
+    let further = key(77);
+    let public_key_pem = further.public().to_pem();
+    world.change_roster(|roster| {
+        roster.owners[0].keys.push(OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem, credential_id: None });
+    });
+    let world = Arc::new(world);
+    let draft = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let code = draft.read().unwrap().code();
+    let line = format!("GET /api/host/intents/{code}");
+    let server = Server::new(
+        world.clone(),
+        vec![
+            get("GET /api/host/roster", &roster(&world)),
+            get(line.clone(), &view(draft.clone())),
+            signed(),
+            get(line, &DraftView { draft: draft.clone(), signatures: vec![world.alice.sign(&draft)] }),
+        ],
+    );
+    let site = Site::alice(&world, server.port);
+    site.write("owner.key", &further.to_pem().unwrap(), 0o600);
+    // As `login` leaves it.
+    site.write("owner.id", "asked", 0o600);
+    ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "Signed order");
+    assert_eq!((site.read("owner.id"), site.mode("owner.id")), (world.alice.id.to_string(), 0o600));
+    ended(&site.run(&["sign", code.as_str(), "--yes"]), 1, "already");
+    let signature: IntentSignature = read(&server.done()[2].body);
+    assert_eq!((&signature.owner, signature.key), (&world.alice.id, further.public().fingerprint()));
+    let order = SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body, signatures: Vec::new() };
+    order.check_signature(&signature, IntentKind::RemoveIdentity, &world.roster).unwrap();
 }
 
 // spec: LC-7

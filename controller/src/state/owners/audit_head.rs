@@ -21,9 +21,7 @@ pub(super) struct HandedOver {
 impl HandedOver {
     /// Whether it is written now: at the start, and with news a while after the last time.
     fn is_due(&self, chain: AuditChain, since_boot: Duration) -> bool {
-        self.last.is_none_or(|(written, at)| {
-            written != chain && since_boot >= at.saturating_add(AUDIT_HEAD_INTERVAL)
-        })
+        self.last.is_none_or(|(written, at)| written != chain && since_boot >= at.saturating_add(AUDIT_HEAD_INTERVAL))
     }
 }
 

@@ -37,7 +37,8 @@ fn ask(world: &World, name: &str, key: &NodeKey, from: IpAddr) -> Result<Applied
 }
 
 fn files(world: &World) -> usize {
-    std::fs::read_dir(world.file("nodes/owner-requests")).unwrap().count()
+    let names = std::fs::read_dir(world.file("nodes/owner-requests")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("application-")).count()
 }
 
 // spec: CO-7

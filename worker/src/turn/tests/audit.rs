@@ -41,7 +41,8 @@ fn once_an_hour_the_ledger_has_how_far_the_audit_reaches_and_no_less_than_before
     let last = story.ledger().anchors().last().unwrap();
     assert_eq!((last.chain.head, last.at, last.accepted), (Digest::of(b"twelve"), NOW.plus(secs(3 * HOUR)), false));
     // One that went back, and one that was rewritten, are told of and not taken, whenever that is.
-    for (entries, line, word) in [(11, "eleven", "11 lines, and 12 had been seen"), (12, "another", "it was rewritten")] {
+    for (entries, line, word) in [(11, "eleven", "11 lines, and 12 had been seen"), (12, "another", "it was rewritten")]
+    {
         story.controller.audit_head(entries, line);
         for at in [3 * HOUR + 5, 30 * HOUR] {
             let said = turn(at).join("\n");

@@ -4,11 +4,12 @@ use lucia_durable::crash_point::{crash_at, record};
 use lucia_proto::answer::Answer;
 use lucia_proto::bundle::SignedBundle;
 use lucia_proto::freshness::Freshness;
+use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::json;
 use lucia_proto::key::NodeKey;
 use lucia_proto::limits::{INTENT_LIFETIME_MAX, JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::owner::{OwnerName, Role};
-use lucia_proto::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::owner::{KeyUse, OwnerKey, OwnerName, Role};
+use lucia_proto::roster::{Roster, SignedRoster, VerifiedRoster};
 use lucia_proto::test_support::{TestNode, TestOwner, key};
 use lucia_proto::time::UnixTime;
 
@@ -54,6 +55,31 @@ impl Story {
         let name: OwnerName = name.parse().unwrap();
         let who = former.roster().owners.iter().find(|owner| owner.name == name).unwrap().clone();
         Ok(owners::leave(&home, &identity, transaction, (&former, &who), NOW)?)
+    }
+
+    /// What `owner approve --for` does with this key, or `owner remove --key`.
+    fn other_key(&self, name: &str, key: &NodeKey, more: bool) -> Result<VerifiedRoster, Box<dyn std::error::Error>> {
+        let (home, identity) = (self.home(), self.identity());
+        let mut ledger = Ledger::load(&home.dir)?;
+        let transaction = ledger.begin(&home.dir, Ledger::hold(&home.dir)?)?;
+        let former = roster::current(&home.dir, &identity, &transaction)?.unwrap();
+        let who = former.roster().owners.iter().find(|owner| owner.name.as_str() == name).unwrap().clone();
+        let fingerprint = key.public().fingerprint();
+        let key = OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: key.public().to_pem(), credential_id: None };
+        Ok(if more {
+            owners::add_key(&home, &identity, transaction, (&former, &who), (key, fingerprint), NOW)?
+        } else {
+            owners::drop_key(&home, &identity, transaction, (&former, &who), (&key, fingerprint), NOW)?
+        })
+    }
+
+    /// What `roster policy set` does.
+    fn changed(&self, change: impl FnOnce(&mut Roster)) -> Result<VerifiedRoster, Box<dyn std::error::Error>> {
+        let (home, identity) = (self.home(), self.identity());
+        let mut ledger = Ledger::load(&home.dir)?;
+        let transaction = ledger.begin(&home.dir, Ledger::hold(&home.dir)?)?;
+        let former = roster::current(&home.dir, &identity, &transaction)?.unwrap();
+        Ok(owners::ask(&home, &identity, transaction, (&former, change), NOW)?)
     }
 
     /// A fleet whose owner is alice.
@@ -114,7 +140,7 @@ fn what_nodes_trust_is_published_and_each_new_answer_has_the_roster() {
     assert_eq!(story.published("roster.json").unwrap(), std::fs::read(story.worker_file("roster.json")).unwrap());
 }
 
-// spec: OA-5
+// spec: OA-5 OA-43 OA-44
 #[test]
 fn a_crash_at_each_step_of_a_change_leaves_one_roster_that_the_next_turn_publishes() {
     type Change = fn(&Story) -> Result<VerifiedRoster, Box<dyn std::error::Error>>;
@@ -123,9 +149,20 @@ fn a_crash_at_each_step_of_a_change_leaves_one_roster_that_the_next_turn_publish
     let last: Change = |story| story.leave("alice");
     let empty = Story::new("");
     let one = Story::owned("");
-    for (name, prepared, change, after) in
-        [("first", &empty, first, 1), ("second", &one, second, 2), ("leave", &one, last, 2)]
-    {
+    let more: Change = |story| story.other_key("alice", &bob().key, true);
+    let less: Change = |story| story.other_key("alice", &bob().key, false);
+    let policy: Change =
+        |story| story.changed(|roster| roster.policy = roster.policy.clone().with(IntentKind::Admit, Rule::TwoOwners));
+    let two = one.again();
+    more(&two).unwrap();
+    for (name, prepared, change, after) in [
+        ("first", &empty, first, 1),
+        ("second", &one, second, 2),
+        ("leave", &one, last, 2),
+        ("a further key", &one, more, 2),
+        ("a key less", &two, less, 3),
+        ("policy", &one, policy, 2),
+    ] {
         let story = prepared.again();
         let plan = record(story.scratch.path());
         change(&story).unwrap();

@@ -1,0 +1,115 @@
+//! Further keys of somebody who is in the roster: one person, several machines (design.md O3). Who is to be two is two
+//! persons: keys are never counted.
+
+use lucia_proto::key::{Fingerprint, NodePublicKey};
+use lucia_proto::limits::OWNER_KEYS_MAX;
+use lucia_proto::owner::{self, KeyUse, Owner, OwnerKey, OwnerName};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::text::shown;
+
+use super::acts::typed;
+use super::hold::hold;
+use super::owner::{LEFT, choose, open, typed_key, typed_name};
+use super::{Failure, say};
+use crate::applications::{applications, node_of};
+use crate::config::Config;
+use crate::ledger::Ledger;
+use crate::{now, owners, roster};
+
+fn find<'a>(roster: Option<&'a VerifiedRoster>, name: &OwnerName) -> Result<(&'a VerifiedRoster, &'a Owner), Failure> {
+    let who = roster.and_then(|roster| {
+        let who = roster.roster().owners.iter().find(|owner| owner.name == *name);
+        who.map(|who| (roster, who))
+    });
+    who.ok_or_else(|| Failure::refused(format!("{name} is nobody of the roster; see `owner list`")))
+}
+
+/// `owner approve --for NAME`: a further key of somebody of the roster.
+pub(super) fn add(config: &Config, code: &str, fingerprint: &str, name: &str) -> Result<String, Failure> {
+    let ((code, fingerprint), name) = (typed_key(code, fingerprint)?, typed_name(name)?);
+    let (home, identity) = open(config)?;
+    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let at = now();
+    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    if let Some((known, _)) = former.as_ref().and_then(|roster| roster.caller(&fingerprint)) {
+        return Ok(format!("this key is {}'s already; nothing was written\n", known.name));
+    }
+    let (former, who) = find(former.as_ref(), &name)?;
+    if transaction.records().has_left(&fingerprint) {
+        return Err(Failure::refused(LEFT));
+    }
+    let found = applications(config, at);
+    let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
+    if applicant.name != name {
+        return Err(Failure::refused(format!(
+            "whoever asks with code {code} asks as {}, and not as {name}; nothing was written. On that machine: luciactl login \
+             --name {name}",
+            shown(applicant.name.as_str())
+        )));
+    }
+    if who.keys.len() >= OWNER_KEYS_MAX {
+        return Err(Failure::refused(format!(
+            "{name} has {OWNER_KEYS_MAX} keys, and nobody has more; take one away first: owner remove {name} --key FINGERPRINT"
+        )));
+    }
+    let node = node_of(applicant);
+    if transaction.records().node(&node).is_some() {
+        return Err(Failure::refused(format!(
+            "this key is that of node {node}, and a key is for one use; ask anew: luciactl login"
+        )));
+    }
+    let key = (applicant.key(), fingerprint);
+    let next = owners::add_key(&home, &identity, transaction, (former, who), key, at);
+    let next = next.map_err(|error| Failure::of(&error))?;
+    Ok(format!("{name} has one key more from roster version {} on; it speaks for the same person\n", next.version()))
+}
+
+/// The one key of somebody that a fingerprint or code means.
+fn key_of<'a>(who: &'a Owner, text: &str) -> Result<(&'a OwnerKey, Fingerprint), Failure> {
+    let text = text.to_ascii_lowercase();
+    let keys = who.keys.iter().filter_map(|key| {
+        let public = NodePublicKey::from_pem(&key.public_key_pem).ok()?;
+        let is_it = public.fingerprint().to_string() == text || owner::code(&public).as_str() == text;
+        is_it.then(|| (key, public.fingerprint()))
+    });
+    let keys: Vec<_> = keys.collect();
+    match keys.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Failure::refused(format!(
+            "{} has no key with this fingerprint or code; nothing was written; see `owner list`",
+            who.name
+        ))),
+        _ => Err(Failure::refused(format!("{} has two keys of this code; say the fingerprint", who.name))),
+    }
+}
+
+/// `owner remove NAME --key FINGERPRINT`: one key less.
+pub(super) fn drop(config: &Config, name: &str, key: &str, yes: bool) -> Result<String, Failure> {
+    let name = typed_name(name)?;
+    // Asked before the ledger is taken, which a running worker waits for.
+    if !yes {
+        say(&format!(
+            "Nothing that this key of {name}'s signs or signed counts any more, at nodes with their next heartbeat.\n"
+        ));
+        if typed(&format!("Type {name} to take the key away: "))? != name.as_str() {
+            return Err(Failure::refused("that is not the name; nothing was written"));
+        }
+    }
+    let (home, identity) = open(config)?;
+    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let at = now();
+    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let (former, who) = find(former.as_ref(), &name)?;
+    let (key, fingerprint) = key_of(who, key)?;
+    let others = who.keys.iter().filter(|other| *other != key);
+    if !others.clone().any(|other| other.key_use == KeyUse::OwnerKey) {
+        return Err(Failure::refused(format!(
+            "this is the only key {name} signs with; nothing was written. To take {name} out: owner remove {name}"
+        )));
+    }
+    let next = owners::drop_key(&home, &identity, transaction, (former, who), (key, fingerprint), at);
+    let next = next.map_err(|error| Failure::of(&error))?;
+    Ok(format!("the key is out from roster version {} on, for good; {name} goes on with the others\n", next.version()))
+}

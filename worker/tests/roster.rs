@@ -1,0 +1,229 @@
+//! The real binary and what the roster asks of orders: further keys, the policy, the kinds of the page (design.md O2, O3, O5).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "this is a test, whose helpers stand outside of test functions"
+)]
+
+#[path = "../src/fixture.rs"]
+#[allow(dead_code, reason = "shared with the unit tests, which use all of it")]
+mod fixture;
+#[allow(dead_code, reason = "shared with the tests beside this one")]
+mod site;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use fixture::{admit_body, draft, signed};
+use lucia_proto::intent::IntentCode;
+use lucia_proto::key::NodeKey;
+use lucia_proto::owner;
+use lucia_proto::test_support::{TestNode, TestOwner, key};
+use site::{Ran, Site, command, now};
+
+fn alice() -> TestOwner {
+    TestOwner::new("alice", 41)
+}
+
+fn bob() -> TestOwner {
+    TestOwner::new("bob", 43)
+}
+
+/// Alice on another machine: another key, and the id it would have by itself.
+fn laptop() -> TestOwner {
+    let key = key(44);
+    TestOwner { id: owner::OwnerId::of(&key.public().fingerprint()), name: "alice", key, passkey: self::key(45) }
+}
+
+fn code(key: &NodeKey) -> String {
+    owner::code(key.public()).to_string()
+}
+
+fn whole(key: &NodeKey) -> String {
+    key.public().fingerprint().to_string()
+}
+
+impl Site {
+    fn approve(&self, who: &TestOwner, more: &[&str]) -> Ran {
+        self.controller.apply(who);
+        let (code, whole) = (code(&who.key), whole(&who.key));
+        self.run(&[&["owner", "approve", &code, "--fingerprint", &whole][..], more].concat())
+    }
+
+    fn owned() -> Self {
+        let site = Self::new("");
+        site.approve(&alice(), &[]).expect(0, "alice is owner from roster version 1");
+        site
+    }
+
+    fn json(&self, args: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.run(args).out).unwrap()
+    }
+
+    /// Runs a command and types this.
+    fn typed(&self, args: &[&str], line: &str) -> Ran {
+        let config = self.path("worker.toml");
+        let mut child = command()
+            .args(args)
+            .arg("--config")
+            .arg(config)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        let said = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: said.status.code(), out: text(said.stdout), err: text(said.stderr) }
+    }
+
+    fn version(&self) -> u64 {
+        self.json(&["roster", "show", "--json"])["version"].as_u64().unwrap()
+    }
+}
+
+// spec: OA-43
+#[test]
+fn a_further_key_speaks_for_the_same_person_and_is_taken_away_for_good() {
+    let mut site = Site::owned();
+    // Not without the word, and not under another name.
+    site.approve(&laptop(), &[]).expect(1, "add --for alice");
+    site.approve(&laptop(), &["--for", "bob"]).expect(1, "bob is nobody of the roster");
+    site.approve(&bob(), &["--for", "alice"]).expect(1, "asks as bob, and not as alice");
+    site.approve(&laptop(), &["--for", "alice", "--role", "viewer"]).expect(64, "cannot be used with");
+    site.approve(&laptop(), &["--for", "alice"]).expect(0, "one key more from roster version 2");
+    site.approve(&laptop(), &["--for", "alice"]).expect(0, "alice's already");
+    let list = site.run(&["owner", "list"]);
+    for key in [&alice().key, &laptop().key] {
+        list.expect(0, &whole(key)).expect(0, &code(key));
+    }
+    let row = &site.json(&["roster", "show", "--json"])["owners"][0];
+    assert_eq!((row["owner"].as_str(), row["keys"].as_array().unwrap().len()), (Some(alice().id.as_str()), 2));
+
+    // It orders as alice; beside her other key it is no second owner.
+    let both = |site: &Site, node: &TestNode, by: &[&TestOwner], nonce| {
+        let order = draft(&alice(), site.root().sha256(), now(), &node.node_id, &admit_body(node, None), nonce);
+        let read = order.read().unwrap();
+        read.signed(by.iter().map(|who| read.sign(alice().id, &who.key)).collect())
+    };
+    let refused = |site: &Site, id| site.controller.outcome(id).unwrap().outcome.refused;
+    site.run(&["roster", "policy", "set", "admit=two-owners", "--yes"]).expect(0, "roster version 3");
+    let node = TestNode::new(1);
+    site.controller.approve(&node);
+    site.controller.happen();
+    let id = site.controller.order(&both(&site, &node, &[&alice(), &laptop()], 1));
+    site.run(&["once"]).expect(0, "orders refused 1");
+    assert_eq!(refused(&site, id), Some(IntentCode::SecondOwnerNeeded));
+    site.run(&["roster", "policy", "set", "admit=allow", "--yes"]).expect(0, "roster version 4");
+    let id = site.controller.order(&both(&site, &node, &[&laptop()], 2));
+    // The first one lies there still, and is enough by now.
+    site.run(&["once"]).expect(0, "orders carried out 2");
+    assert_eq!(refused(&site, id), None);
+
+    // Gone for good, by fingerprint or code, after the name was typed; the last one goes with its owner alone.
+    let args = ["owner", "remove", "alice", "--key", &whole(&laptop().key)];
+    site.typed(&args, "bob\n").expect(1, "that is not the name");
+    site.typed(&["owner", "remove", "alice", "--yes", "--key", &whole(&bob().key)], "").expect(1, "no key with");
+    site.typed(&args, "alice\n").expect(0, "from roster version 5 on, for good");
+    let last = ["owner", "remove", "alice", "--yes", "--key", &code(&alice().key)];
+    site.run(&last).expect(1, "the only key alice signs with");
+    site.approve(&laptop(), &["--for", "alice"]).expect(1, "counts never again");
+    let id = site.controller.order(&both(&site, &TestNode::new(2), &[&laptop()], 3));
+    site.run(&["once"]).expect(0, "orders refused 1");
+    assert_eq!(refused(&site, id), Some(IntentCode::KeyUnknown));
+    assert_eq!(site.version(), 5);
+    // With its owner all of them go.
+    site.controller.apply(&bob());
+    let third = TestOwner { key: key(46), ..laptop() };
+    let third = TestOwner { id: owner::OwnerId::of(&third.key.public().fingerprint()), ..third };
+    site.approve(&third, &["--for", "alice"]).expect(0, "roster version 6");
+    site.run(&["owner", "remove", "alice", "--yes", "--last"]).expect(0, "roster version 7");
+    site.approve(&third, &[]).expect(1, "counts never again");
+}
+
+// spec: OA-43
+#[test]
+fn nobody_has_more_keys_than_a_roster_may_hold() {
+    let site = Site::owned();
+    let further = |number: u8| {
+        let key = key(number);
+        TestOwner { id: owner::OwnerId::of(&key.public().fingerprint()), name: "alice", key, passkey: self::key(1) }
+    };
+    for number in 50..57 {
+        site.approve(&further(number), &["--for", "alice"]).expect(0, "one key more");
+    }
+    site.approve(&further(57), &["--for", "alice"]).expect(1, "take one away first");
+}
+
+fn set<'a>(rules: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [&["roster", "policy", "set"], rules, more].concat()
+}
+
+fn page<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["roster", "page-kinds"], args].concat()
+}
+
+// spec: OA-44
+#[test]
+fn what_is_asked_of_orders_is_changed_by_a_yes_and_told_first() {
+    let bare = Site::new("");
+    bare.run(&["roster", "policy", "set", "admit=forbid", "--yes"]).expect(1, "There is no roster yet");
+    let site = Site::owned();
+    for (rules, word) in [
+        (&["admit"][..], "is not KIND=RULE"),
+        (&["admit=yes"], "is no rule"),
+        (&["exec=allow"], "is no kind of order"),
+        (&["admit=forbid", "Admit=allow"], "is no kind of order"),
+        (&[], "required"),
+    ] {
+        site.run(&set(rules, &["--yes"])).expect(64, word);
+    }
+    site.run(&set(&["admit=allow"], &[])).expect(0, "asks that already");
+    let said = site.typed(&set(&["admit=two-owners", "ssh-key=forbid"], &[]), "no\n");
+    said.expect(1, "that is not yes")
+        .expect(1, "admit: two owners instead of one owner; narrower")
+        .expect(1, "ssh-key: forbidden instead of one owner; narrower: nobody")
+        .expect(1, "fewer than two owners");
+    assert_eq!(site.version(), 1);
+    site.typed(&set(&["admit=two-owners", "ssh-key=forbid", "default=forbid"], &[]), "yes\n")
+        .expect(0, "kinds that come with later versions: forbidden instead of one owner")
+        .expect(0, "roster version 2 is in force");
+    let policy = site.json(&["roster", "policy", "show", "--json"]);
+    let want = serde_json::json!({"default": "forbid", "admit": "two-owners", "ssh-key": "forbid"});
+    assert_eq!(policy, want, "what was not named goes by the default");
+    site.run(&["roster", "policy", "show"]).expect(0, "ssh-key              forbidden");
+    site.run(&set(&["admit=allow", "ssh-key=two-owners"], &["--yes"]))
+        .expect(0, "admit: one owner instead of two owners; WIDER")
+        .expect(0, "ssh-key: two owners instead of forbidden; WIDER")
+        .expect(0, "roster version 3");
+    // And it counts: a kind that is forbidden for all is not carried out for its owner.
+    site.run(&set(&["admit=forbid"], &["--yes"])).expect(0, "roster version 4");
+    let node = TestNode::new(1);
+    let order = draft(&alice(), site.root().sha256(), now(), &node.node_id, &admit_body(&node, None), 1);
+    let id = site.controller.order(&signed(&order, &[&alice()]));
+    site.run(&["once"]).expect(0, "orders refused 1");
+    assert_eq!(site.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::KindForbidden));
+
+    // The kinds of the page.
+    site.run(&page(&[])).expect(0, "nothing");
+    site.run(&page(&["ssh-key", "--yes"])).expect(64, "say where the page is");
+    site.run(&page(&["ssh-key", "--origin", "http://c", "--yes"])).expect(64, "--origin is not");
+    site.run(&page(&["--origin", "https://c.example", "--yes"])).expect(64, "name the kinds as well");
+    site.run(&page(&["everything", "--yes"])).expect(64, "is no kind of order");
+    let named = ["ssh-key", "clone-decision", "ssh-key", "--origin", "https://c.example:8443"];
+    site.typed(&page(&named), "\n").expect(1, "ssh-key: signed by a passkey on the page as well; WIDER");
+    assert_eq!(site.version(), 4);
+    site.typed(&page(&named), "yes\n")
+        .expect(0, "the page is https://c.example:8443 instead of nowhere")
+        .expect(0, "roster version 5");
+    site.run(&page(&[])).expect(0, "ssh-key clone-decision");
+    let shown = site.json(&["roster", "show", "--json"]);
+    assert_eq!(shown["pageKinds"], serde_json::json!(["ssh-key", "clone-decision"]));
+    assert_eq!(shown["pageOrigin"], "https://c.example:8443");
+    site.run(&page(&["none", "--yes"])).expect(0, "signed on the page no more; narrower").expect(0, "roster version 6");
+    assert_eq!(site.json(&["roster", "show", "--json"])["pageOrigin"], serde_json::Value::Null);
+    site.run(&["once"]).expect(0, "issued 0");
+}
