@@ -439,7 +439,6 @@ pub struct StatusView {
     /// Whether the worker was heard from within 45 seconds.
     pub worker_available: bool,
     /// Bytes of all files of the audit, which nothing deletes.
-    #[serde(default)]
     pub audit_bytes: u64,
     /// What was counted since the start.
     pub counters: CountersView,

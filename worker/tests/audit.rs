@@ -18,16 +18,7 @@ use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
 use site::{Site, now};
 
 fn note(uid: u32) -> AuditNote {
-    AuditNote {
-        at: now(),
-        actor: AuditActor::Operator(uid),
-        from: None,
-        action: AuditAction::WindowOpened,
-        node: None,
-        intent: None,
-        refused: None,
-        intent_refused: None,
-    }
+    AuditNote::new(now(), AuditActor::Operator(uid), AuditAction::WindowOpened)
 }
 
 /// An audit of so many lines.

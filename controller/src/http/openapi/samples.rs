@@ -144,6 +144,7 @@ fn looks() -> Vec<Sample> {
             "StatusView",
             json!({
                 "version": "0.1.0", "startedAt": AT, "certificateExpiresAt": AT, "workerAvailable": true,
+                "auditBytes": 1,
                 "counters": {
                     "publicKeyOperations": 1, "heartbeats": 1, "usedChallenges": 1, "refusals": {"actor_required": 1},
                 },
@@ -162,7 +163,7 @@ fn people() -> Vec<Sample> {
     let entry = |actor: Value| {
         json!({
             "sequence": 1, "at": AT, "actor": actor, "from": "192.0.2.1", "action": "draft-added", "node": ID,
-            "intent": HASH, "refused": "not_found", "intentRefused": "expired", "prev": HASH,
+            "intent": HASH, "refused": "not_found", "intentRefused": "expired", "more": 1, "prev": HASH,
         })
     };
     vec![
@@ -179,7 +180,7 @@ fn people() -> Vec<Sample> {
             "DraftsView",
             json!({"serverTime": AT, "drafts": [{
                 "code": CODE, "intent": HASH, "kind": "ssh-key", "owner": ID, "signers": [ID], "state": "signed", "at": AT,
-                "draftedBy": "owner:alice", "outcomes": [{"nodeId": ID, "at": AT, "refused": "expired"}],
+                "draftedBy": "owner:alice", "handedOut": true, "outcomes": [{"nodeId": ID, "at": AT, "refused": "expired"}],
             }]}),
         ),
         Sample::new::<DraftView>(
