@@ -9,6 +9,7 @@ mod orders;
 mod owners;
 mod queue;
 mod rename;
+mod rotation;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;

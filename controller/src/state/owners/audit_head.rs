@@ -48,7 +48,7 @@ mod tests {
     use crate::state::tests::bench::World;
     use crate::state::tests::owners::{fleet, publish};
 
-    // spec: AU-40
+    // spec: AU-50
     #[test]
     fn how_far_the_audit_reaches_is_handed_over_at_the_start_and_with_news_now_and_then() {
         let world = World::new();

@@ -114,7 +114,7 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
 }
 
 /// However often whoever has the key begins anew, a question that waits stays, and they are few.
-// spec: CO-42
+// spec: CO-52
 #[test]
 fn each_holder_has_a_question_of_its_own_and_there_are_few_of_one_node() {
     let world = OrderWorld::new(NOW);
