@@ -89,7 +89,9 @@ pub enum Obstacle {
         name: Hostname,
     },
     /// The order speaks of another end.
-    #[error("{name}'s last certificate ends at {end}, and the order says another time; draft it anew")]
+    #[error(
+        "{name}'s last certificate ends at {end}, and the order is about an end after that, or was given before it; draft it anew"
+    )]
     OtherEnd {
         /// The node's name.
         name: Hostname,
@@ -179,7 +181,7 @@ pub fn act(intent: &Intent, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Re
     let known = || facts.records.node(node).ok_or_else(|| Obstacle::Unknown(node.clone()));
     match body {
         Body::Admit(body) => admit(node, body, facts, now),
-        Body::ReleaseLapse(body) => release(known()?, body, facts.config, now),
+        Body::ReleaseLapse(body) => release(known()?, body, intent.issued_at, facts.config, now),
         Body::CloneDecision(body) => Ok(match body.decision {
             Decision::Keep => (known()?.names.clone(), Act::Note),
             Decision::Split => bar(known()?),
@@ -206,9 +208,12 @@ fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Resul
     Ok((NodeNames { node_id: node.clone(), fingerprint, hostname }, Act::Admit { replaces }))
 }
 
+/// The end that an owner is shown is of the last certificate that the node fetched. One that was signed for it since and
+/// never fetched ended later, and it is the same lapse, as long as that one had ended as well when the order was given.
 fn release(
     known: &NodeRecord,
     body: &ReleaseLapse,
+    issued_at: UnixTime,
     config: &Config,
     now: UnixTime,
 ) -> Result<(NodeNames, Act), Obstacle> {
@@ -220,7 +225,7 @@ fn release(
         return Err(Obstacle::OtherKey { name });
     }
     let Some((serial, end)) = known.leaf.clone() else { return Err(Obstacle::NotLapsed { name }) };
-    if end != body.ended_at {
+    if body.ended_at > end || end > issued_at {
         return Err(Obstacle::OtherEnd { name, end });
     }
     if now.since(end) <= config.max_lapse {

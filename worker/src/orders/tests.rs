@@ -155,11 +155,7 @@ fn the_ledger_has_the_last_word_about_an_order() {
             w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Operator });
             w.fleet.body(IntentKind::ReleaseLapse)
         }),
-        ("not_possible: n7's last certificate ends at", World::lapsed, |w| {
-            let (node, not_after) = (names(&w.fleet.node), NOW.minus(secs(39 * DAY)));
-            w.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
-            w.fleet.body(IntentKind::ReleaseLapse)
-        }),
+        ("not_possible: n7's last certificate ends at", World::lapsed, |w| ended(w, NOW.minus(secs(40 * DAY - 1)))),
         ("not_possible: n7 never had a certificate, or is within max-lapse", World::lapsed, |w| {
             let (node, not_after) = (names(&w.fleet.node), NOW.minus(secs(9 * DAY)));
             w.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
@@ -196,6 +192,39 @@ fn the_ledger_has_the_last_word_about_an_order() {
         let body = change(&mut world);
         let found = world.outcome(&world.order(&body));
         assert!(found.starts_with(want), "{number}: {found} instead of {want}");
+    }
+}
+
+/// An order about the lapse of a certificate that ended then.
+fn ended(world: &mut World, ended_at: UnixTime) -> Body {
+    match world.fleet.body(IntentKind::ReleaseLapse) {
+        Body::ReleaseLapse(body) => Body::ReleaseLapse(ReleaseLapse { ended_at, ..body }),
+        other => other,
+    }
+}
+
+/// The worker signed another one for it since, which nobody may have fetched.
+fn signed_since(world: &mut World, not_after: UnixTime) {
+    let node = names(&world.fleet.node);
+    world.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
+}
+
+// spec: OA-60
+#[test]
+fn a_lapse_is_released_whether_or_not_the_last_certificate_was_ever_fetched() {
+    let fetched = NOW.minus(secs(40 * DAY));
+    for (name, since, said, want) in [
+        ("never fetched", NOW.minus(secs(33 * DAY)), fetched, "n7 Release { serial: \"8f\" }"),
+        ("fetched", NOW.minus(secs(33 * DAY)), NOW.minus(secs(33 * DAY)), "n7 Release { serial: \"8f\" }"),
+        ("an end that none had", NOW.minus(secs(33 * DAY)), NOW.minus(secs(32 * DAY)), "not_possible: n7's last"),
+        ("it has not ended", NOW.plus(secs(1)), fetched, "not_possible: n7's last"),
+        ("it ended just now", NOW, fetched, "not_possible: n7 never had"),
+    ] {
+        let mut world = World::lapsed();
+        signed_since(&mut world, since);
+        let body = ended(&mut world, said);
+        let found = world.outcome(&world.order(&body));
+        assert!(found.starts_with(want), "{name}: {found} instead of {want}");
     }
 }
 
