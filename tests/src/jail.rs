@@ -11,7 +11,7 @@ use std::thread;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{chdir, chroot};
+use nix::unistd::{Uid, chdir, chroot};
 
 use crate::programs::Running;
 use crate::sim::Failure;
@@ -22,10 +22,29 @@ const OF_PID_1: &str = "/run/lucia/boot/agent/lucia-node-agent";
 /// What is bound in: the kernel's own, and where the C library is.
 const BOUND: [&str; 4] = ["proc", "lib", "lib64", "dev/null"];
 
-/// The machine. It takes root to start anything in it.
+/// The machine. Where something is [`missing`] nothing can be started in it.
 pub struct Jail {
     root: PathBuf,
     program: PathBuf,
+}
+
+/// Why no agent can be started in a root of its own here, if none can.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    if !Uid::effective().is_root() {
+        return Some("it takes root to give an agent a root of its own");
+    }
+    // What the thread unshares ends with it.
+    let own = thread::spawn(|| own_mounts().and_then(|()| chroot("/")).is_ok()).join();
+    (!own.unwrap_or(false))
+        .then_some("this machine allows no mounts of one's own; use one that does, or docker run --privileged")
+}
+
+/// Mounts that the others of this process do not see.
+fn own_mounts() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
 }
 
 impl Jail {
@@ -107,9 +126,8 @@ impl Jail {
     }
 
     fn enter(&self) -> nix::Result<()> {
-        unshare(CloneFlags::CLONE_NEWNS)?;
+        own_mounts()?;
         let none: Option<&str> = None;
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
         let bind =
             |from: &Path, to: &str| mount(Some(from), &self.path(to), none, MsFlags::MS_BIND | MsFlags::MS_REC, none);
         for name in BOUND {

@@ -19,7 +19,7 @@ use lucia_proto::orders::OrdersReply;
 use lucia_proto::roster::SignedRoster;
 use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_tests::hostile_controller::{Stolen, Thief, until};
-use lucia_tests::jail::Jail;
+use lucia_tests::jail::{self, Jail};
 use lucia_tests::programs::Running;
 use serde_json::{Value, json};
 
@@ -249,8 +249,8 @@ fn seen(status: &Status, order: &SignedIntent) -> Option<OrderSeen> {
 // spec: OS-14, OS-15, IN-27
 #[test]
 fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
-    if !nix::unistd::Uid::effective().is_root() {
-        return skip("stolen-node", "it takes root to give an agent a root of its own");
+    if let Some(why) = jail::missing() {
+        return skip("stolen-node", why);
     }
     let Some(story) = Story::begin("stolen-node") else { return };
     let machine = Machine::lay(&story, 7);

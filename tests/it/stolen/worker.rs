@@ -229,6 +229,7 @@ fn what_a_thief_writes_into_journal_and_queue_makes_no_owner_and_lets_nobody_in(
     assert!(story.disk.queue().freshness(&stranger.node_id).is_none());
     let log = story.worker.said();
     assert!(log.contains(&format!("freshness-{}.json", stranger.node_id)), "{log}");
+    assert!(log.lines().any(|line| line.contains(stranger.node_id.as_str()) && line.contains("n40")), "{log}");
     let mut after = story.worker_files();
     // What the two were answered is all that is new.
     for node in [&stranger, &copied] {
