@@ -207,6 +207,12 @@ impl Freshness {
         Ok(())
     }
 
+    /// The worker's time from which on no order is taken without another answer; nothing when there was none.
+    #[must_use]
+    pub fn until(&self) -> Option<UnixTime> {
+        self.held.map(|held| held.time.plus(FRESHNESS_MAX))
+    }
+
     /// How late it is; nothing when no answer is under 24 hours old, counted from when it was asked for.
     #[must_use]
     pub fn time(&self, since_boot: Duration) -> Option<IntentTime> {

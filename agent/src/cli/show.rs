@@ -41,7 +41,7 @@ pub(super) fn status(root: &Root, json: bool) -> Result<(), Exit> {
 }
 
 pub(super) fn why(root: &Root) -> Result<(), Exit> {
-    print(&read(root)?.as_ref().map_or_else(|| NEVER_RAN.to_owned(), sentence));
+    print(&read(root)?.as_ref().map_or_else(|| NEVER_RAN.to_owned(), |status| sentence(status, SystemClock.now())));
     Ok(())
 }
 
@@ -118,14 +118,17 @@ fn owners_rows(owners: &OwnersStatus, offset: Option<i64>, now: UnixTime) -> Vec
         (version, true) if names.is_empty() => format!("{version}, without an owner"),
         (version, true) => format!("{version}; owners {}", names.join(", ")),
     };
+    let now = controllers(now, offset);
     let answered = owners.answered_at.map(|at| {
-        // By the controller's clock, where that is known: this machine's may be wrong by years.
-        let ahead = std::time::Duration::from_secs(offset.unwrap_or_default().unsigned_abs());
-        let now = if offset.is_some_and(|secs| secs < 0) { now.minus(ahead) } else { now.plus(ahead) };
         let minutes = now.since(at).as_secs() / 60;
-        format!("the worker answered at {at}, {} h {} min ago; orders are taken for 24 h", minutes / 60, minutes % 60)
+        format!("the worker answered at {at}, {} h {} min ago", minutes / 60, minutes % 60)
     });
-    let unknown = || (owners.roster_version > 0).then(|| "not known since the start, so no order is taken".to_owned());
+    let taken = answered.map(|answered| match (untimely(owners, now), owners.taken_until) {
+        (Some(why), _) => format!("{answered}; {why}"),
+        (None, Some(until)) => format!("{answered}; orders are taken until {until}"),
+        (None, None) => answered,
+    });
+    let unknown = || untimely(owners, now).map(str::to_owned);
     let rule = |rule: Rule| match rule {
         Rule::Allow => "allow",
         Rule::TwoOwners => "two-owners",
@@ -140,9 +143,33 @@ fn owners_rows(owners: &OwnersStatus, offset: Option<i64>, now: UnixTime) -> Vec
     vec![
         ("roster", Some(roster)),
         ("keys by", signed),
-        ("time for orders", answered.or_else(unknown)),
+        ("time for orders", taken.or_else(unknown)),
         ("policy", Some(policy)),
     ]
+}
+
+/// This machine's time by the controller's clock, where that is known: its own may be wrong by years.
+fn controllers(now: UnixTime, offset: Option<i64>) -> UnixTime {
+    let ahead = std::time::Duration::from_secs(offset.unwrap_or_default().unsigned_abs());
+    if offset.is_some_and(|secs| secs < 0) { now.minus(ahead) } else { now.plus(ahead) }
+}
+
+/// Why no order is taken for want of the worker's word how late it is; nothing where it gave it, or nobody orders.
+fn untimely(owners: &OwnersStatus, now: UnixTime) -> Option<&'static str> {
+    if owners.roster_version == 0 {
+        return None;
+    }
+    match (owners.answered_at, owners.taken_until) {
+        (None, _) => Some(
+            "not known since the start, so no order is taken; it is asked with each heartbeat, and on the worker's host \
+             `lucia-enrollment-worker status` says whether it runs",
+        ),
+        (Some(_), Some(until)) if until <= now => Some(
+            "which is too long ago, so no order is taken; on the worker's host `lucia-enrollment-worker status` says whether it \
+             runs, and if it does the controller withholds its word",
+        ),
+        (Some(_), Some(_) | None) => None,
+    }
 }
 
 /// The last orders, newest first.
@@ -171,7 +198,7 @@ fn directory(report: &DirectoryReport) -> String {
 }
 
 /// What it waits for or was refused, what cures it, and the clock if it is off.
-fn sentence(status: &Status) -> String {
+fn sentence(status: &Status, now: UnixTime) -> String {
     let mut sentence = match (status.refusals.first(), status.doing) {
         (Some(last), _) => format!("{} is held up: {}; to cure it: {}", last.call, last.what, last.cure),
         (None, Doing::Heartbeating) if status.frozen => {
@@ -194,6 +221,11 @@ fn sentence(status: &Status) -> String {
     let newest = status.owners.as_ref().and_then(|owners| owners.orders.last());
     if let Some(order) = newest.filter(|order| order.refused.is_some()) {
         sentence.push_str(&format!("; the last order was not carried out: {}", order_line(order)));
+    }
+    // While nothing is heard at all that is what to cure first.
+    let timely = status.owners.as_ref().filter(|_| status.doing == Doing::Heartbeating && status.refusals.is_empty());
+    if let Some(why) = timely.and_then(|owners| untimely(owners, controllers(now, status.clock_offset_seconds))) {
+        sentence.push_str(&format!("; the worker's time for orders: {why}"));
     }
     if let Some(secs) = status.clock_offset_seconds
         && secs.unsigned_abs() > CLOCK_WORTH_A_WORD
@@ -241,13 +273,15 @@ mod tests {
     use super::*;
     use crate::host::status::Refusal;
 
+    const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
     // spec: AG-10
     #[test]
     fn why_is_one_sentence_with_the_cure_and_the_clock() {
         let mut status = Status { doing: Doing::Heartbeating, heartbeats: 3, ..Status::default() };
-        assert_eq!(sentence(&status), "All is well: heartbeats are accepted and nothing is waited for.");
+        assert_eq!(sentence(&status, NOW), "All is well: heartbeats are accepted and nothing is waited for.");
         status.clock_offset_seconds = Some(-400);
-        assert!(sentence(&status).contains("400 s ahead of the controller's"));
+        assert!(sentence(&status, NOW).contains("400 s ahead of the controller's"));
         status.clock_offset_seconds = Some(5);
         status.refusals.push(Refusal {
             at: UnixTime::EPOCH,
@@ -255,18 +289,19 @@ mod tests {
             what: "something other than the controller answered (HTTP 502)".into(),
             cure: "look for a proxy".into(),
         });
-        let text = sentence(&status);
+        let text = sentence(&status, NOW);
         assert!(text.contains("something other than the controller answered") && text.contains("look for a proxy"));
         assert!(!text.contains("clock") && !text.contains('\n') && text.ends_with('.'));
         let frozen = Status { doing: Doing::Heartbeating, frozen: true, ..Status::default() };
-        let text = sentence(&frozen);
+        let text = sentence(&frozen, NOW);
         assert!(text.starts_with("This identity is frozen: ") && text.contains("luciactl clone split"), "{text}");
         assert!(table(&frozen, UnixTime::EPOCH).contains("the identity is frozen"));
         let waiting = Status { doing: Doing::AwaitingCertificate, ..Status::default() };
-        assert_eq!(sentence(&waiting), "Waiting for certificate.");
+        assert_eq!(sentence(&waiting, NOW), "Waiting for certificate.");
     }
 
     // spec: AO-18
+    // spec: AO-41
     #[test]
     fn status_and_why_say_who_may_order_and_what_became_of_it() {
         use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
@@ -284,6 +319,7 @@ mod tests {
             owners: vec!["alice".parse().unwrap(), "bob".parse().unwrap()],
             decide: true,
             answered_at: Some(at),
+            taken_until: Some(at.plus(std::time::Duration::from_secs(24 * 3600))),
             rules: vec![(IntentKind::SshKey, Rule::Allow), (IntentKind::RemoveIdentity, Rule::TwoOwners)],
             policy_refused: None,
             orders: vec![seen("a", None), seen("b", Some(IntentCode::NoFreshness))],
@@ -308,21 +344,32 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let why = sentence(&status(&owners));
+        let why = sentence(&status(&owners), NOW);
         assert!(why.contains("All is well") && why.contains("the last order was not carried out"), "{why}");
         owners.orders.pop();
-        assert!(!sentence(&status(&owners)).contains("order was"));
+        assert!(!sentence(&status(&owners), NOW).contains("order was"));
+        // The day is over, by the controller's clock.
+        let until = owners.taken_until.unwrap();
+        assert!(table(&status(&owners), now).contains(&format!("orders are taken until {until}")));
+        for (offset, over) in [(-10, false), (0, true), (3600, true), (-3600, false)] {
+            let late = Status { clock_offset_seconds: Some(offset), ..status(&owners) };
+            let (why, shown) = (sentence(&late, until), table(&late, until));
+            assert_eq!((why.contains("too long ago"), shown.contains("too long ago")), (over, over), "{offset}: {why}");
+        }
         (owners.policy_refused, owners.answered_at) = (Some("it is\u{1b}[2J a link".into()), None);
         let text = table(&status(&owners), now);
         assert!(text.contains("everything is forbidden") && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("not known since the start"), "{text}");
+        assert!(sentence(&status(&owners), NOW).contains("not known since the start"));
+        let json = lucia_proto::json::to_string(&OwnersStatus { answered_at: Some(at), ..owners.clone() }).unwrap();
+        assert!(json.contains("\"answeredAt\"") && json.contains("\"takenUntil\""), "{json}");
         owners.believed = false;
         assert!(table(&status(&owners), now).contains("no worker of the bundle signed"));
         owners.roster_version = 0;
         assert!(table(&status(&owners), now).contains("nobody can order anything"));
         for doing in [Doing::Stopped, Doing::Removed] {
             let ended = Status { doing, ..Status::default() };
-            assert!(sentence(&ended).contains("lucia-node-agent"), "{doing:?}");
+            assert!(sentence(&ended, NOW).contains("lucia-node-agent"), "{doing:?}");
         }
     }
 

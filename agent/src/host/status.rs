@@ -158,6 +158,9 @@ pub struct OwnersStatus {
     /// The worker's time when it last said how late it is; absent where it has not since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<UnixTime>,
+    /// The worker's time from which on no order is taken, unless it answers again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_until: Option<UnixTime>,
     /// What is asked of each kind that a node carries out: the stricter of its own policy and the roster's.
     pub rules: Vec<(IntentKind, Rule)>,
     /// Why the policy of this machine cannot be read, so that everything is forbidden.

@@ -431,6 +431,7 @@ impl Owners {
             owners: owners.filter(|owner| owner.role == Role::Owner).map(|owner| owner.name.clone()).collect(),
             decide: self.roster.is_owned(),
             answered_at: self.answered_at,
+            taken_until: self.freshness.until(),
             rules: ours.map(rule).collect(),
             policy_refused: policy.refused.map(|error| crate::host::chain(&error)),
             orders,

@@ -133,6 +133,7 @@ fn a_roster_of_the_enrolment_answer_is_held_and_an_older_one_passed_over() {
 }
 
 // spec: AO-8
+// spec: AO-41
 #[test]
 fn only_the_worker_says_how_late_it_is_and_for_a_day() {
     let mut door = Door::settled();
@@ -153,7 +154,9 @@ fn only_the_worker_says_how_late_it_is_and_for_a_day() {
         assert_eq!(door.refused(&reply), ["freshness"], "{name}");
         assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)), "{name}");
     }
+    assert_eq!(door.owners.status().taken_until, None);
     door.refresh();
+    assert_eq!(door.owners.status().taken_until, Some(NOW.plus(HOUR * 24)), "as the worker's clock has it");
     assert!(!door.owners.asks(door.up), "it is asked every six hours");
     door.up += HOUR * 6;
     assert!(door.owners.asks(door.up));
