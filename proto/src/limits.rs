@@ -251,6 +251,8 @@ pub const FRESHNESS_FILE_MAX: usize = 4096;
 pub const OUTCOMES_MAX: usize = 8;
 /// Somebody who asks to become an owner waits this long on the worker's host.
 pub const APPLICATION_LIFETIME: Duration = Duration::from_secs(3600);
+/// What they signed may be of a clock that is off by so much from the worker's: an older one nobody shows again.
+pub const APPLICATION_CLOCK: Duration = Duration::from_secs(2 * 24 * 3600);
 /// People who ask at once: protects the worker's queue and the eyes of who approves.
 pub const APPLICATIONS_MAX: usize = 16;
 /// Orders the controller keeps for those who carry them out and for who looks: protects its disk.

@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Caller, Endpoint, endpoints};
 use crate::bundle::SignedBundle;
+use crate::digest::Digest;
 use crate::host_api::Label;
 use crate::ids::NodeId;
 use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
 use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
-use crate::limits::{BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
+use crate::limits::{APPLICATION_CLOCK, BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
 use crate::owner::{OwnerId, OwnerName, Role};
 use crate::roster::SignedRoster;
 use crate::time::UnixTime;
 
 /// First line of what somebody signs who asks to become an owner.
-const APPLICATION_HEAD: &str = "lucia-owner-application-v1";
+const APPLICATION_HEAD: &str = "lucia-owner-application-v2";
 
 /// Who may call one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,16 +111,44 @@ pub struct Application {
     pub name: OwnerName,
     /// The owner key, one PEM block.
     pub public_key_pem: String,
-    /// P1363, 64 bytes in 88 base64 characters, over head, name and fingerprint: whoever asks has the key.
+    /// SHA-256 of the root of the fleet that is asked: nobody shows it to another.
+    pub fleet: Digest,
+    /// When it was signed, by the clock of whoever asks: nobody shows it again years later.
+    pub asked_at: UnixTime,
+    /// P1363, 64 bytes in 88 base64 characters, over head, name, fingerprint, fleet and time: whoever asks has the key, and
+    /// asks for this.
     pub signature: String,
+}
+
+/// Why an application of somebody who has the key is none here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplicationError {
+    /// It is for another fleet.
+    #[error(
+        "it is for the fleet of root {0} and not for this one; ask with this fleet's root: luciactl login --root FILE"
+    )]
+    OtherFleet(Digest),
+    /// It is too old, or of a clock that is days off.
+    #[error(
+        "it was signed at {asked_at}, days from {now}; ask anew (luciactl login), and if that was just now set the clock of \
+         that machine"
+    )]
+    OtherTime {
+        /// When it was signed, as it says.
+        asked_at: UnixTime,
+        /// What it is now.
+        now: UnixTime,
+    },
 }
 
 impl Application {
     /// Asks with `key`.
     #[must_use]
-    pub fn sign(name: OwnerName, key: &NodeKey) -> Self {
-        let signature = key.sign(&application_text(&name, &key.public().fingerprint())).to_text();
-        Self { name, public_key_pem: key.public().to_pem(), signature }
+    pub fn sign(name: OwnerName, fleet: Digest, asked_at: UnixTime, key: &NodeKey) -> Self {
+        let public_key_pem = key.public().to_pem();
+        let unsigned = Self { name, public_key_pem, fleet, asked_at, signature: String::new() };
+        let signature = key.sign(&unsigned.text(&key.public().fingerprint())).to_text();
+        Self { signature, ..unsigned }
     }
 
     /// The key, if whoever asks has it.
@@ -129,13 +158,34 @@ impl Application {
     pub fn verify(&self) -> Result<NodePublicKey, KeyError> {
         let key = NodePublicKey::from_pem(&self.public_key_pem)?;
         let signature = Signature::from_text(&self.signature)?;
-        key.verify(&application_text(&self.name, &key.fingerprint()), &signature)?;
+        key.verify(&self.text(&key.fingerprint()), &signature)?;
         Ok(key)
     }
-}
 
-fn application_text(name: &OwnerName, key: &Fingerprint) -> Vec<u8> {
-    [APPLICATION_HEAD, name.as_str(), &key.to_string()].join("\n").into_bytes()
+    /// Whether this fleet is asked, and about now: a person's clock may be two days off.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn is_for(&self, fleet: &Digest, now: UnixTime) -> Result<(), ApplicationError> {
+        if self.fleet != *fleet {
+            return Err(ApplicationError::OtherFleet(self.fleet));
+        }
+        if self.asked_at < now.minus(APPLICATION_CLOCK) || self.asked_at > now.plus(APPLICATION_CLOCK) {
+            return Err(ApplicationError::OtherTime { asked_at: self.asked_at, now });
+        }
+        Ok(())
+    }
+
+    /// Whether it asks for what another does: it may have been signed at another time.
+    #[must_use]
+    pub fn asks_as(&self, other: &Self) -> bool {
+        (&self.name, &self.public_key_pem, &self.fleet) == (&other.name, &other.public_key_pem, &other.fleet)
+    }
+
+    fn text(&self, key: &Fingerprint) -> Vec<u8> {
+        let (key, fleet, time) = (key.to_string(), self.fleet.to_string(), self.asked_at.to_string());
+        [APPLICATION_HEAD, self.name.as_str(), &key, &fleet, &time].join("\n").into_bytes()
+    }
 }
 
 /// Answer to [`OwnerEndpoint::Apply`].
@@ -240,6 +290,8 @@ pub struct DraftView {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::test_support::key;
 
@@ -279,7 +331,8 @@ mod tests {
     // spec: OW-4
     #[test]
     fn who_asks_to_become_an_owner_has_the_key() {
-        let asked = Application::sign("alice".parse().unwrap(), &key(7));
+        let (fleet, now) = (Digest::of(b"root"), UnixTime::from_secs(1_795_982_400));
+        let asked = Application::sign("alice".parse().unwrap(), fleet, now, &key(7));
         assert_eq!(asked.verify().as_ref(), Ok(key(7).public()));
         let with = |change: &dyn Fn(&mut Application)| {
             let mut other = asked.clone();
@@ -288,7 +341,28 @@ mod tests {
         };
         assert_eq!(with(&|asked| asked.name = "mallory".parse().unwrap()), Err(KeyError::Mismatch));
         assert_eq!(with(&|asked| asked.public_key_pem = key(8).public().to_pem()), Err(KeyError::Mismatch));
+        assert_eq!(with(&|asked| asked.fleet = Digest::of(b"another root")), Err(KeyError::Mismatch));
+        assert_eq!(with(&|asked| asked.asked_at = now.plus(Duration::from_secs(1))), Err(KeyError::Mismatch));
         assert_eq!(with(&|asked| asked.signature.push('=')), Err(KeyError::NotSignature));
         assert!(with(&|asked| asked.public_key_pem.clear()).is_err());
+    }
+
+    // spec: OW-60
+    #[test]
+    fn it_is_asked_of_one_fleet_and_for_days_alone() {
+        let (fleet, now) = (Digest::of(b"root"), UnixTime::from_secs(1_795_982_400));
+        let at = |asked_at| Application::sign("alice".parse().unwrap(), fleet, asked_at, &key(7));
+        let second = Duration::from_secs(1);
+        for good in [now, now.minus(APPLICATION_CLOCK), now.plus(APPLICATION_CLOCK)] {
+            assert_eq!(at(good).is_for(&fleet, now), Ok(()));
+        }
+        for asked_at in [now.minus(APPLICATION_CLOCK + second), now.plus(APPLICATION_CLOCK + second)] {
+            assert_eq!(at(asked_at).is_for(&fleet, now), Err(ApplicationError::OtherTime { asked_at, now }));
+        }
+        let other = Digest::of(b"another root");
+        assert_eq!(at(now).is_for(&other, now), Err(ApplicationError::OtherFleet(fleet)));
+        assert!(at(now).asks_as(&at(now.plus(second))));
+        let renamed = Application::sign("alicia".parse().unwrap(), fleet, now, &key(7));
+        assert!(!at(now).asks_as(&renamed));
     }
 }

@@ -1,11 +1,13 @@
 //! Who asks to become an owner: what the controller passed on, checked as far as it can be. Whether it is that person's
 //! key, a person on this host decides (design.md O3).
 
+use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
 use lucia_proto::json::JsonError;
 use lucia_proto::key::{Fingerprint, KeyError, VerificationCode};
 use lucia_proto::limits::APPLICATION_LIFETIME;
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
+use lucia_proto::owner_api;
 use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::roster::Roster;
 use lucia_proto::time::UnixTime;
@@ -59,6 +61,9 @@ pub enum ApplicationError {
     /// Whoever asks does not have the key.
     #[error("its key did not sign it; ask anew: luciactl login")]
     Key(#[source] KeyError),
+    /// It is for another fleet, or of another time.
+    #[error("it does not ask here and now")]
+    Elsewhere(#[source] owner_api::ApplicationError),
     /// It is called after another key.
     #[error("it is not that of the key it is called after")]
     OtherKey,
@@ -74,7 +79,7 @@ pub enum ApplicationError {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn judge(file_of: &OwnerId, bytes: &[u8], now: UnixTime) -> Result<Applicant, ApplicationError> {
+pub fn judge(file_of: &OwnerId, bytes: &[u8], fleet: &Digest, now: UnixTime) -> Result<Applicant, ApplicationError> {
     let ApplicationFile { application, expires_at, .. } =
         ApplicationFile::from_bytes(bytes).map_err(ApplicationError::Json)?;
     let key = application.verify().map_err(ApplicationError::Key)?;
@@ -82,6 +87,7 @@ pub fn judge(file_of: &OwnerId, bytes: &[u8], now: UnixTime) -> Result<Applicant
     if OwnerId::of(&fingerprint) != *file_of {
         return Err(ApplicationError::OtherKey);
     }
+    application.is_for(fleet, now).map_err(ApplicationError::Elsewhere)?;
     if expires_at <= now {
         return Err(ApplicationError::Expired(expires_at));
     }
@@ -98,9 +104,9 @@ pub fn judge(file_of: &OwnerId, bytes: &[u8], now: UnixTime) -> Result<Applicant
     })
 }
 
-/// Looks at the queue.
+/// Looks at the queue of this fleet.
 #[must_use]
-pub fn applications(config: &Config, now: UnixTime) -> Applications {
+pub fn applications(config: &Config, fleet: &Digest, now: UnixTime) -> Applications {
     let mut found = Applications::default();
     let queue = match OwnerQueue::open(config) {
         Ok(Some(queue)) if queue.is_whole() => queue,
@@ -130,7 +136,7 @@ pub fn applications(config: &Config, now: UnixTime) -> Applications {
         let of = OwnerFile::Application(owner.clone());
         let judged = match queue.request(&of) {
             Ok(None) => continue,
-            Ok(Some(bytes)) => judge(&owner, &bytes, now).map_err(|error| chain(&error)),
+            Ok(Some(bytes)) => judge(&owner, &bytes, fleet, now).map_err(|error| chain(&error)),
             Err(error) => Err(chain(&error)),
         };
         match judged {

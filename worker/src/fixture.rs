@@ -15,6 +15,7 @@ use lucia_proto::intent::{Admit, Body, Draft, Intent, IntentId, SignedIntent, Te
 use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
 use lucia_proto::json;
+use lucia_proto::key::NodeKey;
 use lucia_proto::owner_api::Application;
 use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, IntentFile, OwnerFile};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
@@ -220,9 +221,20 @@ impl Controller {
         self.put(&format!("nodes/owner-requests/{}", of.name()), bytes);
     }
 
+    /// The fleet of the worker beside it.
+    pub(crate) fn fleet(&self) -> Digest {
+        let root = std::fs::read_to_string(self.dir.with_file_name("worker").join("ca/root.pem")).unwrap();
+        lucia_proto::chain::Root::from_pem(&root).unwrap().sha256()
+    }
+
+    /// What somebody signs who asks to become an owner.
+    pub(crate) fn application(&self, name: &str, key: &NodeKey) -> Application {
+        Application::sign(name.parse().unwrap(), self.fleet(), self.now, key)
+    }
+
     /// Somebody asks to become an owner.
     pub(crate) fn apply(&self, who: &TestOwner) {
-        let application = Application::sign(who.name.parse().unwrap(), &who.key);
+        let application = self.application(who.name, &who.key);
         let asked = ApplicationFile { schema_version: Version, application, expires_at: self.now.plus(secs(3600)) };
         self.put_owner(&OwnerFile::Application(who.id.clone()), &asked.to_bytes().unwrap());
     }

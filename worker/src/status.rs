@@ -207,7 +207,7 @@ fn look_owners(status: &mut Status, config: &Config, home: &Home, identity: &Ide
         Err(error) => status.problems.push(chain(&error)),
     }
     // What is wrong with the queue is said by `owner pending`: an installation older than owners has none.
-    status.applications = applications(config, now).open.len();
+    status.applications = applications(config, &identity.root.sha256(), now).open.len();
     if status.applications > 0 {
         let count = counted(u64::try_from(status.applications).unwrap_or(u64::MAX), "person");
         status.acts.push(format!("{count} to be made an owner or not; look: lucia-enrollment-worker owner pending"));

@@ -20,6 +20,7 @@ use std::process::Stdio;
 
 use fixture::{admit_body, draft, secs, signed};
 use lucia_proto::bounded::Version;
+use lucia_proto::digest::Digest;
 use lucia_proto::intent::{Draft, IntentCode, IntentId, SignedIntent};
 use lucia_proto::key::NodeKey;
 use lucia_proto::owner;
@@ -82,7 +83,7 @@ impl Site {
 
     /// Changes the file of an application.
     fn forge(&self, who: &TestOwner, change: impl FnOnce(&mut ApplicationFile)) {
-        let application = Application::sign(who.name.parse().unwrap(), &who.key);
+        let application = self.controller.application(who.name, &who.key);
         let mut file = ApplicationFile { schema_version: Version, application, expires_at: now().plus(secs(3000)) };
         change(&mut file);
         self.controller.put_owner(&OwnerFile::Application(who.id.clone()), &file.to_bytes().unwrap());
@@ -119,7 +120,8 @@ fn an_owner_is_approved_by_code_and_whole_fingerprint_and_leaves_by_name() {
     site.approved(&alice(), "owner").expect(0, "is alice's already");
     // The same name with another key, and a node's key.
     let second = TestOwner { name: "alice", ..bob() };
-    site.forge(&bob(), |file| file.application = Application::sign("alice".parse().unwrap(), &bob().key));
+    let named = site.controller.application("alice", &bob().key);
+    site.forge(&bob(), |file| file.application = named);
     site.approved(&second, "owner").expect(1, "alice is in the roster with another key");
     site.approve(&bob(), "viewer");
     let list = site.json(&["owner", "list", "--json"]);
@@ -172,18 +174,24 @@ fn an_owner_is_approved_by_code_and_whole_fingerprint_and_leaves_by_name() {
 // spec: OA-14
 #[test]
 fn a_forged_application_makes_nobody_an_owner() {
-    type Change = fn(&mut ApplicationFile);
-    let cases: [(&str, Change); 6] = [
-        ("its key did not sign it", |f| f.application.name = "root".parse().unwrap()),
-        ("its key did not sign it", |f| f.application.public_key_pem = key(47).public().to_pem()),
-        ("its key did not sign it", |f| f.application.signature = "A".repeat(86) + "=="),
-        ("not that of the key it is called after", |f| {
-            f.application = Application::sign("alice".parse().unwrap(), &key(47));
-        }),
-        ("it ran out", |f| f.expires_at = now().minus(secs(1))),
-        ("over an hour ahead", |f| f.expires_at = now().plus(secs(4000 + 300))),
-    ];
+    type Change<'a> = &'a dyn Fn(&mut ApplicationFile);
     let site = Site::new("");
+    let (fleet, elsewhere) = (site.controller.fleet(), Digest::of(b"another root"));
+    let signed = |fleet, at, key: &NodeKey| Application::sign("alice".parse().unwrap(), fleet, at, key);
+    let days = secs(3 * 24 * 3600);
+    let cases: [(&str, Change<'_>); 9] = [
+        ("its key did not sign it", &|f| f.application.name = "root".parse().unwrap()),
+        ("its key did not sign it", &|f| f.application.public_key_pem = key(47).public().to_pem()),
+        ("its key did not sign it", &|f| f.application.signature = "A".repeat(86) + "=="),
+        ("not that of the key it is called after", &|f| {
+            f.application = signed(fleet, now(), &key(47));
+        }),
+        ("it ran out", &|f| f.expires_at = now().minus(secs(1))),
+        ("over an hour ahead", &|f| f.expires_at = now().plus(secs(4000 + 300))),
+        ("it does not ask here and now", &|f| f.application = signed(elsewhere, now(), &alice().key)),
+        ("days from", &|f| f.application = signed(fleet, now().minus(days), &alice().key)),
+        ("days from", &|f| f.application = signed(fleet, now().plus(days), &alice().key)),
+    ];
     for (want, change) in cases {
         site.forge(&alice(), change);
         site.run(&["owner", "pending"]).expect(0, want).expect(0, "Nobody asks");
@@ -258,14 +266,7 @@ fn no_order_but_an_owners_own_for_this_fleet_and_now_admits_anybody() {
         change(&mut order);
         order
     };
-    let elsewhere = draft(
-        &alice(),
-        lucia_proto::digest::Digest::of(b"another root"),
-        now(),
-        &node.node_id,
-        &admit_body(&node, None),
-        2,
-    );
+    let elsewhere = draft(&alice(), Digest::of(b"another root"), now(), &node.node_id, &admit_body(&node, None), 2);
     let old =
         draft(&alice(), site.root().sha256(), now().minus(secs(7200)), &node.node_id, &admit_body(&node, None), 3);
     let ahead =

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::args::{Login, Place};
 use crate::client::{CallError, Client, Me};
+use crate::clock;
 use crate::context::{Config, ContextError, ContextName, Entry};
 use crate::failure::Failure;
 use crate::files;
@@ -102,7 +103,8 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
     let key = key(&key_file, place, args.no_passphrase)?;
     let me = Me::new(&args.controller, root, key, &key_file)?;
 
-    let applied: Applied = Client::apply(&me, &Application::sign(args.name.clone(), &me.key)).await?;
+    let application = Application::sign(args.name.clone(), me.fleet(), clock::now(), &me.key);
+    let applied: Applied = Client::apply(&me, &application).await?;
     let own = owner::code(me.key.public());
     if applied.verification_code != own {
         return Err(LoginError::OtherCode { own, sent: applied.verification_code }.into());

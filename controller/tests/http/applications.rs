@@ -1,6 +1,7 @@
 //! Who asks to become an owner, over the wire and on the disk (design.md O3).
 
 use lucia_proto::json;
+use lucia_proto::key::NodeKey;
 use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_PER_SOURCE};
 use lucia_proto::owner;
 use lucia_proto::owner::OwnerId;
@@ -19,7 +20,8 @@ fn ask(site: &Site, application: &Application) -> Answer {
 #[test]
 fn who_asks_to_become_an_owner_gets_a_code_and_a_file_and_nothing_else() {
     let (site, world) = owned();
-    let asked = Application::sign("carol".parse().unwrap(), &key(60));
+    let sign = |name: &str, key: &NodeKey| Application::sign(name.parse().unwrap(), world.fleet, site.now(), key);
+    let asked = sign("carol", &key(60));
     let id = OwnerId::of(&key(60).public().fingerprint());
     let file = site.file(&format!("nodes/owner-requests/application-{id}.json"));
     let answer = ask(&site, &asked);
@@ -34,7 +36,7 @@ fn who_asks_to_become_an_owner_gets_a_code_and_a_file_and_nothing_else() {
     assert_eq!(ask(&site, &asked).read::<Applied>(), applied);
     assert_eq!(std::fs::read(&file).unwrap(), written);
     // Whoever is in the roster is told the same, and nothing is written.
-    let known = Application::sign("alice".parse().unwrap(), &world.alice.key);
+    let known = sign("alice", &world.alice.key);
     assert_eq!(ask(&site, &known).read::<Applied>().verification_code, owner::code(world.alice.key.public()));
     assert_eq!(std::fs::read_dir(site.file("nodes/owner-requests")).unwrap().count(), 1);
     // Another's name under the signature.
@@ -44,5 +46,5 @@ fn who_asks_to_become_an_owner_gets_a_code_and_a_file_and_nothing_else() {
     assert_eq!(answer.code(), "bad_key");
     // That were as many as one source may in a minute.
     assert_eq!(APPLICATIONS_PER_SOURCE, 5);
-    assert_eq!(ask(&site, &Application::sign("dave".parse().unwrap(), &key(61))).code(), "too_many_requests");
+    assert_eq!(ask(&site, &sign("dave", &key(61))).code(), "too_many_requests");
 }

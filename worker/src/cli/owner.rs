@@ -102,7 +102,9 @@ pub(super) const fn role_word(role: Role) -> &'static str {
 pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
     match command {
         OwnerCommand::Pending { at, json } => {
-            let found = applications(&Config::load(&at.config)?, now());
+            let config = Config::load(&at.config)?;
+            let (_, identity) = open(&config)?;
+            let found = applications(&config, &identity.root.sha256(), now());
             if json { to_json(&found) } else { Ok(pending_table(&found)) }
         }
         OwnerCommand::Approve { at, code, fingerprint, role, further: None } => {
@@ -250,7 +252,7 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
              first, without --role viewer",
         ));
     }
-    let found = applications(config, at);
+    let found = applications(config, &identity.root.sha256(), at);
     let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
     let named = &applicant.name;
     if let Some(other) = taken(applicant, content) {

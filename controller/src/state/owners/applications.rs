@@ -68,7 +68,7 @@ impl Applications {
         let open = |other: &&Open| other.expires_at > now;
         if let Some(there) = self.0.get(owner).filter(open) {
             // The name alone may differ: who has the key may change it, and waits no longer for that.
-            let same = there.application == *asked;
+            let same = there.application.asks_as(asked);
             return if same { Decision::Same(there.expires_at) } else { Decision::Write(there.expires_at) };
         }
         let from_here = |other: &&Open| other.source == Some(source);
@@ -113,6 +113,10 @@ impl Controller {
         let key = asked.verify().map_err(|error| refused(&error))?;
         let verification_code = owner::code(&key);
         let (now, id) = (self.clock.now(), OwnerId::of(&key.fingerprint()));
+        // The worker judges this anew; who asks is to hear it at once.
+        asked.is_for(&self.nodes.root().sha256(), now).map_err(|error| {
+            Refusal::new(Code::InvalidOnboardingRequest, format!("This application is not taken: {error}."))
+        })?;
         if self.owners.roster().is_some_and(|roster| roster.caller(&key.fingerprint()).is_some()) {
             // Who is in the roster has nothing to wait for, and is told no more than anybody.
             return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
@@ -150,7 +154,7 @@ fn refused(error: &KeyError) -> Refusal {
     match error {
         KeyError::Mismatch | KeyError::NotSignature => Refusal::new(
             Code::InvalidOnboardingRequest,
-            format!("signature: {error}; it is made by the key itself, over its name and fingerprint."),
+            format!("signature: {error}; it is made by the key itself, over its name, fingerprint, fleet and time."),
         ),
         KeyError::NotP256 | KeyError::Pem(_) | KeyError::NotPrivateKey => {
             Refusal::new(Code::BadKey, format!("publicKeyPem: {error}."))

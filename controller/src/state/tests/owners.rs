@@ -6,7 +6,7 @@ use lucia_durable::crash_point::{crash_at, record};
 use lucia_proto::code::Code;
 use lucia_proto::json;
 use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
+use lucia_proto::limits::{APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
 use lucia_proto::owner::OwnerId;
 use lucia_proto::owner_api::{Application, Applied};
 use lucia_proto::owner_queue::ApplicationFile;
@@ -33,7 +33,8 @@ fn ip(last: u8) -> IpAddr {
 }
 
 fn ask(world: &World, name: &str, key: &NodeKey, from: IpAddr) -> Result<Applied, Refusal> {
-    world.controller.apply(Application::sign(name.parse().unwrap(), key), from)
+    let fleet = world.ca.root().sha256();
+    world.controller.apply(Application::sign(name.parse().unwrap(), fleet, world.now(), key), from)
 }
 
 fn files(world: &World) -> usize {
@@ -63,6 +64,22 @@ fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
     assert_eq!(ask(&world, "p0", &key(60), ip(3)).unwrap(), first);
     assert_eq!(ask(&world, "renamed", &key(60), ip(3)).unwrap(), first);
     assert_eq!(files(&world), APPLICATIONS_MAX);
+    // The same, signed at another time, is the same; for another fleet, or of last week, it is none.
+    let (fleet, now) = (world.ca.root().sha256(), world.now());
+    let signed = |fleet, at| Application::sign("renamed".parse().unwrap(), fleet, at, &key(60));
+    let file = |world: &World| {
+        let id = OwnerId::of(&key(60).public().fingerprint());
+        std::fs::read(world.file(&format!("nodes/owner-requests/application-{id}.json"))).unwrap()
+    };
+    let before = file(&world);
+    assert_eq!(world.controller.apply(signed(fleet, now.plus(APPLICATION_LIFETIME)), ip(4)).unwrap(), first);
+    assert_eq!(file(&world), before);
+    for asked in [
+        signed(lucia_proto::digest::Digest::of(b"another root"), now),
+        signed(fleet, now.minus(APPLICATION_CLOCK + APPLICATION_LIFETIME)),
+    ] {
+        assert_eq!(code(world.controller.apply(asked, ip(4))), Some(Code::InvalidOnboardingRequest));
+    }
     // They wait through a restart, and who filled the list before it does not keep others from it by address.
     let world = world.restart();
     assert_eq!(ask(&world, "renamed", &key(60), ip(1)).unwrap(), first);

@@ -380,13 +380,13 @@ fn a_controller_without_owners_is_said_once_and_holds_up_nothing() {
 fn a_full_queue_of_applications_is_looked_at_in_part_and_says_so() {
     let story = Story::new("");
     story.controller.apply(&alice());
-    let found = applications(&story.config(), NOW);
+    let found = applications(&story.config(), &story.controller.fleet(), NOW);
     assert_eq!((found.open.len(), found.problems.len()), (1, 0), "{found:?}");
     assert_eq!((&found.open[0].owner, found.open[0].name.as_str()), (&alice().id, "alice"));
     for number in 0..300_u32 {
         story.controller.put(&format!("nodes/owner-requests/application-{number:032x}.json"), b"{}");
     }
-    let found = applications(&story.config(), NOW);
+    let found = applications(&story.config(), &story.controller.fleet(), NOW);
     assert_eq!(found.problems.len(), 257, "{}", found.problems.len());
     assert!(found.problems[0].starts_with("45 more applications"), "{}", found.problems[0]);
 }
