@@ -40,6 +40,18 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
+/// A span of time in its two largest units, shorter than a minute in seconds: `59 s`, `1 h 1 min`, `1 d 1 h`.
+#[must_use]
+pub fn span(span: std::time::Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86400, seconds % 86400 / 3600),
+    }
+}
+
 /// An error and all that caused it, in one line: the one place where a chain is put together.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
@@ -125,6 +137,15 @@ mod tests {
     fn one_thing_has_no_s() {
         let words: Vec<_> = [0, 1, 2].map(|count| counted(count, "heartbeat")).into();
         assert_eq!(words, ["0 heartbeats", "1 heartbeat", "2 heartbeats"]);
+    }
+
+    #[test]
+    fn spans_are_said_in_units_people_use() {
+        for (seconds, want) in
+            [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3660, "1 h 1 min"), (90_000, "1 d 1 h")]
+        {
+            assert_eq!(span(std::time::Duration::from_secs(seconds)), want);
+        }
     }
 
     #[test]

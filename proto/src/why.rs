@@ -1,0 +1,307 @@
+//! What is wrong with a node as far as a controller knows, and what cures it: one judgement, for `luciactl why` and for
+//! the page, so that both say the same.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::heartbeat::{DirectoryReport, DirectoryState};
+use crate::host_api::{NodeLine, NodeView, Sample, SnapshotState};
+use crate::ids::NodeId;
+use crate::intent::{IntentCode, IntentKind};
+use crate::key::VerificationCode;
+use crate::names::Hostname;
+use crate::owner_api::DraftLine;
+use crate::text::{shown, span};
+use crate::time::UnixTime;
+
+/// A node renews with six days left: with fewer than this something is in its way.
+const CERTIFICATE_LOW: Duration = Duration::from_secs(5 * 24 * 3600);
+/// Memory and storage that are taken to this percent.
+const NEARLY_FULL: u64 = 90;
+/// A processor of this many degrees Celsius.
+const HOT: f64 = 85.0;
+
+/// Something that is not as it should be. Its text says what cures it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// It has never been heard from.
+    NeverHeard,
+    /// It was heard from this long ago.
+    NotHeard(Duration),
+    /// It has no certificate yet.
+    NoCertificate,
+    /// Its certificate ended this long ago.
+    Lapsed(Hostname, Duration),
+    /// Its certificate should have been renewed and has this long left.
+    NotRenewed(Duration),
+    /// What it says of its directory, and whether that failed.
+    Directory(Option<String>, bool),
+    /// Its root file system is taken to this percent.
+    StorageFull(u64),
+    /// Its memory is.
+    MemoryFull(u64),
+    /// Its processor has this many degrees.
+    Hot(f64),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverHeard => f.write_str("it was never heard from: start the machine and look at its console"),
+            Self::NotHeard(ago) => write!(
+                f,
+                "it was last heard from {} ago: is it up, does it reach the controller, is its clock right?",
+                span(*ago)
+            ),
+            Self::NoCertificate => {
+                f.write_str("it has no certificate yet: lucia-enrollment-worker pending says what the worker waits for")
+            }
+            Self::Lapsed(name, ago) => write!(
+                f,
+                "its certificate ended {} ago: it renews by itself while the worker allows that, beyond it luciactl \
+                 release-lapse {name}",
+                span(*ago)
+            ),
+            Self::NotRenewed(left) => write!(
+                f,
+                "its certificate has {} left and was to be renewed before: lucia-enrollment-worker status says whether it \
+                 can sign",
+                span(*left)
+            ),
+            Self::Directory(Some(said), _) => write!(f, "its directory: {said}"),
+            Self::Directory(None, _) => {
+                f.write_str("its directory failed and it does not say why: lucia-node-agent why on its console does")
+            }
+            Self::StorageFull(percent) => {
+                write!(f, "its storage is {percent} % full: free some before it cannot write what it has to keep")
+            }
+            Self::MemoryFull(percent) => write!(f, "its memory is {percent} % taken: see on it what takes so much"),
+            Self::Hot(celsius) => write!(f, "its processor has {celsius:.0} °C: look at its fans and its load"),
+        }
+    }
+}
+
+impl Finding {
+    /// In a few words, for a list; nothing for what only somebody who asks why wants to read.
+    #[must_use]
+    pub fn short(&self) -> Option<String> {
+        Some(match self {
+            Self::NeverHeard => "never heard from".to_owned(),
+            Self::NotHeard(ago) => format!("last heard {} ago", span(*ago)),
+            Self::NoCertificate => "no certificate yet".to_owned(),
+            Self::Lapsed(..) => "its certificate lapsed".to_owned(),
+            Self::NotRenewed(left) => format!("its certificate ends in {}", span(*left)),
+            Self::Directory(_, true) => "its directory failed".to_owned(),
+            Self::Directory(_, false) => return None,
+            Self::StorageFull(percent) => format!("storage {percent} % full"),
+            Self::MemoryFull(percent) => format!("memory {percent} % full"),
+            Self::Hot(celsius) => format!("{celsius:.0} °C"),
+        })
+    }
+}
+
+/// How much of `total` is taken, in percent.
+#[must_use]
+pub fn taken(total: u64, available: u64) -> Option<u64> {
+    let used = total.saturating_sub(available);
+    used.saturating_mul(100).checked_div(total)
+}
+
+/// What is wrong with a node of a list, the most urgent first. `sample` is its newest numbers.
+#[must_use]
+pub fn findings(
+    node: &NodeLine,
+    directory: Option<&DirectoryReport>,
+    sample: Option<&Sample>,
+    now: UnixTime,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    match (node.state, node.last_seen_at) {
+        (SnapshotState::Online, _) => (),
+        (SnapshotState::AwaitingHeartbeat, _) | (SnapshotState::Stale, None) => found.push(Finding::NeverHeard),
+        (SnapshotState::Stale, Some(at)) => found.push(Finding::NotHeard(now.since(at))),
+    }
+    match node.certificate_expires_at {
+        None => found.push(Finding::NoCertificate),
+        Some(until) if until <= now => found.push(Finding::Lapsed(node.hostname.clone(), now.since(until))),
+        Some(until) if until.since(now) < CERTIFICATE_LOW => found.push(Finding::NotRenewed(until.since(now))),
+        Some(_) => (),
+    }
+    let failed = node.directory == Some(DirectoryState::Failed);
+    let said = directory.and_then(|report| report.message.as_ref()).map(|message| shown(message.as_str()));
+    if failed || said.is_some() {
+        found.push(Finding::Directory(said, failed));
+    }
+    if let Some(sample) = sample {
+        let full = |share: Option<u64>| share.filter(|share| *share >= NEARLY_FULL);
+        let storage = sample.storage_total_bytes.zip(sample.storage_available_bytes);
+        found.extend(full(storage.and_then(|(total, left)| taken(total, left))).map(Finding::StorageFull));
+        found.extend(full(taken(sample.memory_total_bytes, sample.memory_available_bytes)).map(Finding::MemoryFull));
+        found.extend(sample.cpu_temperature_celsius.filter(|celsius| *celsius >= HOT).map(Finding::Hot));
+    }
+    found
+}
+
+/// An order for a node that somebody refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedOrder {
+    /// Which order.
+    pub code: VerificationCode,
+    /// What was ordered.
+    pub kind: IntentKind,
+    /// When it was refused.
+    pub at: UnixTime,
+    /// Why; its cure goes with the code.
+    pub refused: IntentCode,
+}
+
+/// Everything that is not as it should be with one node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Why {
+    /// What is wrong with it, the most urgent first.
+    pub findings: Vec<Finding>,
+    /// Orders for it that were refused, as the drafts come.
+    pub refused: Vec<RefusedOrder>,
+    /// Its identity was seen twice, and nobody decided yet.
+    pub frozen: bool,
+}
+
+impl Why {
+    /// Judges what the controller has of a node, and what became of these orders for it.
+    #[must_use]
+    pub fn of(view: &NodeView, drafts: &[DraftLine]) -> Self {
+        let node = &view.node;
+        Self {
+            findings: findings(node, view.directory.as_ref(), view.samples.last(), view.server_time),
+            refused: drafts.iter().flat_map(|draft| refused_at(draft, &node.node_id)).collect(),
+            frozen: node.frozen || view.frozen.is_some(),
+        }
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub const fn is_well(&self) -> bool {
+        self.findings.is_empty() && self.refused.is_empty() && !self.frozen
+    }
+}
+
+/// What was refused of this order at this node. That it came twice is no refusal.
+fn refused_at(draft: &DraftLine, node: &NodeId) -> Vec<RefusedOrder> {
+    let outcomes = draft.outcomes.iter().filter(|outcome| outcome.node_id == *node);
+    outcomes
+        .filter_map(|outcome| {
+            let refused = outcome.refused.filter(|code| !code.is_repeat())?;
+            Some(RefusedOrder { code: draft.code.clone(), kind: draft.kind, at: outcome.at, refused })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(more: &str, about: &str) -> NodeView {
+        let text = format!(
+            r#"{{"serverTime":"2026-11-29T20:00:00Z","node":{{"nodeId":"{id}","hostname":"web-1",
+            "verificationCode":"1a2b-3c4d-5e6f"{more}}},"fingerprint":"{id}{id}",
+            "taskId":"00000000-0000-4000-8000-000000000000"{about}}}"#,
+            id = "1a2b3c4d5e6f00000000000000000000",
+        );
+        crate::json::from_str(&text, 1 << 16, 24).unwrap()
+    }
+
+    const NO_SAMPLES: &str = r#","samples":[]"#;
+    const WELL: &str =
+        r#","state":"Online","lastSeenAt":"2026-11-29T19:59:50Z","certificateExpiresAt":"2026-12-06T20:00:00Z""#;
+
+    // spec: PG-30
+    #[test]
+    fn each_finding_says_what_cures_it_and_has_a_short_form() {
+        let online = r#","state":"Online","lastSeenAt":"2026-11-29T19:59:50Z""#;
+        let full = r#","samples":[{"at":"2026-11-29T19:59:50Z","memoryTotalBytes":100,"memoryAvailableBytes":9,
+            "storageTotalBytes":100,"storageAvailableBytes":10,"cpuTemperatureCelsius":85.4}]"#;
+        let spare = r#","samples":[{"at":"2026-11-29T19:59:50Z","memoryTotalBytes":100,"memoryAvailableBytes":11,
+            "storageTotalBytes":100,"storageAvailableBytes":11,"cpuTemperatureCelsius":84.9}]"#;
+        let waiting = r#","samples":[],"directory":{"state":"Waiting","message":"sssd starts"}"#;
+        for (more, about, says, short) in [
+            (WELL.to_owned(), NO_SAMPLES, vec![], vec![]),
+            (WELL.to_owned(), spare, vec![], vec![]),
+            (
+                format!(r#"{online},"certificateExpiresAt":"2026-12-04T19:59:59Z""#),
+                NO_SAMPLES,
+                vec!["lucia-enrollment-worker status"],
+                vec!["its certificate ends in 4 d 23 h"],
+            ),
+            (
+                format!(r#"{online},"certificateExpiresAt":"2026-11-29T19:00:00Z""#),
+                NO_SAMPLES,
+                vec!["luciactl release-lapse web-1"],
+                vec!["its certificate lapsed"],
+            ),
+            (online.to_owned(), NO_SAMPLES, vec!["lucia-enrollment-worker pending"], vec!["no certificate yet"]),
+            (
+                r#","state":"Stale","lastSeenAt":"2026-11-29T19:00:00Z","certificateExpiresAt":"2026-12-06T20:00:00Z""#
+                    .to_owned(),
+                NO_SAMPLES,
+                vec!["1 h 0 min ago"],
+                vec!["last heard 1 h 0 min ago"],
+            ),
+            (
+                r#","state":"AwaitingHeartbeat","certificateExpiresAt":"2026-12-06T20:00:00Z""#.to_owned(),
+                NO_SAMPLES,
+                vec!["start the machine"],
+                vec!["never heard from"],
+            ),
+            (
+                WELL.to_owned(),
+                full,
+                vec!["storage is 90 % full", "memory is 91 % taken", "85 °C"],
+                vec!["storage 90 % full", "memory 91 % full", "85 °C"],
+            ),
+            (WELL.to_owned(), waiting, vec!["its directory: sssd starts"], vec![]),
+            (
+                format!(r#"{WELL},"directory":"Failed""#),
+                NO_SAMPLES,
+                vec!["lucia-node-agent why"],
+                vec!["its directory failed"],
+            ),
+        ] {
+            let why = Why::of(&view(&more, about), &[]);
+            let told: Vec<String> = why.findings.iter().map(ToString::to_string).collect();
+            assert_eq!(told.len(), says.len(), "{told:?}");
+            assert!(told.iter().zip(&says).all(|(told, says)| told.contains(says)), "{told:?}");
+            assert_eq!(why.findings.iter().filter_map(Finding::short).collect::<Vec<_>>(), short);
+            assert_eq!(why.is_well(), says.is_empty());
+        }
+    }
+
+    // spec: PG-30
+    #[test]
+    fn orders_that_this_node_refused_are_told_and_repeats_are_not() {
+        let node = "1a2b3c4d5e6f00000000000000000000";
+        let draft = |outcomes: &str| -> DraftLine {
+            let text = format!(
+                r#"{{"code":"1a2b-3c4d-5e6f","intent":"{node}{node}","kind":"ssh-key","owner":"{node}","signers":[],
+                "state":"refused","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{outcomes}]}}"#
+            );
+            crate::json::from_str(&text, 4096, 8).unwrap()
+        };
+        let outcome =
+            |node: &str, refused: &str| format!(r#"{{"nodeId":"{node}","at":"2026-11-29T19:30:00Z"{refused}}}"#);
+        let other = "0".repeat(32);
+        for (outcomes, refused) in [
+            (outcome(node, r#","refused":"kind_forbidden""#), Some(IntentCode::KindForbidden)),
+            (outcome(node, r#","refused":"already_done""#), None),
+            (outcome(node, ""), None),
+            (outcome(&other, r#","refused":"kind_forbidden""#), None),
+        ] {
+            let why = Why::of(&view(WELL, NO_SAMPLES), &[draft(&outcomes)]);
+            assert_eq!(why.refused.iter().map(|order| order.refused).next(), refused, "{outcomes}");
+            assert_eq!(why.is_well(), refused.is_none());
+        }
+        assert_eq!((taken(100, 25), taken(0, 0), taken(1, 2)), (Some(75), None, Some(0)));
+        let mut frozen = view(WELL, NO_SAMPLES);
+        frozen.node.frozen = true;
+        assert!(!Why::of(&frozen, &[]).is_well());
+    }
+}
