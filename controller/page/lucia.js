@@ -2,16 +2,20 @@
 // alone; there is no other way in it that a node's words could become markup.
 const main = document.getElementById('main');
 const said = document.getElementById('said');
+const by = (id) => document.getElementById(id);
 
 const say = (text, bad) => {
   said.classList.toggle('bad', Boolean(bad));
+  said.setAttribute('role', bad ? 'alert' : 'status');
   said.textContent = text;
 };
-const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-const base64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)));
-const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
+const bytesOf = (buffer) => [...new Uint8Array(buffer)];
+const base64 = (buffer) => btoa(String.fromCharCode(...bytesOf(buffer)));
+const hex = (buffer) => bytesOf(buffer).map((b) => b.toString(16).padStart(2, '0')).join('');
 const sha256 = (bytes) => crypto.subtle.digest('SHA-256', bytes);
 const utf8 = (text) => new TextEncoder().encode(text);
+// What a person types is made from the very bytes, as luciactl makes it.
+const codeOf = async (bytes) => hex(await sha256(bytes)).slice(0, 12).replace(/(.{4})(.{4})(.{4})/, '$1-$2-$3');
 
 // What the page asks by itself does not keep anybody signed in.
 const QUIET = { 'Lucia-Background': '1' };
@@ -24,8 +28,8 @@ class Refused extends Error {
   }
 }
 
-async function call(method, path, body, quiet) {
-  const options = { method, headers: quiet ? { ...QUIET } : {}, credentials: 'same-origin' };
+async function call(method, path, body) {
+  const options = { method, headers: {}, credentials: 'same-origin' };
   if (body !== undefined) {
     options.headers['Content-Type'] = 'application/json';
     options.body = JSON.stringify(body);
@@ -42,6 +46,16 @@ async function call(method, path, body, quiet) {
     location.assign('/sign-in');
   }
   throw new Refused(value.error ?? { code: String(answer.status), message: `Refused (${answer.status}).` }, answer.status);
+}
+
+// A document of the page, asked for in the background. Nothing once the session is over, which leads to signing in.
+async function look(path) {
+  const answer = await fetch(path, { headers: QUIET, credentials: 'same-origin' });
+  if (answer.redirected) {
+    location.assign(answer.url);
+    return null;
+  }
+  return answer.ok ? new DOMParser().parseFromString(await answer.text(), 'text/html') : null;
 }
 
 // Passkeys.
@@ -82,89 +96,182 @@ async function makePasskey(form) {
   if (!key || made.response.getPublicKeyAlgorithm() !== -7) throw new Error('This authenticator makes no P-256 keys; use another.');
   // The code as this browser has it: the controller's is not taken on trust.
   const head = utf8('lucia-sign-in-passkey-v1\n');
-  const text = new Uint8Array([...head, ...new Uint8Array(key), ...new Uint8Array(made.rawId)]);
-  const code = hex(await sha256(text)).slice(0, 12).replace(/(.{4})(.{4})(.{4})/, '$1-$2-$3');
+  const code = await codeOf(new Uint8Array([...head, ...new Uint8Array(key), ...new Uint8Array(made.rawId)]));
   const asked = await call('POST', '/api/host/passkeys', { label, credentialId: base64(made.rawId), publicKey: base64(key) });
   if (asked.code !== code) throw new Error('The controller answered with the code of another passkey. Confirm nothing, and look at the controller.');
-  document.getElementById('passkey-code').textContent = code;
-  document.getElementById('passkey-made').hidden = false;
-  document.getElementById('passkey-head').focus();
+  by('passkey-code').textContent = code;
+  by('passkey-made').hidden = false;
+  by('passkey-head').focus();
 }
 
 // Orders: drafted here, read and signed elsewhere.
 
-async function draft(kind, from, body) {
+// Drafts an order about `nodes`; `body` is its text. What is done once has a nonce and a day, a state its revision.
+async function draft(kind, nodes, body, terms) {
   const now = Math.floor(Date.now() / 1000) * 1000;
   const time = (ms) => new Date(ms).toISOString().replace('.000Z', 'Z');
-  const text = JSON.stringify(body);
-  const intent = {
+  const intentJson = JSON.stringify({
     kind,
-    fleet: from.fleet,
-    owner: from.owner,
-    nodes: [from.node],
-    bodySha256: hex(await sha256(utf8(text))),
+    fleet: main.dataset.fleet,
+    owner: main.dataset.owner,
+    nodes: [...nodes].sort(),
+    bodySha256: hex(await sha256(utf8(body))),
     issuedAt: time(now),
-    notAfter: time(now + 12 * 3600 * 1000),
-    nonce: base64(crypto.getRandomValues(new Uint8Array(32))),
-  };
-  const intentJson = JSON.stringify(intent);
-  await call('POST', '/api/host/intents', { intentJson, body: text });
-  // What a person types is made from the very text, as luciactl makes it.
-  const code = hex(await sha256(utf8(intentJson))).slice(0, 12).replace(/(.{4})(.{4})(.{4})/, '$1-$2-$3');
-  document.getElementById('draft-code').textContent = code;
-  document.getElementById('draft').hidden = false;
-  document.getElementById('draft-head').focus();
+    ...(terms ?? { notAfter: time(now + 12 * 3600 * 1000), nonce: base64(crypto.getRandomValues(new Uint8Array(32))) }),
+  });
+  await call('POST', '/api/host/intents', { intentJson, body });
+  const code = await codeOf(utf8(intentJson));
+  by('draft-code').textContent = code;
+  by('draft-link').href = `/orders/${code}`;
+  by('draft-state').textContent = '';
+  by('draft-head').textContent = 'Waiting for your signature';
+  by('draft-sign').hidden = false;
+  by('draft').hidden = false;
+  by('draft-head').focus();
   follow(code);
 }
 
-const STATES = {
-  drafted: 'Nobody has signed it yet.',
-  signed: 'Signed. Whoever carries it out hears of it within a minute.',
-  done: 'Carried out.',
-  refused: 'Refused',
-  expired: 'Its time was over first; draft it again.',
-};
-
+// Tells where the last drafted order stands, until nothing becomes of it any more.
+let followed = null;
 async function follow(code) {
-  const shown = document.getElementById('draft-state');
-  for (;;) {
-    try {
-      const view = await call('GET', '/api/host/intents', undefined, true);
-      const line = view.drafts.find((line) => line.code === code);
-      const state = line ? line.state : 'expired';
-      const why = line?.outcomes?.map((outcome) => outcome.refused).filter(Boolean).join(', ');
-      const words = why ? `${STATES[state]}: ${why}` : STATES[state];
-      if (shown.textContent !== words) shown.textContent = words;
-      if (state === 'done' || state === 'refused' || state === 'expired') return;
-    } catch (error) {
-      shown.textContent = error.message;
-      if (error instanceof Refused && error.status < 500) return;
+  followed = code;
+  const shown = by('draft-state');
+  while (followed === code) {
+    const state = await look(`/orders/${code}`).then((next) => next?.querySelector('[data-order-state]'), () => null);
+    if (followed !== code) return;
+    const words = state ? `${state.textContent[0].toUpperCase()}${state.textContent.slice(1)}.` : 'Where it stands cannot be seen: the controller does not answer, or the draft was thrown away.';
+    if (shown.textContent !== words) shown.textContent = words;
+    if (state?.dataset.waits === 'false') {
+      by('draft-head').textContent = 'Your order';
+      by('draft-sign').hidden = true;
+    }
+    if (state?.dataset.over === 'true') {
+      refresh();
+      return;
     }
     await new Promise((go) => setTimeout(go, 2000));
   }
 }
 
 async function approve(form) {
-  const { device, fingerprint, fleet, owner } = form.dataset;
+  const { device, fingerprint } = form.dataset;
   const hostname = form.elements.hostname.value;
+  const known = by('replaces').hidden || !by('replaces-yes').checked ? undefined : by('replaces').dataset.node;
+  const replaces = known ? { replaces: known } : {};
   await call('POST', `/api/host/devices/${device}/approve-install`, {
     hostname,
     diskId: form.elements.disk.value,
     confirmation: form.elements.erase.value,
+    ...replaces,
   });
   form.hidden = true;
-  say(`Approved as ${hostname}; its installation may begin.`);
   const atWorker = `admit it on the worker's host: lucia-enrollment-worker admit --fingerprint ${fingerprint}`;
-  if (!fleet) {
+  if (!main.dataset.fleet) {
     say(`Approved as ${hostname}. Now ${atWorker}`);
     return;
   }
+  say(`Approved as ${hostname}; its installation may begin.`);
   try {
-    await draft('admit', { fleet, owner, node: device }, { fingerprint, hostname });
+    await draft('admit', [device], JSON.stringify({ fingerprint, hostname, ...replaces }));
   } catch (error) {
-    say(`Approved as ${hostname}, but its admission could not be drafted (${error.message}). Draft it with luciactl, or ${atWorker}`, true);
+    say(`Approved as ${hostname}, but its admission could not be drafted (${error.message}). Draft it below, or ${atWorker}`, true);
+  }
+  refresh();
+}
+
+// Whether a node has the name that is typed: then that is asked about.
+async function isKnown(input) {
+  const box = by('replaces');
+  const view = await call('GET', '/api/host/nodes');
+  const node = view.nodes.find((node) => node.hostname === input.value && node.nodeId !== input.form.dataset.device);
+  box.hidden = !node;
+  by('replaces-yes').required = Boolean(node);
+  if (!node) return;
+  box.dataset.node = node.nodeId;
+  by('replaces-id').textContent = node.verificationCode;
+  by('replaces-seen').textContent = node.lastSeenAt ? `, last heard at ${node.lastSeenAt}` : ', never heard from';
+}
+
+// The keys of an account by the last order that was given, and whom that is for.
+async function held(account) {
+  const row = [...document.querySelectorAll('tr[data-account]')].find((row) => row.dataset.account === account);
+  const next = Number(row?.dataset.next ?? 1);
+  if (!row?.dataset.order) return { next, keys: [], nodes: [] };
+  const view = await call('GET', `/api/host/intents/${row.dataset.order}`);
+  return { next, keys: JSON.parse(view.draft.body).keys, nodes: JSON.parse(view.draft.intentJson).nodes };
+}
+
+// As ssh-keygen -l has it.
+const printOf = async (key) => `SHA256:${base64(await sha256(Uint8Array.from(atob(key.split(' ')[1]), (c) => c.charCodeAt(0)))).replace(/=+$/, '')}`;
+
+const nodeBoxes = () => [...document.querySelectorAll('#choose input')];
+const tellChosen = () => {
+  const count = nodeBoxes().filter((box) => box.checked).length;
+  by('chosen').textContent = count === 0 ? 'none chosen' : `${count} chosen`;
+};
+
+function takes(form) {
+  const take = form.elements.what.value === 'take';
+  by('give-part').hidden = take;
+  by('take-part').hidden = !take;
+  by('key-label').required = !take;
+  by('key-text').required = !take;
+  by('key-held').required = take;
+  return take;
+}
+
+// Puts in what the account has: its keys to take, its nodes chosen.
+async function fill(form, fingerprint) {
+  const has = await held(form.elements.account.value);
+  const options = await Promise.all(has.keys.map(async ({ label, key }) => {
+    const option = document.createElement('option');
+    option.value = await printOf(key);
+    option.textContent = `${label} ${option.value}`;
+    option.selected = option.value === fingerprint;
+    return option;
+  }));
+  by('key-held').replaceChildren(...options);
+  if (has.nodes.length > 0) {
+    for (const box of nodeBoxes()) box.checked = has.nodes.includes(box.value);
+    tellChosen();
   }
 }
+
+async function orderKeys(form) {
+  const account = form.elements.account.value;
+  const nodes = nodeBoxes().filter((box) => box.checked).map((box) => box.value);
+  if (nodes.length === 0) throw new Error('Choose the nodes that the order is for.');
+  const has = await held(account);
+  let keys = has.keys;
+  if (takes(form)) {
+    const gone = by('key-held').value;
+    const prints = await Promise.all(keys.map(({ key }) => printOf(key)));
+    keys = keys.filter((_, at) => prints[at] !== gone);
+    if (keys.length === has.keys.length) throw new Error(`${account} does not have this key by the last order.`);
+  } else {
+    // What follows the key in its line is a comment, which is not signed.
+    const key = form.elements.key.value.trim().split(/\s+/).slice(0, 2).join(' ');
+    if (keys.some((other) => other.key === key)) throw new Error(`${account} has this key already.`);
+    keys = [...keys, { label: form.elements.label.value.trim(), key }];
+  }
+  await draft('ssh-key', nodes, JSON.stringify({ account, keys }), { subject: account, revision: has.next });
+  form.reset();
+  takes(form);
+  tellChosen();
+  refresh();
+}
+
+const device = (verb, done, question) => async ({ dataset }) => {
+  if (question && !confirm(question)) return;
+  await call('POST', `/api/host/devices/${dataset.device}/${verb}`);
+  if (location.pathname === '/') {
+    await refresh();
+    say(done);
+    main.focus();
+  } else {
+    location.assign('/');
+  }
+};
 
 const ACTS = {
   'sign-in': signIn,
@@ -176,7 +283,13 @@ const ACTS = {
   },
   'end-session': async ({ dataset }) => {
     await call('DELETE', `/api/host/sessions/${dataset.code}`);
-    location.assign(dataset.current ? '/sign-in' : '/passkeys');
+    if (dataset.current) {
+      location.assign('/sign-in');
+      return;
+    }
+    await refresh();
+    say('The session was ended.');
+    main.focus();
   },
   'remove-passkey': async ({ dataset }) => {
     if (!confirm('Remove this passkey? It signs nobody in any more, and its sessions end.')) return;
@@ -185,27 +298,64 @@ const ACTS = {
   },
   'close-window': async () => {
     await call('DELETE', '/api/host/onboarding/window');
-    location.reload();
+    await refresh();
+    say('The window is closed.');
+    main.focus();
   },
   'remove-key': async ({ dataset }) => {
     if (!confirm(`Take this key from ${dataset.account}? Nodes drop it within a minute.`)) return;
     await call('POST', '/api/host/ssh-keys/remove', { account: dataset.account, fingerprint: dataset.fingerprint });
-    location.reload();
+    await refresh();
+    say('The key was taken.');
+    main.focus();
   },
-  reject: async ({ dataset }) => {
-    if (!confirm('Reject this machine? It stays on the list until it is dismissed or restored.')) return;
-    await call('POST', `/api/host/devices/${dataset.device}/reject`);
-    location.assign('/');
+  'take-key': async ({ dataset }) => {
+    const form = by('keys-form');
+    if (!form) throw new Error('There is no node left that an order could name.');
+    form.elements.what.value = 'take';
+    form.elements.account.value = dataset.account;
+    takes(form);
+    await fill(form, dataset.fingerprint);
+    by('give').scrollIntoView();
+    by('key-held').focus();
   },
-  draft: ({ dataset }) => draft(dataset.kind, dataset, JSON.parse(dataset.body)),
+  'check-shown': () => {
+    for (const box of nodeBoxes()) if (!box.closest('li').hidden) box.checked = true;
+    tellChosen();
+  },
+  'check-none': () => {
+    for (const box of nodeBoxes()) box.checked = false;
+    tellChosen();
+  },
+  reject: device('reject', 'Rejected.', 'Reject this machine? It stays on the list until it is dismissed or restored.'),
+  restore: device('restore', 'It is back on the list.'),
+  dismiss: device('dismiss', 'It is off the list.', 'Take this machine off the list? Nothing of it is kept; it may introduce itself again while the window is open.'),
+  rename: async ({ dataset }) => {
+    await call('POST', `/api/host/nodes/${dataset.node}/rename`, { hostname: dataset.to });
+    await refresh();
+    say(`It is given the name ${dataset.to}; that counts once it is heard under it.`);
+    main.focus();
+  },
+  'drop-draft': async ({ dataset }) => {
+    if (!confirm('Throw this draft away? Nobody can sign it any more.')) return;
+    await call('DELETE', `/api/host/intents/${dataset.code}`);
+    location.assign('/orders');
+  },
+  draft: ({ dataset }) => draft(dataset.kind, [dataset.node], dataset.body),
+  copy: async (button) => {
+    await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent);
+    say('Copied.');
+  },
 };
 
 const FORMS = {
   'passkey-form': makePasskey,
   'approve-form': approve,
+  'keys-form': orderKeys,
   'window-form': async (form) => {
     await call('POST', '/api/host/onboarding/window', { minutes: Number(form.elements.minutes.value) });
-    location.reload();
+    await refresh();
+    say('The window is open. Start the installer on your machines; they appear on Servers.');
   },
 };
 
@@ -216,7 +366,7 @@ async function run(act, element, button) {
   try {
     await act(element);
   } catch (error) {
-    say(error.name === 'NotAllowedError' ? 'No passkey was used: it was cancelled, or there is none for this page.' : error.message, true);
+    say(error.name === 'NotAllowedError' ? 'Nothing was done: it was cancelled, or this browser does not allow it.' : error.message, true);
   }
   if (button) button.disabled = false;
 }
@@ -229,19 +379,45 @@ document.addEventListener('submit', (event) => {
   event.preventDefault();
   run(FORMS[event.target.id], event.target, event.submitter);
 });
-
-const countdown = document.getElementById('countdown');
-if (countdown) {
-  const until = performance.now() + Number(countdown.dataset.left) * 1000;
-  const tick = setInterval(() => {
-    const left = Math.max(0, Math.round((until - performance.now()) / 1000));
-    countdown.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
-    if (left === 0) {
-      clearInterval(tick);
-      location.reload();
-    }
-  }, 1000);
+document.addEventListener('change', ({ target }) => {
+  if (target.id === 'hostname') run(isKnown, target);
+  if (target.name === 'what') takes(target.form);
+  if (target.name === 'what' || target.id === 'account') run((form) => fill(form), target.form);
+  if (target.name === 'node') tellChosen();
+});
+document.addEventListener('input', ({ target }) => {
+  if (target.id !== 'node-filter') return;
+  for (const item of document.querySelectorAll('#choose li')) item.hidden = !item.textContent.includes(target.value);
+});
+// From a server's document: keys on that one.
+if (by('choose') && location.hash.length === 33) {
+  const box = nodeBoxes().find((box) => box.value === location.hash.slice(1));
+  if (box) {
+    box.checked = true;
+    tellChosen();
+    by('give').scrollIntoView();
+    by('account').focus();
+  }
 }
+
+// The countdown of the discovery window goes on between two looks.
+let counted = null;
+function countDown() {
+  const shown = by('countdown');
+  if (!shown) return;
+  const started = performance.now();
+  counted = { shown, left: Number(shown.dataset.left), started };
+}
+countDown();
+setInterval(() => {
+  if (!counted?.shown.isConnected) return;
+  const left = Math.max(0, Math.round(counted.left - (performance.now() - counted.started) / 1000));
+  counted.shown.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
+  if (left === 0) {
+    counted = null;
+    refresh();
+  }
+}, 1000);
 
 // Lists that live. Rows are put in place a few at a time, so that a fleet that changes all at once stops nobody's typing.
 
@@ -254,20 +430,25 @@ const index = () => {
   rows = new Map([...document.querySelectorAll('tr[data-node]')].map((row) => [row.dataset.node, row]));
 };
 
-function put(cells) {
-  const row = rows.get(cells.id);
-  if (!row) return;
-  for (const cell of row.children) {
-    const text = cells[cell.dataset.cell];
-    if (text !== undefined && cell.textContent !== text) cell.textContent = text;
-  }
+// The cells of a row behind its name, in their order.
+const CELLS = ['state', 'load', 'memory', 'storage', 'temperature', 'certificate', 'look'];
+
+function put(row, cells) {
+  CELLS.forEach((name, at) => {
+    const cell = row.cells[at + 1];
+    if (cell.firstChild?.nodeType !== Node.TEXT_NODE) cell.prepend('');
+    if (cell.firstChild.data !== cells[name]) cell.firstChild.data = cells[name];
+  });
+  if (row.cells[1].className !== cells.tone) row.cells[1].className = cells.tone;
+  const path = row.cells[2].querySelector('path');
+  if (path.getAttribute('d') !== cells.spark) path.setAttribute('d', cells.spark);
 }
 
 function work() {
   const until = performance.now() + SLICE;
   for (const [id, cells] of waiting) {
     waiting.delete(id);
-    put(cells);
+    if (rows.has(id)) put(rows.get(id), cells);
     if (performance.now() > until) break;
   }
   working = waiting.size > 0;
@@ -283,42 +464,78 @@ function count() {
   if (shown.textContent !== String(looks)) shown.textContent = String(looks);
 }
 
-let refreshing = null;
-function refresh() {
-  refreshing ??= (async () => {
-    await new Promise((go) => setTimeout(go, 250));
-    const answer = await fetch(location.pathname, { headers: QUIET, credentials: 'same-origin' });
-    if (answer.redirected) return location.assign(answer.url);
-    if (!answer.ok) return undefined;
-    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    for (const old of document.querySelectorAll('[data-live]')) {
-      const fresh = next.querySelector(`[data-live="${old.dataset.live}"]`);
-      if (!fresh || fresh.isEqualNode(old)) continue;
-      const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-      old.replaceWith(document.adoptNode(fresh));
-      if (focused) [...fresh.querySelectorAll('a')].find((link) => link.getAttribute('href') === focused)?.focus();
+const keyOf = (node) => node.dataset?.node ?? node.dataset?.key;
+
+// Makes `old` say what `fresh` says and leaves in place whatever does already, so that a reader loses neither focus nor place.
+function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const keyed = new Map();
+  for (const child of old.children) if (keyOf(child)) keyed.set(keyOf(child), child);
+  let at = old.firstChild;
+  for (const want of [...fresh.childNodes]) {
+    const key = keyOf(want);
+    const have = key ? keyed.get(key) : at;
+    if (!have || have.nodeName !== want.nodeName || keyOf(have) !== key) {
+      old.insertBefore(document.adoptNode(want), at);
+      continue;
     }
-    index();
-    return undefined;
+    if (have === at) at = at.nextSibling;
+    else old.insertBefore(have, at);
+    if (have.nodeType === Node.ELEMENT_NODE) morph(have, want);
+    else if (have.data !== want.data) have.data = want.data;
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+// Asks for this document again and puts in what became other. Who asks meanwhile waits for another look after this one.
+let refreshing = null;
+let again = false;
+function refresh() {
+  again = true;
+  refreshing ??= (async () => {
+    while (again) {
+      await new Promise((go) => setTimeout(go, 250));
+      again = false;
+      const next = await look(location.pathname + location.search);
+      if (!next) return;
+      for (const old of document.querySelectorAll('[data-live]')) {
+        const fresh = next.querySelector(`[data-live="${old.dataset.live}"]`);
+        if (fresh) morph(old, fresh);
+      }
+      by('as-of').textContent = next.getElementById('as-of')?.textContent ?? '';
+      main.dataset.sequence = next.getElementById('main')?.dataset.sequence ?? '';
+      index();
+      countDown();
+    }
   })().catch(() => {}).finally(() => { refreshing = null; });
+  return refreshing;
 }
 
 function live() {
-  const shown = document.getElementById('live');
+  const shown = by('live');
   const source = new EventSource('/api/host/stream');
   source.addEventListener('open', () => { shown.textContent = ', live since'; });
   source.addEventListener('nodes', (event) => {
     const server = document.querySelector('[data-live="server"]');
     for (const cells of JSON.parse(event.data).rows) {
       if (server?.dataset.node === cells.id) refresh();
-      waiting.set(cells.id, cells);
+      if (rows.has(cells.id)) waiting.set(cells.id, cells);
     }
-    if (!working) {
+    if (!working && waiting.size > 0) {
       working = true;
       requestAnimationFrame(work);
     }
   });
-  source.addEventListener('list', refresh);
+  // Told to whoever comes, too: a document may be older than the first look of who watches.
+  source.addEventListener('list', (event) => {
+    if (String(JSON.parse(event.data).sequence) !== main.dataset.sequence) refresh();
+  });
   source.addEventListener('error', () => {
     shown.textContent = ', not live: the controller does not answer, trying again';
     // A refusal ends an EventSource for good; a broken line it mends by itself.
@@ -327,4 +544,10 @@ function live() {
 }
 
 index();
-if (main.dataset.signed === 'yes' && document.querySelector('[data-live]')) live();
+if (main.dataset.signed === 'yes' && document.querySelector('[data-live]')) {
+  live();
+  // Orders, applications and sessions are told of by nobody: what shows them looks by itself, while somebody sees it.
+  setInterval(() => {
+    if (!document.hidden && document.querySelector('[data-poll]')) refresh();
+  }, 4000);
+}

@@ -39,7 +39,7 @@ pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<Targe
     if !parts.headers.get(header::HOST).is_some_and(|host| is_host(host.as_bytes())) {
         return Err(malformed("the Host is not a host"));
     }
-    let target = find(side, parts.method.as_str(), parts.uri.path()).map_err(|none| match none {
+    let mut target = find(side, parts.method.as_str(), parts.uri.path()).map_err(|none| match none {
         NoRoute::Path => ApiError::new(Code::NotFound, "there is nothing at this path").closing(),
         NoRoute::Method(methods) => {
             let mut error = ApiError::new(Code::MethodNotAllowed, "this path has another method").closing();
@@ -52,6 +52,7 @@ pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<Targe
         return Err(ApiError::new(Code::NotFound, "there is nothing at this path").log("query string").closing());
     }
     check_content(row, length, &parts.headers)?;
+    target.query = parts.uri.query().map(str::to_owned);
     Ok(target)
 }
 

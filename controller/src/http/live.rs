@@ -156,9 +156,19 @@ fn news(old: &Seen, new: &Seen) -> String {
     let changed = new.rows.iter().filter(|(id, cells)| old.rows.get(*id) != Some(*cells));
     let mut text = nodes(changed).unwrap_or_default();
     if old.sequence != new.sequence {
-        text.push_str(&event("list", &BTreeMap::from([("sequence", new.sequence)])));
+        text.push_str(&list(new));
     }
     text
+}
+
+/// That the list is now after this event.
+fn list(seen: &Seen) -> String {
+    event("list", &BTreeMap::from([("sequence", seen.sequence)]))
+}
+
+/// What is told to who comes: every row, and after which event that is. Whoever has a document from before asks anew.
+fn whole(seen: &Seen) -> String {
+    nodes(seen.rows.iter()).unwrap_or_default() + &list(seen)
 }
 
 /// `GET /api/host/stream`.
@@ -216,9 +226,9 @@ impl Edge {
             let rows = controller
                 .servers()
                 .into_iter()
-                .map(|(line, sample)| {
-                    let cells = cells(&line, sample.as_ref(), now);
-                    (line.node_id, cells)
+                .map(|row| {
+                    let cells = cells(&row, now);
+                    (row.line.node_id, cells)
                 })
                 .collect();
             let new = Seen { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
@@ -226,8 +236,7 @@ impl Edge {
             if told.is_empty() && sign {
                 told.push_str(": still here\n\n");
             }
-            let all = nodes(new.rows.iter()).unwrap_or_else(|| ": nothing yet\n\n".to_owned());
-            hub.tell(&Bytes::from(all), Some(told).filter(|told| !told.is_empty()).map(Bytes::from).as_ref());
+            hub.tell(&Bytes::from(whole(&new)), Some(told).filter(|told| !told.is_empty()).map(Bytes::from).as_ref());
             Ok(new)
         });
         looked.await.unwrap_or_default()
@@ -242,7 +251,9 @@ mod tests {
         let text = str::to_owned;
         Cells {
             state: text("Online"),
+            tone: crate::page::Tone::Ok,
             load: text(load),
+            spark: text("M55 15h0"),
             memory: text("1 %"),
             storage: text("2 %"),
             temperature: text("–"),
@@ -256,7 +267,7 @@ mod tests {
         Seen { rows: rows.collect(), sequence }
     }
 
-    // spec: PG-14
+    // spec: PG-14, PG-37
     #[test]
     fn only_what_changed_is_told_and_to_everybody_the_same() {
         let old = seen(&[("1", "0.1"), ("2", "0.2")], 7);
@@ -264,6 +275,10 @@ mod tests {
         let told = news(&old, &seen(&[("1", "0.1"), ("2", "0.3")], 8));
         assert!(told.starts_with("event: nodes\ndata: {\"rows\":[{\"id\":\"2222") && told.contains("\"load\":\"0.3\""));
         assert!(!told.contains("1111") && told.ends_with("event: list\ndata: {\"sequence\":8}\n\n"), "{told}");
+        // Who comes hears of everything, and after which event: a document from before it is out of date.
+        let all = whole(&seen(&[("1", "0.1")], 9));
+        assert!(all.contains("1111") && all.ends_with("event: list\ndata: {\"sequence\":9}\n\n"), "{all}");
+        assert_eq!(whole(&seen(&[], 9)), "event: list\ndata: {\"sequence\":9}\n\n");
         let hub = Hub::default();
         let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
         let mut one = hub.join("a".to_owned(), None, Instant::now()).unwrap();

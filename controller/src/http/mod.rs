@@ -9,6 +9,7 @@
 mod accept;
 mod boot;
 mod dispatch;
+mod documents;
 mod edge;
 mod error;
 mod gate;

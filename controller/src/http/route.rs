@@ -94,7 +94,12 @@ impl Row {
 
     /// Whether a query may follow the path.
     pub(super) const fn is_queried(self) -> bool {
-        matches!(self, Self::Base(Endpoint::Events) | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit))
+        matches!(
+            self,
+            Self::Base(Endpoint::Events)
+                | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit)
+                | Self::Page(Page::Audit | Page::Orders)
+        )
     }
 
     /// The role that somebody of the roster needs who calls it over the network; nothing for what others call there.
@@ -119,6 +124,8 @@ pub(super) struct Target {
     pub(super) id: Option<NodeId>,
     /// The draft's code in the path, where the row has one.
     pub(super) code: Option<VerificationCode>,
+    /// The query, where the row takes one.
+    pub(super) query: Option<String>,
 }
 
 impl Target {
@@ -186,7 +193,7 @@ pub(super) fn find(side: Side, method: &str, path: &str) -> Result<Target, NoRou
 }
 
 fn matches(row: Row, path: &str) -> Option<Target> {
-    let mut target = Target { row, id: None, code: None };
+    let mut target = Target { row, id: None, code: None, query: None };
     if let Some((before, after)) = row.path().split_once("{id}") {
         target.id = Some(path.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?);
     } else if let Some((before, after)) = row.path().split_once("{code}") {
@@ -217,7 +224,12 @@ mod tests {
             };
             let path = row.path().replace("{id}", ID).replace("{code}", code.as_str());
             let has = |part: &str| row.path().contains(part);
-            let want = Target { row, id: has("{id}").then(|| id.clone()), code: has("{code}").then(|| code.clone()) };
+            let want = Target {
+                row,
+                id: has("{id}").then(|| id.clone()),
+                code: has("{code}").then(|| code.clone()),
+                query: None,
+            };
             for (side, there) in [Side::Network, Side::Operator].into_iter().zip(sides) {
                 let found = find(side, row.method(), &path);
                 if there {

@@ -1,5 +1,7 @@
 //! The last hour as lines, drawn here: an SVG's coordinates, and the same in words for who does not see it.
 
+use std::fmt::Write as _;
+
 use lucia_proto::host_api::Sample;
 use lucia_proto::limits::SAMPLES_AGE_MAX;
 use lucia_proto::time::UnixTime;
@@ -7,6 +9,10 @@ use lucia_proto::time::UnixTime;
 /// Width and height of the drawing, in its own units.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 60.0;
+/// Of the small drawing in a list: from one point to the next, the lowest and the highest place of one.
+const SPARK_STEP: i32 = 5;
+const SPARK_LOW: i32 = 15;
+const SPARK_SPAN: f64 = 14.0;
 
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +21,36 @@ pub(crate) struct Chart {
     pub(crate) name: &'static str,
     /// The newest value.
     pub(crate) now: String,
+    /// The value at the top of the drawing.
+    pub(crate) top: String,
     /// What the line says, in words.
     pub(crate) words: String,
     /// `x,y` of each point; a line a stretch without gaps.
     pub(crate) lines: Vec<String>,
+}
+
+/// A load over time as the path of a small drawing: whole numbers, each from the one before, since a list holds hundreds.
+/// Its top is the highest load, and 1 at least.
+pub(super) fn spark(loads: &[Option<f64>]) -> String {
+    let top = loads.iter().flatten().fold(1.0_f64, |top, load| top.max(*load));
+    let mut path = String::new();
+    let (mut x, mut last) = (0, None);
+    for load in loads {
+        let y = load.map(|load| SPARK_LOW - whole((load / top).clamp(0.0, 1.0) * SPARK_SPAN));
+        match (last, y) {
+            (_, None) => {}
+            // A point alone is drawn as one.
+            (None, Some(y)) => _ = write!(path, "M{x} {y}h0"),
+            (Some(before), Some(y)) => _ = write!(path, "l{SPARK_STEP} {}", y - before),
+        }
+        (x, last) = (x + SPARK_STEP, y);
+    }
+    path.replace(" -", "-")
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded on purpose, to a small number")]
+fn whole(value: f64) -> i32 {
+    value.round() as i32
 }
 
 /// What is drawn of a sample.
@@ -78,10 +110,15 @@ fn chart(measure: &Measure, samples: &[Sample], now: UnixTime) -> Option<Chart> 
     if !line.is_empty() {
         lines.push(line);
     }
+    // A point alone is drawn as one: a line from it to itself.
+    for line in lines.iter_mut().filter(|line| line.matches(',').count() == 1) {
+        *line = line.repeat(2);
+    }
     let unit = measure.unit;
     let words =
         format!("{}: now {last:.1}{unit}, between {low:.1} and {high:.1}{unit} within the last hour", measure.name);
-    Some(Chart { name: measure.name, now: format!("{last:.1}{unit}"), words, lines })
+    let (now, top) = (format!("{last:.1}{unit}"), format!("{top:.0}{unit}"));
+    Some(Chart { name: measure.name, now, top, words, lines })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of an hour are drawn")]
@@ -109,6 +146,15 @@ mod tests {
         }
     }
 
+    // spec: PG-31
+    #[test]
+    fn a_load_is_drawn_small_with_its_gaps() {
+        assert_eq!(spark(&[None, None]), "");
+        assert_eq!(spark(&[Some(0.0), Some(0.5), Some(1.0)]), "M0 15h0l5-7l5-7");
+        // Over 1 the highest is the top, and after a gap a new line begins.
+        assert_eq!(spark(&[Some(4.0), None, Some(2.0), Some(2.0)]), "M0 1h0M10 8h0l5 0");
+    }
+
     // spec: PG-12
     #[test]
     fn an_hour_is_drawn_with_its_gaps_and_told_in_words() {
@@ -117,7 +163,7 @@ mod tests {
         let samples = [sample(6400, Some(2.0)), sample(8200, None), sample(9100, Some(4.0)), sample(10_000, Some(1.0))];
         let drawn = charts(&samples, now);
         assert_eq!(drawn.iter().map(|chart| chart.name).collect::<Vec<_>>(), ["Load", "Memory"]);
-        assert_eq!(drawn[0].lines, ["0.0,30.0 ", "225.0,0.0 300.0,45.0 "]);
+        assert_eq!(drawn[0].lines, ["0.0,30.0 0.0,30.0 ", "225.0,0.0 300.0,45.0 "]);
         assert_eq!(drawn[0].words, "Load: now 1.0, between 1.0 and 4.0 within the last hour");
         assert_eq!((drawn[1].now.as_str(), drawn[1].lines.len()), ("75.0 %", 1));
     }

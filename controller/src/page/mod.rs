@@ -5,18 +5,27 @@
 //! [`lucia_proto::text::shown`]. No document has a script or a style of its own: the headers forbid them.
 
 mod chart;
+mod device;
+mod keys;
 mod lists;
+mod orders;
+mod people;
 mod server;
 mod servers;
 mod words;
 
 use askama::Template;
-use lucia_proto::owner::{OwnerName, Role};
+use lucia_proto::digest::Digest;
+use lucia_proto::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
-pub(crate) use lists::{Audit, Keys, OrderedKeys, Owners, Passkeys, SignIn, Trouble, Window};
-pub(crate) use server::{Approve, Drafting, Server};
+pub(crate) use device::Device;
+pub(crate) use keys::{GivenKeys, Keys, OrderedKeys};
+pub(crate) use lists::{Audit, AuditPart, Passkeys, SignIn, Trouble, Window};
+pub(crate) use orders::{Order, OrderFacts, Orders};
+pub(crate) use people::Owners;
+pub(crate) use server::{Server, ServerFacts};
 pub(crate) use servers::{Cells, Servers, cells};
 
 /// What all documents look like.
@@ -48,6 +57,15 @@ impl Who {
     }
 }
 
+/// What a draft names beside machines and what is ordered: who orders, in which fleet.
+#[derive(Clone, Debug)]
+pub(crate) struct Drafting {
+    /// The SHA-256 of the root.
+    pub(crate) fleet: Digest,
+    /// Who drafts.
+    pub(crate) owner: OwnerId,
+}
+
 /// What stands around every document.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
@@ -59,12 +77,17 @@ pub(crate) struct Frame {
     pub(crate) who: Option<Who>,
     /// The controller's clock.
     pub(crate) now: UnixTime,
+    /// How orders are drafted here; nothing for who may not, and in a fleet without a roster.
+    pub(crate) drafting: Option<Drafting>,
+    /// The number of the newest event when it was made: who watches from then on has missed nothing.
+    pub(crate) sequence: u64,
 }
 
 /// The documents that stand in the list of every document.
 const LIST: &[(&str, &str)] = &[
     ("/", "Servers"),
     ("/window", "Discovery"),
+    ("/orders", "Orders"),
     ("/keys", "SSH keys"),
     ("/owners", "Owners"),
     ("/audit", "Audit"),
@@ -74,15 +97,63 @@ const LIST: &[(&str, &str)] = &[
 impl Frame {
     /// A document for `who`.
     pub(crate) fn new(title: &str, at: &'static str, who: Option<Who>, now: UnixTime) -> Self {
-        Self { title: title.to_owned(), at, who, now }
+        Self { title: title.to_owned(), at, who, now, drafting: None, sequence: 0 }
+    }
+
+    /// One on which orders are drafted.
+    pub(crate) fn drafting(self, drafting: Option<Drafting>) -> Self {
+        Self { drafting, ..self }
+    }
+
+    /// One made after this event.
+    pub(crate) fn after(self, sequence: u64) -> Self {
+        Self { sequence, ..self }
     }
 
     fn list(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        LIST.iter().map(|(path, name)| (*path, *name, *path == self.at))
+        // A server is one of the servers, and an order one of the orders.
+        let at = match self.at {
+            "/servers/{id}" | "/devices/{id}" => "/",
+            "/orders/{code}" => "/orders",
+            at => at,
+        };
+        LIST.iter().map(move |(path, name)| (*path, *name, *path == at))
     }
 
     fn orders(&self) -> bool {
         self.who.as_ref().is_some_and(Who::orders)
+    }
+}
+
+/// How something stands: told by its word, and by colour and shape besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tone {
+    /// As it should be.
+    Ok,
+    /// It waits for somebody or something.
+    Wait,
+    /// It wants a look.
+    Bad,
+    /// Neither.
+    Calm,
+}
+
+impl Tone {
+    /// The class of the style sheet.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Wait => "wait",
+            Self::Bad => "bad",
+            Self::Calm => "calm",
+        }
+    }
+}
+
+impl std::fmt::Display for Tone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -1,44 +1,87 @@
-//! One machine: a node with its last hour, or a device with the form that approves it.
+//! A node: its last hour, who it is, what is wrong with it, and what may be decided about it.
 
 use askama::Template;
-use lucia_proto::digest::Digest;
-use lucia_proto::host_api::{DeviceView, ERASE, EventLine, NodeView};
+use lucia_proto::host_api::{EventLine, NodeView};
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Body, CloneDecision, Decision, ReleaseLapse, RemoveIdentity};
 use lucia_proto::journal::Holder;
-use lucia_proto::owner::OwnerId;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::limits::RENEW_UNDER;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::Why;
 
-use super::Frame;
 use super::chart::{Chart, charts};
-use super::servers::{Cells, cells, machine};
+use super::servers::state;
 use super::words::{NOTHING, ago, bytes, left, span};
+use super::{Frame, Tone};
+use crate::state::CertificateFacts;
 
-/// What a draft names beside the machine: who orders, in which fleet. Nothing where the fleet has no roster.
-#[derive(Clone, Debug)]
-pub(crate) struct Drafting {
-    /// The SHA-256 of the root.
-    pub(crate) fleet: Digest,
-    /// Who drafts.
-    pub(crate) owner: OwnerId,
-}
-
-/// A node.
+/// The document.
 #[derive(Template)]
 #[template(path = "server.html")]
 pub(crate) struct Server {
     frame: Frame,
     id: String,
-    hostname: String,
     fingerprint: String,
     code: String,
-    cells: Cells,
+    state: &'static str,
+    tone: Tone,
     facts: Vec<(&'static str, String)>,
+    certificate: Vec<(&'static str, String)>,
     charts: Vec<Chart>,
     holders: Vec<HolderRow>,
-    frozen: bool,
+    refused: Option<HolderRow>,
+    frozen: Option<String>,
+    findings: Vec<String>,
+    orders: Vec<RefusedRow>,
     events: Vec<EventRow>,
-    drafting: Option<Drafting>,
+    /// What its machine calls itself, and the name it had while a rename is under way.
+    rename: Option<Rename>,
+    acts: Vec<OrderButton>,
+    split: Option<OrderButton>,
+}
+
+/// All that is shown of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerFacts<'a> {
+    /// What the calls say of it.
+    pub(crate) view: &'a NodeView,
+    /// What is wrong with it.
+    pub(crate) why: &'a Why,
+    /// The newest events of it, newest first.
+    pub(crate) events: &'a [EventLine],
+    /// Its certificate.
+    pub(crate) certificate: Option<&'a CertificateFacts>,
+}
+
+/// A button that drafts an order about one machine.
+#[derive(Clone, Debug)]
+pub(super) struct OrderButton {
+    /// What is on it.
+    pub(super) label: &'static str,
+    /// What is ordered.
+    pub(super) kind: &'static str,
+    /// For which machine.
+    pub(super) node: String,
+    /// The body as it is hashed and sent.
+    pub(super) body: String,
+    /// What the order will do.
+    pub(super) words: String,
+}
+
+impl OrderButton {
+    /// Nothing for a body that cannot be written, which none of ours is.
+    pub(super) fn new(label: &'static str, node: &NodeId, body: &Body, words: String) -> Option<Self> {
+        let kind = body.kind().as_str();
+        Some(Self { label, kind, node: node.to_string(), body: body.to_text().ok()?, words })
+    }
+}
+
+/// Another name of a node.
+struct Rename {
+    to: String,
+    words: String,
+    label: String,
 }
 
 /// Somebody who speaks for the node.
@@ -48,157 +91,222 @@ struct HolderRow {
     address: String,
     first: String,
     last: String,
+    /// The order that lets it go on and freezes every other.
+    keep: Option<OrderButton>,
+}
+
+/// An order for it that was refused.
+struct RefusedRow {
+    code: String,
+    kind: &'static str,
+    ago: String,
+    refused: &'static str,
+    cure: &'static str,
 }
 
 /// One event.
-pub(super) struct EventRow {
-    pub(super) at: String,
-    pub(super) ago: String,
-    pub(super) kind: String,
-    pub(super) actor: String,
-    pub(super) device: Option<String>,
+struct EventRow {
+    at: String,
+    ago: String,
+    kind: String,
+    actor: String,
 }
 
 impl EventRow {
-    pub(super) fn new(event: &EventLine, now: UnixTime) -> Self {
+    fn new(event: &EventLine, now: UnixTime) -> Self {
         Self {
             at: event.at.to_string(),
             ago: ago(now, event.at),
-            kind: shown(event.kind.as_str()),
+            kind: spaced(&shown(event.kind.as_str())),
             actor: shown(event.actor.as_str()),
-            device: event.device_id.as_ref().map(ToString::to_string),
         }
     }
 }
 
+/// `NodeEnrolled` as people write it.
+fn spaced(kind: &str) -> String {
+    let mut words = String::new();
+    for c in kind.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+            words.push(c.to_ascii_lowercase());
+        } else {
+            words.push(c);
+        }
+    }
+    words
+}
+
 impl HolderRow {
-    fn new(holder: &Holder, now: UnixTime) -> Self {
+    fn new(holder: &Holder, now: UnixTime, keep: Option<OrderButton>) -> Self {
         Self {
             start: holder.start_id.as_ref().map(ToString::to_string),
             boot: holder.boot_id.as_ref().map_or_else(|| NOTHING.to_owned(), ToString::to_string),
             address: holder.address.to_string(),
             first: ago(now, holder.first_seen_at),
             last: holder.last_seen_at.map_or_else(|| NOTHING.to_owned(), |at| ago(now, at)),
+            keep,
         }
     }
 }
 
 impl Server {
-    /// The document of a node; `events` are the newest of it, newest first.
-    pub(crate) fn new(frame: Frame, view: &NodeView, events: &[EventLine], drafting: Option<Drafting>) -> Self {
-        let now = frame.now;
+    /// The document.
+    pub(crate) fn new(frame: Frame, facts: &ServerFacts<'_>) -> Self {
+        let (now, ServerFacts { view, why, events, certificate }) = (frame.now, *facts);
         let line = &view.node;
-        let mut facts = vec![
-            ("Address", line.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string())),
-            ("Last heard", line.last_seen_at.map_or_else(|| "never".to_owned(), |at| ago(now, at))),
-            ("System", view.os_version.as_ref().map_or_else(|| NOTHING.to_owned(), |text| shown(text.as_str()))),
-            (
-                "Up for",
-                view.uptime_seconds
-                    .map_or_else(|| NOTHING.to_owned(), |secs| span(std::time::Duration::from_secs(secs))),
-            ),
-            (
-                "Certificate ends",
-                line.certificate_expires_at
-                    .map_or_else(|| NOTHING.to_owned(), |until| format!("{until}, {} left", left(now, until))),
-            ),
-            ("Installation", view.task_id.to_string()),
-        ];
-        if let Some(report) = &view.directory {
-            let said = report.message.as_ref().map(|text| format!(": {}", shown(text.as_str()))).unwrap_or_default();
-            facts.push(("Directory", format!("{:?}{said}", report.state)));
-        }
-        for gpu in &view.gpus {
-            facts.push(("GPU", format!("{}, {}", shown(gpu.model.as_str()), bytes(gpu.memory_bytes))));
-        }
-        for rename in &view.renames {
-            facts.push(("Renamed", format!("{} by {}", ago(now, rename.at), shown(rename.actor.as_str()))));
-        }
-        let frozen = view.frozen.as_ref();
-        let holders = match frozen {
-            Some(frozen) => frozen.holders.iter().map(|holder| HolderRow::new(holder, now)).collect(),
-            None => view.holder.iter().map(|holder| HolderRow::new(holder, now)).collect(),
+        let (state, tone) = state(line);
+        let drafts = frame.drafting.is_some();
+        let holder = |holder: &Holder| {
+            let keep = || {
+                let start = holder.start_id.clone()?;
+                let hostname = line.hostname.clone();
+                let at = holder.address;
+                let words = format!("The holder with start {start}, at {at}, goes on; every other is frozen for good.");
+                let body = CloneDecision { hostname, decision: Decision::Keep, start_id: Some(start) };
+                OrderButton::new("Draft: keep this one", &line.node_id, &Body::CloneDecision(body), words)
+            };
+            HolderRow::new(holder, now, if drafts && why.frozen { keep() } else { None })
+        };
+        let held = view.frozen.as_ref();
+        let holders = match held {
+            Some(frozen) => frozen.holders.iter().map(holder).collect(),
+            None => view.holder.iter().map(holder).collect(),
+        };
+        let refused = |order: &lucia_proto::why::RefusedOrder| RefusedRow {
+            code: order.code.to_string(),
+            kind: super::orders::kind(order.kind),
+            ago: ago(now, order.at),
+            refused: order.refused.as_str(),
+            cure: order.refused.cure(),
         };
         Self {
             id: line.node_id.to_string(),
-            hostname: line.hostname.to_string(),
             fingerprint: view.fingerprint.to_string(),
             code: line.verification_code.to_string(),
-            cells: cells(line, view.samples.last(), now),
-            facts,
+            state,
+            tone,
+            facts: about(view, now),
+            certificate: renewals(view, certificate, now),
             charts: charts(&view.samples, now),
             holders,
-            frozen: frozen.is_some(),
+            refused: view.last_refused.as_ref().map(|holder| HolderRow::new(holder, now, None)),
+            frozen: held.map(|frozen| ago(now, frozen.at)),
+            findings: why.findings.iter().map(ToString::to_string).collect(),
+            orders: why.refused.iter().map(refused).collect(),
             events: events.iter().map(|event| EventRow::new(event, now)).collect(),
-            drafting,
+            rename: rename(view),
+            acts: if drafts { acts(view, now) } else { Vec::new() },
+            split: split(view).filter(|_| drafts && why.frozen),
             frame,
         }
     }
 }
 
-/// A device, and the form that approves it.
-#[derive(Template)]
-#[template(path = "approve.html")]
-pub(crate) struct Approve {
-    frame: Frame,
-    id: String,
-    code: String,
-    /// The fingerprint in groups of four digits, as it is read aloud.
-    groups: Vec<String>,
-    fingerprint: String,
-    machine: String,
-    address: String,
-    serial: String,
-    interfaces: Vec<String>,
-    disks: Vec<DiskRow>,
-    waits: bool,
-    next: String,
-    erase: &'static str,
-    drafting: Option<Drafting>,
+fn about(view: &NodeView, now: UnixTime) -> Vec<(&'static str, String)> {
+    let line = &view.node;
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
+    let mut facts = vec![
+        ("Address", or_nothing(line.address.map(|address| address.to_string()))),
+        ("Last heard", line.last_seen_at.map_or_else(|| "never".to_owned(), |at| ago(now, at))),
+        ("System", or_nothing(view.os_version.as_ref().map(|text| shown(text.as_str())))),
+        ("Up for", or_nothing(view.uptime_seconds.map(|secs| span(std::time::Duration::from_secs(secs))))),
+        ("Installation", view.task_id.to_string()),
+    ];
+    if let Some(report) = &view.directory {
+        let said = report.message.as_ref().map(|text| format!(": {}", shown(text.as_str()))).unwrap_or_default();
+        facts.push(("Directory", format!("{:?}{said}", report.state)));
+    }
+    for gpu in &view.gpus {
+        facts.push(("GPU", format!("{}, {}", shown(gpu.model.as_str()), bytes(gpu.memory_bytes))));
+    }
+    for rename in &view.renames {
+        let (names, actor) = (&rename.names, shown(rename.actor.as_str()));
+        facts.push(("Renamed", format!("from {} to {}, {} by {actor}", names.from, names.to, ago(now, rename.at))));
+    }
+    facts
 }
 
-/// A disk of a device.
-struct DiskRow {
-    id: String,
-    words: String,
-    /// It may be erased.
-    fits: bool,
+/// Its certificate, and when it renews that.
+fn renewals(view: &NodeView, certificate: Option<&CertificateFacts>, now: UnixTime) -> Vec<(&'static str, String)> {
+    let Some(until) = view.node.certificate_expires_at else { return Vec::new() };
+    let mut facts = vec![(
+        "Ends",
+        if until <= now {
+            format!("{until}, lapsed {}", ago(now, until))
+        } else {
+            format!("{until}, {} left", left(now, until))
+        },
+    )];
+    let renews = UnixTime::from_secs(until.secs().saturating_sub(RENEW_UNDER.as_secs()));
+    let due = if renews <= now { "due now".to_owned() } else { format!("in {}", left(now, renews)) };
+    facts.push(("Renews by itself", format!("from {renews} on, {due}")));
+    if let Some(certificate) = certificate {
+        facts.insert(0, ("Issued", format!("{}, {}", certificate.from, ago(now, certificate.from))));
+        facts.push(("Number", certificate.serial.clone()));
+        facts.push(("SHA-256", certificate.sha256.to_string()));
+    }
+    facts
 }
 
-impl Approve {
-    /// The document of a device.
-    pub(crate) fn new(frame: Frame, device: &DeviceView, drafting: Option<Drafting>) -> Self {
-        let now = frame.now;
-        let inventory = &device.inventory;
-        let fingerprint = device.fingerprint.to_string();
-        let digits: Vec<char> = fingerprint.chars().collect();
-        let disk = |disk: &lucia_proto::inventory::Disk| {
-            let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
-            DiskRow {
-                id: disk.id.to_string(),
-                words: format!("{} {} {model}", disk.path, bytes(disk.size_bytes)).trim_end().to_owned(),
-                fits: !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0,
-            }
-        };
-        Self {
-            id: device.device_id.to_string(),
-            code: device.verification_code.to_string(),
-            groups: digits.chunks(4).map(|group| group.iter().collect()).collect(),
-            fingerprint,
-            machine: machine(inventory),
-            address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
-            serial: inventory.serial_number.as_ref().map_or_else(|| NOTHING.to_owned(), |text| shown(text.as_str())),
-            interfaces: inventory
-                .interfaces
-                .iter()
-                .map(|interface| format!("{} {}", interface.name, interface.mac_address))
-                .collect(),
-            disks: inventory.disks.iter().map(disk).collect(),
-            waits: device.phase == DevicePhase::Discovered && device.expires_at > now,
-            next: format!("{} left", left(now, device.expires_at)),
-            erase: ERASE,
-            drafting,
-            frame,
+fn rename(view: &NodeView) -> Option<Rename> {
+    let line = &view.node;
+    if let Some(former) = &line.former_hostname {
+        return Some(Rename {
+            to: former.to_string(),
+            words: format!("It was given the name {} and is not heard under it yet.", line.hostname),
+            label: format!("Take it back: {former}"),
+        });
+    }
+    line.new_hostname.as_ref().map(|new| Rename {
+        to: new.to_string(),
+        words: format!("Its machine calls itself {new}. If that was meant, give it that name here too."),
+        label: format!("Rename it to {new}"),
+    })
+}
+
+/// Orders about this node that may be drafted now.
+fn acts(view: &NodeView, now: UnixTime) -> Vec<OrderButton> {
+    let line = &view.node;
+    let lapsed = line.certificate_expires_at.filter(|until| *until <= now);
+    let release = lapsed.and_then(|ended_at| {
+        let body = Body::ReleaseLapse(ReleaseLapse {
+            fingerprint: view.fingerprint,
+            hostname: line.hostname.clone(),
+            ended_at,
+            former_address: line.address,
+            // The controller hears of a lapsed node no more: where it calls from now nobody here knows.
+            address: None,
+            boot_id: None,
+        });
+        let words = "The worker lets this key renew once more. Sign it only if you know where that machine was: whoever has \
+                     its disk has its key.";
+        OrderButton::new("Draft: let it renew", &line.node_id, &body, words.to_owned())
+    });
+    let body = Body::RemoveIdentity(RemoveIdentity { hostname: line.hostname.clone() });
+    let words = "The node wipes its Lucia state and is a plain machine again, and its key is barred. Its system and its data \
+                 stay as they are.";
+    let remove = OrderButton::new("Draft: remove its identity", &line.node_id, &body, words.to_owned());
+    release.into_iter().chain(remove).collect()
+}
+
+/// The order that lets no holder go on.
+fn split(view: &NodeView) -> Option<OrderButton> {
+    let hostname = view.node.hostname.clone();
+    let body = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None });
+    let words = "No holder goes on: the key is barred for good, and each machine that is to be a node again needs \
+                 lucia-node-agent rekey and a new approval.";
+    OrderButton::new("Draft: keep none", &view.node.node_id, &body, words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_in_words() {
+        for (kind, words) in [("NodeEnrolled", "Node enrolled"), ("Renamed", "Renamed"), ("x", "x"), ("", "")] {
+            assert_eq!(spaced(kind), words);
         }
     }
 }

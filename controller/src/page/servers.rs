@@ -1,25 +1,19 @@
 //! The list: machines that wait for a decision first, then nodes.
 
-use std::time::Duration;
-
 use askama::Template;
-use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::{DeviceView, NodeLine, OnboardingView, Sample, SnapshotState};
-use lucia_proto::inventory::HardwareInventory;
+use lucia_proto::inventory::{BootMode, HardwareInventory};
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::shown;
+use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::{self, Finding, taken};
 use serde::Serialize;
 
-use super::Frame;
-use super::words::{NOTHING, ago, bytes, left, one, taken};
+use super::chart::spark;
+use super::words::{NOTHING, ago, bytes, left, one};
+use super::{Frame, Tone};
+use crate::state::ServerRow;
 
-/// A certificate that ends sooner than this wants a look: a node renews it with six days left.
-const CERTIFICATE_LOW: Duration = Duration::from_secs(3 * 24 * 3600);
-/// Storage and memory that are taken to this percent want a look.
-const NEARLY_FULL: u64 = 90;
-/// A processor of this many degrees wants a look.
-const HOT: f64 = 85.0;
 const DAY: u64 = 24 * 3600;
 
 /// The document.
@@ -44,12 +38,13 @@ struct Pending {
     fingerprint: String,
     machine: String,
     address: String,
-    phase: String,
+    announced: String,
+    phase: &'static str,
+    tone: Tone,
     hostname: Option<String>,
     message: Option<String>,
     next: String,
-    /// Somebody may approve it now.
-    waits: bool,
+    acts: Acts,
 }
 
 /// A node in the list.
@@ -64,8 +59,12 @@ struct Row {
 pub(crate) struct Cells {
     /// How it looks from here.
     pub(crate) state: String,
+    /// How that is.
+    pub(crate) tone: Tone,
     /// Load average over a minute.
     pub(crate) load: String,
+    /// The last hour of it, as the path of a drawing.
+    pub(crate) spark: String,
     /// Memory taken.
     pub(crate) memory: String,
     /// Storage taken.
@@ -79,18 +78,17 @@ pub(crate) struct Cells {
 }
 
 /// What of a node changes, in words.
-pub(crate) fn cells(line: &NodeLine, sample: Option<&Sample>, now: UnixTime) -> Cells {
+pub(crate) fn cells(row: &ServerRow, now: UnixTime) -> Cells {
+    let ServerRow { line, sample, loads } = row;
+    let sample = sample.as_ref();
     let percent = |share: Option<u64>| share.map_or_else(|| NOTHING.to_owned(), |share| format!("{share} %"));
     let storage = |sample: &Sample| taken(sample.storage_total_bytes?, sample.storage_available_bytes?);
+    let (state, tone) = state(line);
     Cells {
-        state: match line.state {
-            _ if line.frozen => "Frozen",
-            SnapshotState::AwaitingHeartbeat => "Awaits its first heartbeat",
-            SnapshotState::Online => "Online",
-            SnapshotState::Stale => "Not heard",
-        }
-        .to_owned(),
+        state: state.to_owned(),
+        tone,
         load: one(sample.and_then(|sample| sample.load_average), ""),
+        spark: spark(loads),
         memory: percent(sample.and_then(|sample| taken(sample.memory_total_bytes, sample.memory_available_bytes))),
         storage: percent(sample.and_then(storage)),
         temperature: one(sample.and_then(|sample| sample.cpu_temperature_celsius), " °C"),
@@ -99,57 +97,43 @@ pub(crate) fn cells(line: &NodeLine, sample: Option<&Sample>, now: UnixTime) -> 
     }
 }
 
+/// How a node looks from here, in a word.
+pub(super) const fn state(line: &NodeLine) -> (&'static str, Tone) {
+    if line.frozen {
+        return ("Frozen", Tone::Bad);
+    }
+    match line.state {
+        SnapshotState::AwaitingHeartbeat => ("Awaits its first heartbeat", Tone::Wait),
+        SnapshotState::Online => ("Online", Tone::Ok),
+        SnapshotState::Stale => ("Not heard", Tone::Bad),
+    }
+}
+
 fn left_days(now: UnixTime, until: UnixTime) -> String {
     if until <= now { "lapsed".to_owned() } else { format!("{} days", until.since(now).as_secs() / DAY) }
 }
 
-/// What of a node wants a look, the most urgent first.
+/// What of a node wants a look, the most urgent first: what `luciactl why` says of it in sentences.
 fn looks(line: &NodeLine, sample: Option<&Sample>, now: UnixTime) -> Vec<String> {
-    let mut looks = Vec::new();
-    if line.frozen {
-        looks.push("its identity was seen twice: decide".to_owned());
-    }
-    if let (SnapshotState::Stale, Some(seen)) = (line.state, line.last_seen_at) {
-        looks.push(format!("last heard {}", ago(now, seen)));
-    }
-    if let Some(until) = line.certificate_expires_at.filter(|until| until.since(now) < CERTIFICATE_LOW) {
-        looks.push(if until <= now {
-            "its certificate lapsed".to_owned()
-        } else {
-            format!("its certificate ends in {}", left(now, until))
-        });
-    }
-    if let Some(name) = &line.new_hostname {
-        looks.push(format!("it calls itself {name}: rename it"));
-    }
-    if line.directory == Some(DirectoryState::Failed) {
-        looks.push("its directory failed".to_owned());
-    }
-    if let Some(sample) = sample {
-        let full = |name: &str, share: Option<u64>| {
-            share.filter(|share| *share >= NEARLY_FULL).map(|share| format!("{name} {share} % full"))
-        };
-        let storage = sample.storage_total_bytes.zip(sample.storage_available_bytes);
-        looks.extend(full("storage", storage.and_then(|(total, available)| taken(total, available))));
-        looks.extend(full("memory", taken(sample.memory_total_bytes, sample.memory_available_bytes)));
-        looks.extend(
-            sample.cpu_temperature_celsius.filter(|celsius| *celsius >= HOT).map(|celsius| format!("{celsius:.0} °C")),
-        );
-    }
-    looks
+    let frozen = line.frozen.then(|| "its identity was seen twice: decide".to_owned());
+    let name = line.new_hostname.as_ref().map(|name| format!("it calls itself {name}: rename it"));
+    let found = why::findings(line, None, sample, now);
+    frozen.into_iter().chain(found.iter().filter_map(Finding::short)).chain(name).collect()
 }
 
 /// A machine's hardware in one line.
 pub(super) fn machine(inventory: &HardwareInventory) -> String {
     let texts = [&inventory.manufacturer, &inventory.model];
     let mut words: Vec<String> = texts.into_iter().flatten().map(|text| shown(text.as_str())).collect();
-    words.push(format!("{} CPUs", inventory.logical_cpu_count));
-    words.push(bytes(inventory.memory_bytes));
+    let cpu = inventory.cpu_model.as_ref().map(|text| format!(" ({})", shown(text.as_str()))).unwrap_or_default();
+    words.push(format!("{}{cpu}", counted(u64::from(inventory.logical_cpu_count), "CPU")));
+    words.push(format!("{} memory", bytes(inventory.memory_bytes)));
+    words.push(counted(u64::try_from(inventory.disks.len()).unwrap_or(u64::MAX), "disk"));
     words.join(", ")
 }
 
 /// What brings a machine further.
-fn next(device: &DeviceView, now: UnixTime) -> String {
+pub(super) fn next(device: &DeviceView, now: UnixTime) -> String {
     match device.phase {
         DevicePhase::Discovered if device.expires_at <= now => {
             "Its discovery is over: open the window and start the installer on it again.".to_owned()
@@ -170,40 +154,89 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
     }
 }
 
-fn phase(phase: DevicePhase) -> &'static str {
+pub(super) const fn phase(phase: DevicePhase) -> (&'static str, Tone) {
     match phase {
-        DevicePhase::Discovered => "Waits for a decision",
-        DevicePhase::Approved => "Approved",
-        DevicePhase::Installing => "Installing",
-        DevicePhase::AwaitingEnrollment => "Awaits its certificate",
-        DevicePhase::Managed => "Managed",
-        DevicePhase::Failed => "Failed",
-        DevicePhase::Rejected => "Rejected",
+        DevicePhase::Discovered => ("Waits for a decision", Tone::Wait),
+        DevicePhase::Approved => ("Approved", Tone::Wait),
+        DevicePhase::Installing => ("Installing", Tone::Wait),
+        DevicePhase::AwaitingEnrollment => ("Awaits its certificate", Tone::Wait),
+        DevicePhase::Managed => ("Managed", Tone::Ok),
+        DevicePhase::Failed => ("Failed", Tone::Bad),
+        DevicePhase::Rejected => ("Rejected", Tone::Calm),
     }
+}
+
+/// What may be decided about a machine that is no node yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Acts {
+    /// Approve or reject it.
+    pub(super) decide: bool,
+    /// Put it back on the list.
+    pub(super) restore: bool,
+    /// Take it off the list.
+    pub(super) dismiss: bool,
+}
+
+impl Acts {
+    pub(super) fn of(device: &DeviceView, now: UnixTime) -> Self {
+        let over = device.expires_at <= now;
+        let discovered = device.phase == DevicePhase::Discovered;
+        let rejected = device.phase == DevicePhase::Rejected;
+        Self {
+            decide: discovered && !over,
+            restore: rejected,
+            dismiss: rejected || device.phase == DevicePhase::Failed || (discovered && over),
+        }
+    }
+}
+
+/// How a machine made itself known, in words.
+pub(super) fn announced(device: &DeviceView, now: UnixTime) -> String {
+    let inventory = &device.inventory;
+    let boot = match inventory.boot_mode {
+        BootMode::Uefi => "UEFI",
+        BootMode::Bios => "BIOS",
+    };
+    let secure = match inventory.secure_boot {
+        Some(true) => ", secure boot on",
+        Some(false) => ", secure boot off",
+        None => "",
+    };
+    let since = ago(now, device.discovered_at);
+    let changed = match device.inventory_revision {
+        0 | 1 => String::new(),
+        revision => format!("; its hardware changed since, revision {revision}"),
+    };
+    format!("{since}, started by {boot}{secure}, {}{changed}", shown(inventory.architecture.as_str()))
 }
 
 impl Servers {
     /// The list of everything.
-    pub(crate) fn new(frame: Frame, onboarding: &OnboardingView, nodes: &[(NodeLine, Option<Sample>)]) -> Self {
+    pub(crate) fn new(frame: Frame, onboarding: &OnboardingView, nodes: &[ServerRow]) -> Self {
         let now = frame.now;
-        let pending = onboarding.devices.iter().map(|device| Pending {
-            id: device.device_id.to_string(),
-            code: device.verification_code.to_string(),
-            fingerprint: device.fingerprint.to_string(),
-            machine: machine(&device.inventory),
-            address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
-            phase: phase(device.phase).to_owned(),
-            hostname: device.task.as_ref().map(|task| task.hostname.to_string()),
-            message: device.message.as_ref().map(|message| shown(message.as_str())),
-            next: next(device, now),
-            waits: device.phase == DevicePhase::Discovered && device.expires_at > now,
+        let pending = onboarding.devices.iter().map(|device| {
+            let (phase, tone) = phase(device.phase);
+            Pending {
+                id: device.device_id.to_string(),
+                code: device.verification_code.to_string(),
+                fingerprint: device.fingerprint.to_string(),
+                machine: machine(&device.inventory),
+                address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
+                announced: announced(device, now),
+                phase,
+                tone,
+                hostname: device.task.as_ref().map(|task| task.hostname.to_string()),
+                message: device.message.as_ref().map(|message| shown(message.as_str())),
+                next: next(device, now),
+                acts: Acts::of(device, now),
+            }
         });
         let rows: Vec<Row> = nodes
             .iter()
-            .map(|(line, sample)| Row {
-                id: line.node_id.to_string(),
-                hostname: line.hostname.to_string(),
-                cells: cells(line, sample.as_ref(), now),
+            .map(|row| Row {
+                id: row.line.node_id.to_string(),
+                hostname: row.line.hostname.to_string(),
+                cells: cells(row, now),
             })
             .collect();
         Self {

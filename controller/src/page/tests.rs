@@ -1,14 +1,19 @@
 //! Documents as they leave: nothing from a node is markup, nothing is inline, all of it is small.
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote};
-use lucia_proto::host_api::{DeviceView, NodeLine, NodeView, OnboardingView, SnapshotState, SshKeyView, WorkerView};
-use lucia_proto::intent::{Body, IntentKind};
+use lucia_proto::host_api::{
+    DeviceView, EventLine, NodeLine, NodeView, OnboardingView, SnapshotState, SshKeyView, WorkerView,
+};
+use lucia_proto::intent::{Body, IntentKind, LabelledKey};
 use lucia_proto::json;
-use lucia_proto::owner_api::DraftState;
+use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::roster::Roster;
+use lucia_proto::sign_in::{PasskeyView, SessionView};
 use lucia_proto::test_support::OrderWorld;
+use lucia_proto::why::Why;
 
 use super::*;
+use crate::state::{Applicant, CertificateFacts, ServerRow};
 
 /// Markup in every way it could be meant; none of it may be left as it is.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=y>&amp;{{7*7}}";
@@ -16,11 +21,17 @@ const NOW: u64 = 1_795_982_400;
 
 fn frame(at: &'static str) -> Frame {
     let who = Who { name: "alice".parse().unwrap(), role: Role::Owner };
-    Frame::new("A title", at, Some(who), UnixTime::from_secs(NOW))
+    let world = OrderWorld::new(time(NOW));
+    let drafting = Drafting { fleet: world.fleet, owner: world.alice.id };
+    Frame::new("A title", at, Some(who), UnixTime::from_secs(NOW)).drafting(Some(drafting))
 }
 
 fn time(secs: u64) -> UnixTime {
     UnixTime::from_secs(secs)
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
+    json::from_str(text, 1 << 16, 24).unwrap()
 }
 
 fn device() -> DeviceView {
@@ -53,6 +64,19 @@ fn onboarding(devices: Vec<DeviceView>) -> OnboardingView {
     }
 }
 
+/// Approved, so that the order which admits it can be drafted.
+fn approved() -> DeviceView {
+    let mut device = device();
+    device.phase = lucia_proto::phase::DevicePhase::Approved;
+    device.task = Some(read(&format!(
+        r#"{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"Approved","hostname":"web-1","diskId":"d1",
+        "replaces":"{}","authorityExpiresAt":"{}"}}"#,
+        "ab".repeat(16),
+        time(NOW + 60)
+    )));
+    device
+}
+
 fn line() -> NodeLine {
     NodeLine {
         node_id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
@@ -69,20 +93,74 @@ fn line() -> NodeLine {
     }
 }
 
+fn row() -> ServerRow {
+    let sample =
+        read(&format!(r#"{{"at":"{}","memoryTotalBytes":4,"memoryAvailableBytes":2,"loadAverage":0.25}}"#, time(NOW)));
+    ServerRow { line: line(), sample: Some(sample), loads: [Some(0.25); 12] }
+}
+
+/// A node with all that there can be of one, frozen and lapsed; every text of it is the node's own.
 fn node() -> NodeView {
-    let line = json::to_string(&line()).unwrap();
+    let mut line = line();
+    (line.frozen, line.certificate_expires_at) = (true, Some(time(NOW - 3600)));
+    line.new_hostname = Some("n2".parse().unwrap());
+    let line = json::to_string(&line).unwrap();
     let text = serde_json::to_string(HOSTILE).unwrap();
-    json::from_str(
-        &format!(
-            r#"{{"serverTime":"{at}","node":{line},"fingerprint":"{print}","taskId":"00000000-0000-4000-8000-000000000000",
-            "osVersion":{text},"directory":{{"state":"Failed","message":{text}}},"samples":[]}}"#,
-            at = time(NOW),
-            print = "0123456789abcdef".repeat(4),
-        ),
-        1 << 16,
-        24,
-    )
-    .unwrap()
+    let holder = |digit: &str| {
+        let id = digit.repeat(32);
+        format!(r#"{{"startId":"{id}","address":"192.0.2.7","firstSeenAt":"{0}","lastSeenAt":"{0}"}}"#, time(NOW - 60))
+    };
+    read(&format!(
+        r#"{{"serverTime":"{at}","node":{line},"fingerprint":"{print}","taskId":"00000000-0000-4000-8000-000000000000",
+        "osVersion":{text},"directory":{{"state":"Failed","message":{text}}},"samples":[{{"at":"{at}","memoryTotalBytes":4,
+        "memoryAvailableBytes":2,"cpuPercent":4.5}}],"gpus":[{{"vendor":"nvidia","model":{text},"memoryBytes":1000,
+        "computeCapability":"8.9","uuid":"GPU-00000000-0000-0000-0000-000000000000"}}],"uptimeSeconds":60,
+        "frozen":{{"at":"{at}","holders":[{one},{two}]}},"lastRefused":{two},
+        "renames":[{{"at":"{at}","actor":{text},"names":{{"from":"n0","to":"n1"}}}}]}}"#,
+        at = time(NOW),
+        print = "0123456789abcdef".repeat(4),
+        one = holder("a"),
+        two = holder("b"),
+    ))
+}
+
+fn event() -> EventLine {
+    let text = serde_json::to_string(HOSTILE).unwrap();
+    read(&format!(r#"{{"sequence":1,"at":"{}","kind":{text},"actor":{text}}}"#, time(NOW)))
+}
+
+/// An order about keys that somebody refused; whoever drafted it calls himself by markup.
+fn draft_line(state: DraftState) -> DraftLine {
+    let world = OrderWorld::new(time(NOW));
+    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let read_draft = draft.read().unwrap();
+    let text = serde_json::to_string(HOSTILE).unwrap();
+    let mut line: DraftLine = read(&format!(
+        r#"{{"code":"{}","intent":"{}","kind":"ssh-key","owner":"{owner}","signers":["{owner}"],"state":"drafted",
+        "at":"{at}","draftedBy":{text},"outcomes":[{{"nodeId":"{node}","at":"{at}","refused":"kind_forbidden"}}]}}"#,
+        read_draft.code(),
+        lucia_proto::intent::IntentId::of(&draft.intent_json),
+        owner = world.alice.id,
+        node = line().node_id,
+        at = time(NOW),
+    ));
+    line.state = state;
+    line
+}
+
+/// The document of an order whose key has a label of markup, in a fleet with this roster.
+fn order(state: DraftState, roster: &Roster) -> String {
+    let world = OrderWorld::new(time(NOW));
+    let Body::SshKey(mut keys) = world.body(IntentKind::SshKey) else { panic!("another body") };
+    keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
+    let draft = lucia_proto::intent::Draft::new(world.intent(IntentKind::SshKey), &Body::SshKey(keys)).unwrap();
+    let facts =
+        OrderFacts { line: &draft_line(state), read: &draft.read().unwrap(), roster: Some(roster), nodes: &[line()] };
+    render(&Order::new(frame("/orders/{code}"), &facts)).unwrap()
+}
+
+fn label() -> lucia_proto::host_api::KeyLabel {
+    HOSTILE.chars().take(64).collect::<String>().parse().unwrap()
 }
 
 fn key() -> SshKeyView {
@@ -103,11 +181,35 @@ fn roster() -> Roster {
 }
 
 fn ordered() -> OrderedKeys {
-    let world = OrderWorld::new(time(NOW));
-    let draft = world.draft(IntentKind::SshKey, |_| ());
-    let read = draft.read().unwrap();
-    let Body::SshKey(keys) = read.body().clone() else { panic!("another body") };
-    OrderedKeys { keys, nodes: 1, code: read.code(), state: DraftState::Done }
+    let line = draft_line(DraftState::Done);
+    let Body::SshKey(mut keys) = OrderWorld::new(time(NOW)).body(IntentKind::SshKey) else { panic!("another body") };
+    let account = keys.account.clone();
+    keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
+    let given = GivenKeys { keys, nodes: 1, revision: 4, code: line.code.clone(), state: line.state };
+    OrderedKeys { account, given: Some(given), waiting: Some(line.code), next: 5 }
+}
+
+fn applicant() -> Applicant {
+    Applicant {
+        name: "carol".parse().unwrap(),
+        code: "0123-4567-89ab".parse().unwrap(),
+        fingerprint: "0123456789abcdef".repeat(4).parse().unwrap(),
+        until: time(NOW + 600),
+    }
+}
+
+fn session() -> SessionView {
+    read(&format!(
+        r#"{{"code":"0123-4567-89ab","owner":"alice","role":"owner","passkey":"0123-4567-89ab","address":"192.0.2.7",
+        "since":"{0}","usedAt":"{0}","expiresAt":"{1}","current":true}}"#,
+        time(NOW),
+        time(NOW + 600)
+    ))
+}
+
+fn passkey() -> PasskeyView {
+    let text = serde_json::to_string(&label()).unwrap();
+    read(&format!(r#"{{"code":"0123-4567-89ab","label":{text},"addedAt":"{}"}}"#, time(NOW)))
 }
 
 fn entry() -> AuditEntry {
@@ -128,21 +230,27 @@ fn entry() -> AuditEntry {
 
 /// Every document, as full as it gets.
 fn documents() -> Vec<(&'static str, String)> {
-    let drafting = || {
-        let world = OrderWorld::new(time(NOW));
-        Some(Drafting { fleet: world.fleet, owner: world.alice.id })
-    };
     let text = |document: Result<String, PageError>| document.unwrap();
+    let (view, event) = (node(), event());
+    let why = Why::of(&view, &[draft_line(DraftState::Refused)]);
+    let certificate =
+        CertificateFacts { from: time(NOW - 60), until: time(NOW + 60), serial: "01".to_owned(), sha256: Digest::ZERO };
+    let facts = ServerFacts { view: &view, why: &why, events: &[event], certificate: Some(&certificate) };
+    let lines = [draft_line(DraftState::Drafted)];
+    let part = AuditPart { entries: vec![entry()], last: 1 };
     vec![
-        ("servers", text(render(&Servers::new(frame("/"), &onboarding(vec![device()]), &[(line(), None)])))),
-        ("server", text(render(&Server::new(frame("/servers/{id}"), &node(), &[], drafting())))),
-        ("approve", text(render(&Approve::new(frame("/devices/{id}"), &device(), drafting())))),
-        ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()])))),
-        ("owners", text(render(&Owners::new(frame("/owners"), Some(&roster()))))),
-        ("audit", text(render(&Audit::new(frame("/audit"), &[entry()])))),
+        ("servers", text(render(&Servers::new(frame("/"), &onboarding(vec![device()]), &[row()])))),
+        ("server", text(render(&Server::new(frame("/servers/{id}"), &facts)))),
+        ("device", text(render(&Device::new(frame("/devices/{id}"), &device())))),
+        ("approved", text(render(&Device::new(frame("/devices/{id}"), &approved())))),
+        ("orders", text(render(&Orders::new(frame("/orders"), &lines, true, true)))),
+        ("order", order(DraftState::Drafted, &roster())),
+        ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
+        ("owners", text(render(&Owners::new(frame("/owners"), Some(&roster()), &[applicant()], &[session()])))),
+        ("audit", text(render(&Audit::new(frame("/audit"), &part)))),
         ("window", text(render(&Window::new(frame("/window"), &onboarding(vec![]))))),
         ("sign-in", text(render(&SignIn::new(Frame::new("Sign in", "", None, time(NOW)), "c.test")))),
-        ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", &[], &[])))),
+        ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", &[passkey()], &[session()])))),
         ("trouble", text(render(&Trouble::new(frame(""), HOSTILE)))),
     ]
 }
@@ -155,8 +263,11 @@ fn text_from_a_node_is_never_markup() {
             assert!(!text.contains(markup), "{name} holds {markup}");
         }
     }
-    let servers = &documents()[0].1;
-    assert!(servers.contains("&#60;script&#62;alert(1)"), "it is shown as it is");
+    // Each place that shows text of a machine, or of whoever drafted or labelled something, shows it as it is.
+    for name in ["servers", "server", "device", "orders", "order", "keys", "passkeys", "trouble"] {
+        let (_, text) = documents().into_iter().find(|(other, _)| *other == name).unwrap();
+        assert!(text.contains("&#60;script&#62;alert(1)"), "{name}");
+    }
 }
 
 // spec: PG-13
@@ -198,37 +309,147 @@ fn no_document_has_a_script_or_style_of_its_own_and_all_have_landmarks() {
 // spec: PG-13
 #[test]
 fn the_page_of_300_nodes_stays_under_150_kib() {
-    let nodes = vec![(line(), None); 300];
-    let list = render(&Servers::new(frame("/"), &onboarding(vec![device()]), &nodes)).unwrap();
-    let other = documents().iter().map(|(_, text)| text.len()).max().unwrap();
     let files = STYLE.len() + SCRIPT.len();
-    // A list grows with the fleet; everything else together is small, whoever many there are.
-    assert!(files + other < 60 * 1024, "{files} + {other}");
-    assert!(files + render(&Servers::new(frame("/"), &onboarding(vec![]), &[])).unwrap().len() < 150 * 1024);
-    assert!(list.len() / 300 < 900, "{} bytes a node", list.len() / 300);
+    let list = render(&Servers::new(frame("/"), &onboarding(vec![device()]), &vec![row(); 300])).unwrap();
+    assert!(files + list.len() < 150 * 1024, "{files} + {}", list.len());
+    for (name, text) in documents() {
+        assert!(files + text.len() < 60 * 1024, "{name}: {files} + {}", text.len());
+    }
 }
 
 // spec: PG-12
 #[test]
 fn every_list_says_what_to_do_when_it_is_empty() {
     let closed = OnboardingView { window_expires_at: None, ..onboarding(vec![]) };
+    let mut view = node();
+    view.samples.clear();
+    let why = Why::of(&view, &[]);
+    let bare = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
     let empty = [
         render(&Servers::new(frame("/"), &closed, &[])),
-        render(&Keys::new(frame("/keys"), &[], &[])),
-        render(&Owners::new(frame("/owners"), None)),
-        render(&Audit::new(frame("/audit"), &[])),
+        render(&Keys::new(frame("/keys"), &[], &[], &[])),
+        render(&Orders::new(frame("/orders"), &[], true, false)),
+        render(&Owners::new(frame("/owners"), None, &[], &[])),
+        render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 })),
         render(&Window::new(frame("/window"), &closed)),
         render(&Passkeys::new(frame("/passkeys"), "c.test", &[], &[])),
-        render(&Server::new(frame("/servers/{id}"), &node(), &[], None)),
+        render(&Server::new(frame("/servers/{id}"), &bare)),
     ];
     for text in empty {
         assert!(text.unwrap().contains("class=\"empty\""));
     }
     // What wants a look is said, and nothing else is.
-    let calm = cells(&line(), None, time(NOW));
-    assert_eq!((calm.state.as_str(), calm.look.as_str(), calm.certificate.as_str()), ("Online", "", "5 days"));
-    let mut worse = line();
-    (worse.frozen, worse.state, worse.certificate_expires_at) = (true, SnapshotState::Stale, Some(time(NOW - 1)));
-    let worse = cells(&worse, None, time(NOW));
-    assert_eq!(worse.look, "its identity was seen twice: decide; last heard 10 s ago; its certificate lapsed");
+    let calm = cells(&row(), time(NOW));
+    assert_eq!((calm.state.as_str(), calm.tone, calm.look.as_str()), ("Online", Tone::Ok, ""));
+    assert_eq!((calm.certificate.as_str(), calm.memory.as_str(), calm.load.as_str()), ("5 days", "50 %", "0.2"));
+    let mut worse = ServerRow { sample: None, ..row() };
+    let line = &mut worse.line;
+    (line.frozen, line.state, line.certificate_expires_at) = (true, SnapshotState::Stale, Some(time(NOW - 1)));
+    line.new_hostname = Some("n2".parse().unwrap());
+    let worse = cells(&worse, time(NOW));
+    assert_eq!(
+        worse.look,
+        "its identity was seen twice: decide; last heard 10 s ago; its certificate lapsed; it calls itself n2: rename it"
+    );
+}
+
+/// The body of each order that a document drafts.
+fn drafted(text: &str) -> Vec<(IntentKind, Body)> {
+    let attribute = |rest: &str, name: &str| -> String {
+        let (_, value) = rest.split_once(&format!("{name}=\"")).unwrap();
+        value.split('"').next().unwrap().replace("&#34;", "\"")
+    };
+    let buttons = text.split("data-act=\"draft\"").skip(1);
+    buttons
+        .map(|rest| {
+            let kind = IntentKind::of_word(&attribute(rest, "data-kind")).unwrap();
+            (kind, Body::parse(kind, &attribute(rest, "data-body")).unwrap())
+        })
+        .collect()
+}
+
+// spec: PG-32
+#[test]
+fn a_server_says_why_and_drafts_only_what_can_be_ordered_of_it() {
+    let documents = documents();
+    let text = |name: &str| &documents.iter().find(|(other, _)| *other == name).unwrap().1;
+    let server = text("server");
+    for words in
+        ["its certificate ended 1 h 0 min ago", "Its identity was seen twice", "kind_forbidden", "Cure: allow the kind"]
+    {
+        assert!(server.contains(words), "{words}");
+    }
+    for words in ["Rename it to n2", "Issued", "from n0 to n1", "A holder that was decided against"] {
+        assert!(server.contains(words), "{words}");
+    }
+    let kinds: Vec<IntentKind> = drafted(server).into_iter().map(|(kind, _)| kind).collect();
+    use IntentKind::{Admit, CloneDecision, ReleaseLapse, RemoveIdentity};
+    assert_eq!(kinds, [CloneDecision, CloneDecision, CloneDecision, ReleaseLapse, RemoveIdentity]);
+    let mut view = node();
+    (view.node.frozen, view.frozen) = (false, None);
+    view.node.certificate_expires_at = Some(time(NOW + 6 * 24 * 3600));
+    let why = Why::of(&view, &[]);
+    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
+    let well = render(&Server::new(frame("/servers/{id}"), &facts)).unwrap();
+    assert_eq!(drafted(&well).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>(), [RemoveIdentity]);
+    // Nobody but an owner drafts, and without a roster nobody.
+    let viewer = Who { name: "victor".parse().unwrap(), role: Role::Viewer };
+    for who in [Some(viewer), frame("").who] {
+        let plain = Frame::new("n1", "/servers/{id}", who, time(NOW));
+        let facts = ServerFacts { view: &node(), why: &Why::of(&node(), &[]), events: &[], certificate: None };
+        assert_eq!(drafted(&render(&Server::new(plain, &facts)).unwrap()), []);
+    }
+    // A machine that waits is approved first; then the order that admits it says whose place it takes.
+    assert_eq!(drafted(text("device")), []);
+    let admitted = drafted(text("approved"));
+    let [(Admit, Body::Admit(admit))] = admitted.as_slice() else { panic!("{admitted:?}") };
+    assert_eq!((admit.hostname.as_str(), admit.replaces.as_ref().map(|old| old.as_str().len())), ("web-1", Some(32)));
+}
+
+// spec: PG-33
+#[test]
+fn an_orders_document_says_where_it_is_signed_and_what_signing_here_would_mean() {
+    let mut world = OrderWorld::new(time(NOW));
+    let closed = order(DraftState::Drafted, world.roster.roster());
+    assert!(closed.contains("luciactl sign ") && closed.contains("are not signed on this page"));
+    assert!(!closed.contains("have another signed"));
+    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::SshKey]);
+    let open = order(DraftState::Drafted, world.roster.roster());
+    assert!(open.contains("luciactl sign ") && open.contains("could show one thing and have another signed"));
+    assert!(open.contains(OrderWorld::origin().as_str()) && !open.contains("are not signed on this page"));
+    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::Admit]);
+    assert_eq!(order(DraftState::Drafted, world.roster.roster()), closed, "another kind allows nothing here");
+    // It says what its bytes say, and once it is signed no more how.
+    for words in ["Lets whoever holds 1 SSH key log in as alice", "Revision 4 of alice", "kind_forbidden", "alice"] {
+        assert!(closed.contains(words), "{words}");
+    }
+    for (state, over) in [(DraftState::Signed, "false"), (DraftState::Done, "true"), (DraftState::Refused, "true")] {
+        let text = order(state, world.roster.roster());
+        assert!(!text.contains("luciactl sign ") && text.contains(&format!("data-over=\"{over}\"")), "{state:?}");
+    }
+}
+
+// spec: PG-34
+#[test]
+fn owners_see_who_asks_and_what_is_typed_on_the_workers_host() {
+    let text = render(&Owners::new(frame("/owners"), None, &[applicant()], &[session()])).unwrap();
+    let print = "0123456789abcdef".repeat(4);
+    assert!(text.contains(&format!("lucia-enrollment-worker owner approve 0123-4567-89ab --fingerprint {print}")));
+    assert!(text.contains("data-act=\"end-session\"") && text.contains("carol"));
+}
+
+// spec: PG-35
+#[test]
+fn the_audit_is_shown_by_parts() {
+    let entries = |from: u64| {
+        let entry = |sequence| AuditEntry { sequence, ..entry() };
+        (from..from + 3).map(entry).collect::<Vec<_>>()
+    };
+    let part = |from, last| render(&Audit::new(frame("/audit"), &AuditPart { entries: entries(from), last })).unwrap();
+    let (newest, middle, oldest) = (part(8, 10), part(5, 10), part(1, 10));
+    assert!(newest.contains("href=\"/audit?before=8\"") && newest.contains("data-live=\"audit\""));
+    assert!(middle.contains("href=\"/audit?before=5\"") && !middle.contains("data-live"), "what is past does not move");
+    assert!(!oldest.contains("before=") && oldest.contains("href=\"/audit\""));
+    let order: Vec<usize> = [10, 9, 8].iter().map(|n| newest.find(&format!("data-key=\"{n}\"")).unwrap()).collect();
+    assert!(order.is_sorted(), "newest first");
 }

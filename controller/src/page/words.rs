@@ -45,12 +45,6 @@ pub(super) fn left(now: UnixTime, until: UnixTime) -> String {
     if until <= now { "over".to_owned() } else { span(until.since(now)) }
 }
 
-/// How much of `total` is taken, in percent.
-pub(super) fn taken(total: u64, available: u64) -> Option<u64> {
-    let used = total.saturating_sub(available);
-    used.saturating_mul(100).checked_div(total)
-}
-
 /// A number with one digit after the point, or nothing.
 pub(super) fn one(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.1}{unit}"))
@@ -78,6 +72,5 @@ mod tests {
         let at = UnixTime::from_secs;
         assert_eq!((ago(at(100), at(40)).as_str(), ago(at(1), at(2)).as_str()), ("60 s ago", "just now"));
         assert_eq!((left(at(40), at(100)).as_str(), left(at(2), at(1)).as_str()), ("60 s", "over"));
-        assert_eq!((taken(100, 25), taken(0, 0), taken(1, 2)), (Some(75), None, Some(0)));
     }
 }

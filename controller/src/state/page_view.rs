@@ -1,28 +1,78 @@
-//! What the page shows beyond what the calls answer: each node with its newest numbers, the fleet, the roster.
+//! What the page shows beyond what the calls answer: each node with its newest numbers and its last hour's load, its
+//! certificate as it was read, the fleet, the roster.
 
 use std::sync::Arc;
 
+use lucia_proto::certificate::{Leaf, LeafRules};
 use lucia_proto::digest::Digest;
 use lucia_proto::host_api::{NodeLine, Sample};
+use lucia_proto::ids::NodeId;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::time::UnixTime;
 
-use super::Controller;
 use super::view::line;
+use super::{Controller, lock};
+use crate::store::samples::LOADS;
+
+/// A node of the list.
+#[derive(Clone, Debug)]
+pub struct ServerRow {
+    /// What the calls say of it.
+    pub line: NodeLine,
+    /// Its newest numbers, if they are of the last hour.
+    pub sample: Option<Sample>,
+    /// Its load over the last hour, oldest first: the mean of each five minutes.
+    pub loads: [Option<f64>; LOADS],
+}
+
+/// A node's last certificate, as the worker answered with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Since when it counts.
+    pub from: UnixTime,
+    /// Until when.
+    pub until: UnixTime,
+    /// Its number, in hex.
+    pub serial: String,
+    /// The SHA-256 of it.
+    pub sha256: Digest,
+}
 
 impl Controller {
-    /// Every node by hostname, with its newest numbers.
-    pub fn servers(&self) -> Vec<(NodeLine, Option<Sample>)> {
+    /// Every node by hostname.
+    pub fn servers(&self) -> Vec<ServerRow> {
         let now = self.clock.now();
         let journal = self.keeper.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
         let mut servers: Vec<_> = managed
             .filter_map(|device| {
-                self.with_state(device, |state| Some((line(device, state, now)?, state.samples.last(now))))
+                self.with_state(device, |state| {
+                    let (sample, loads) = (state.samples.last(now), state.samples.loads(now));
+                    Some(ServerRow { line: line(device, state, now)?, sample, loads })
+                })
             })
             .collect();
-        servers.sort_by(|(a, _), (b, _)| a.hostname.cmp(&b.hostname));
+        servers.sort_by(|a, b| a.line.hostname.cmp(&b.line.hostname));
         servers
+    }
+
+    /// The certificate of a node; nothing where it has none, or none that is its own.
+    pub fn certificate_of(&self, id: &NodeId) -> Option<CertificateFacts> {
+        let known = self.nodes.get(id)?;
+        let record = lock(&known.state).record.clone()?;
+        let rules = LeafRules {
+            node_id: &record.node_id,
+            hostname: &record.hostname,
+            fingerprint: &record.public_key_fingerprint,
+        };
+        let leaf = Leaf::parse(record.certificate_pem.as_str()).ok()?.check(&rules).ok()?;
+        Some(CertificateFacts {
+            from: leaf.not_before(),
+            until: leaf.not_after(),
+            serial: leaf.serial(),
+            sha256: leaf.sha256(),
+        })
     }
 
     /// The SHA-256 of the root: what orders name the fleet by.

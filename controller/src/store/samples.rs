@@ -11,6 +11,10 @@ use lucia_proto::time::UnixTime;
 
 /// Room is made for this many more samples at a time: a quarter of an hour.
 const STEP: usize = 30;
+/// The load of the last hour is drawn from this many means.
+pub(crate) const LOADS: usize = 12;
+/// Each of these seconds, from a full one of them on: what is drawn does not change between two heartbeats.
+const LOAD_STEP: u32 = 300;
 /// Fractions are kept in hundredths: as much as any sensor is worth, and short again as text.
 const HUNDREDTHS: f64 = 100.0;
 
@@ -84,6 +88,24 @@ impl Samples {
         self.0.back().filter(|sample| now.since(sample.at()) <= SAMPLES_AGE_MAX).map(|sample| sample.unpacked())
     }
 
+    /// The mean load of each five minutes, oldest first; the last are those of the newest sample of the last hour.
+    pub(crate) fn loads(&self, now: UnixTime) -> [Option<f64>; LOADS] {
+        let mut sums = [(0.0, 0_u32); LOADS];
+        let newest = self.0.back().filter(|sample| now.since(sample.at()) <= SAMPLES_AGE_MAX);
+        let Some(last) = newest.map(|sample| sample.at / LOAD_STEP) else { return [None; LOADS] };
+        for sample in &self.0 {
+            let Some(load) = unpack(sample.load, u32::MAX) else { continue };
+            let age = usize::try_from(last.saturating_sub(sample.at / LOAD_STEP)).unwrap_or(usize::MAX);
+            if let Some(place) = LOADS.checked_sub(1).and_then(|end| end.checked_sub(age))
+                && let Some((sum, count)) = sums.get_mut(place)
+            {
+                *sum += load;
+                *count += 1;
+            }
+        }
+        sums.map(|(sum, count)| (count > 0).then(|| sum / f64::from(count)))
+    }
+
     /// The last hour before `now`.
     pub(crate) fn view(&self, now: UnixTime) -> Vec<Sample> {
         let fresh = self.0.iter().filter(|sample| now.since(sample.at()) <= SAMPLES_AGE_MAX);
@@ -145,6 +167,28 @@ mod tests {
         samples.push(&fields(None), end.plus(Duration::from_secs(3601)));
         assert_eq!(samples.0.len(), 1);
         assert!(samples.view(end.plus(Duration::from_secs(9000))).is_empty());
+    }
+
+    // spec: PG-31
+    #[test]
+    fn the_hours_load_is_drawn_from_means_of_five_minutes() {
+        let mut samples = Samples::default();
+        let at = |secs: u64| UnixTime::from_secs(1_200_000 + secs);
+        assert_eq!(samples.loads(at(0)), [None; LOADS]);
+        for (secs, load) in [(0, Some(9.0)), (300, Some(1.0)), (310, Some(2.0)), (599, None), (3300, Some(0.5))] {
+            samples.push(&fields(load), at(secs));
+        }
+        let mut want = [None; LOADS];
+        (want[0], want[1], want[11]) = (Some(9.0), Some(1.5), Some(0.5));
+        assert_eq!(samples.loads(at(3300)), want);
+        // Time alone changes nothing of it, as long as there is an hour to draw.
+        assert_eq!(samples.loads(at(6900)), want);
+        assert_eq!(samples.loads(at(6901)), [None; LOADS]);
+        // What is older than the hour is not drawn.
+        samples.push(&fields(Some(3.0)), at(3600));
+        want = [None; LOADS];
+        (want[0], want[10], want[11]) = (Some(1.5), Some(0.5), Some(3.0));
+        assert_eq!(samples.loads(at(3600)), want);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod machine;
 mod observe;
 mod owners;
 mod page;
+mod page_orders;
 mod schemathesis;
 mod sign_in;
 mod signed;

@@ -75,7 +75,7 @@ fn with(site: &Site, proof: &OwnerProof, method: &str, target: &str, body: &str)
 }
 
 /// Two who have one identity: the node's own start speaks again after the one that followed it.
-fn freeze(site: &Site, node: &Machine) {
+pub(crate) fn freeze(site: &Site, node: &Machine) {
     let beat = |start: &str, former: &str| {
         let mut text = json::to_string(&node.beat()).unwrap();
         text.pop();

@@ -15,7 +15,7 @@ use crate::site::{Site, request};
 use crate::slow::wait_until;
 use crate::webdriver::{self, Browser};
 
-const DOCUMENTS: &[&str] = &["/", "/window", "/keys", "/owners", "/audit", "/passkeys"];
+const DOCUMENTS: &[&str] = &["/", "/window", "/orders", "/keys", "/owners", "/audit", "/passkeys"];
 
 // spec: PG-17
 #[test]
@@ -161,7 +161,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     let server = format!("/servers/{}", node.id());
     let device = format!("/devices/{}", waiting.id());
     for path in DOCUMENTS.iter().copied().chain([server.as_str(), device.as_str()]) {
-        for (width, scheme) in [(1280, "light"), (360, "dark")] {
+        for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark"), (320, "light")] {
             browser.wide(width);
             browser.colours(scheme);
             browser.go(path);
@@ -169,12 +169,12 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
             let over = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
             assert!(over.as_i64().unwrap() <= 0, "{path} is {over} too wide at {width}");
             let name = path.split('/').nth(1).filter(|name| !name.is_empty()).unwrap_or("list");
-            browser.picture(&format!("{name}-{scheme}"));
+            browser.picture(&format!("{name}-{width}-{scheme}"));
         }
         quiet(&browser);
         // By keyboard: the first stop is the link past the list of documents.
         assert_eq!(browser.run("return document.querySelector('a').className"), "skip");
-        let unnamed = "return [...document.querySelectorAll('button, a, input, textarea, svg')].filter((e) => !(e.innerText || \
+        let unnamed = "return [...document.querySelectorAll('button, a, input, textarea, select, svg:not([aria-hidden])')].filter((e) => !(e.innerText || \
                        e.textContent || e.ariaLabel || (e.labels && e.labels.length))).map((e) => e.outerHTML)";
         assert_eq!(browser.run(unnamed), serde_json::json!([]), "{path}: everything has a name");
     }

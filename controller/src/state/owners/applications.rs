@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
-use lucia_proto::key::KeyError;
+use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::{self, OwnerId};
+use lucia_proto::owner::{self, OwnerId, OwnerName};
 use lucia_proto::owner_api::{Application, Applied};
 use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::time::UnixTime;
@@ -97,7 +97,36 @@ impl Applications {
     }
 }
 
+/// Somebody who waits to become an owner: what is compared on the worker's host with what that person reads out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applicant {
+    /// As they call themselves.
+    pub name: OwnerName,
+    /// The short form of their key.
+    pub code: VerificationCode,
+    /// The whole of it.
+    pub fingerprint: Fingerprint,
+    /// Until when they wait.
+    pub until: UnixTime,
+}
+
 impl Controller {
+    /// Who waits to become an owner, whoever runs out first at the top.
+    pub fn applicants(&self) -> Vec<Applicant> {
+        let now = self.clock.now();
+        let applications = lock(&self.owners.applications);
+        let open = applications.0.values().filter(|open| open.expires_at > now);
+        let mut waiting: Vec<_> = open
+            .filter_map(|open| {
+                let key = NodePublicKey::from_pem(&open.application.public_key_pem).ok()?;
+                let (name, code) = (open.application.name.clone(), owner::code(&key));
+                Some(Applicant { name, code, fingerprint: key.fingerprint(), until: open.expires_at })
+            })
+            .collect();
+        waiting.sort_by_key(|applicant| applicant.until);
+        waiting
+    }
+
     /// Somebody asks to become an owner. The same key gets the same answer.
     ///
     /// # Errors

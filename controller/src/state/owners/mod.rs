@@ -38,6 +38,7 @@ use crate::bridge::owners::OwnerQueue;
 use crate::refusal::{Refusal, chain};
 use crate::store::drafts::DraftFiles;
 use crate::store::roster_mark;
+pub use applications::Applicant;
 use applications::Applications;
 use audit_head::HandedOver;
 use orders::Orders;

@@ -1,0 +1,237 @@
+//! What each document shows: asked of the controller at one moment, for whoever looks.
+
+use std::collections::BTreeMap;
+
+use lucia_proto::code::Code;
+use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine};
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{Body, IntentKind, Terms};
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::{DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX};
+use lucia_proto::names::AccountName;
+use lucia_proto::owner::{PageOrigin, Role};
+use lucia_proto::owner_api::{DraftLine, DraftState};
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::sign_in::SessionView;
+use lucia_proto::why::Why;
+
+use super::page::Page;
+use super::route::Target;
+use crate::page::{
+    Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
+    Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
+};
+use crate::refusal::{Refusal, chain};
+use crate::state::{By, Controller, InSession};
+
+/// Events of one server that its document shows.
+const EVENTS_OF_ONE: usize = 20;
+/// Entries of the audit on one document.
+const ENTRIES_SHOWN: u64 = 100;
+
+/// A document that somebody asked for.
+pub(super) struct Asked {
+    pub(super) page: Page,
+    pub(super) target: Target,
+    pub(super) session: Option<InSession>,
+    pub(super) token: Option<String>,
+    pub(super) origin: PageOrigin,
+}
+
+fn not_there() -> Refusal {
+    Refusal::new(Code::NotFound, "There is nothing at this path.")
+}
+
+impl Asked {
+    pub(super) fn who(&self) -> Option<Who> {
+        self.session.as_ref().map(|session| Who { name: session.name.clone(), role: session.role })
+    }
+
+    fn by(&self) -> Option<By> {
+        let session = self.session.as_ref()?;
+        // Only whose it is decides here; where it came from is for changes.
+        let from = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+        Some(By::Owner { id: session.id.clone(), name: session.name.clone(), from })
+    }
+
+    /// Where orders may be drafted: by an owner, in a fleet with a roster.
+    fn drafting(&self, controller: &Controller) -> Option<Drafting> {
+        let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
+        Some(Drafting { fleet: controller.fleet(), owner: session.id.clone() })
+    }
+
+    fn id(&self) -> Result<&NodeId, Refusal> {
+        self.target.id.as_ref().ok_or_else(not_there)
+    }
+
+    /// What stands after `name=` in the query; nothing without one.
+    fn query<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
+        let Some(query) = &self.target.query else { return Ok(None) };
+        let value = query.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+        value.and_then(|value| value.parse().ok()).map(Some).ok_or_else(not_there)
+    }
+
+    fn sessions(&self, controller: &Controller) -> Vec<SessionView> {
+        self.by().map(|by| controller.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
+    }
+
+    /// The document, as text.
+    ///
+    /// # Errors
+    /// Where there is no such thing; `busy` for a template of ours that cannot be filled in.
+    pub(super) fn document(&self, controller: &Controller) -> Result<String, Refusal> {
+        // Before anything is looked at: what happens meanwhile is told to who watches.
+        let sequence = controller.events(u64::MAX, 1).last_sequence;
+        let frame = |title: &str| {
+            let frame = Frame::new(title, self.page.path(), self.who(), controller.now());
+            frame.drafting(self.drafting(controller)).after(sequence)
+        };
+        let text = match self.page {
+            Page::Servers => render(&Servers::new(frame("Servers"), &controller.onboarding(), &controller.servers())),
+            Page::Server => {
+                let id = self.id()?;
+                let view = controller.node(id)?;
+                let why = Why::of(&view, &controller.drafts(None)?.drafts);
+                let (events, certificate) = (newest_of(controller, id), controller.certificate_of(id));
+                let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
+                render(&Server::new(frame(view.node.hostname.as_str()), &facts))
+            }
+            Page::Device => {
+                let id = self.id()?;
+                let unknown = || Refusal::new(Code::DeviceNotFound, "This machine does not wait for a decision.");
+                let onboarding = controller.onboarding();
+                let device = onboarding.devices.iter().find(|device| device.device_id == *id).ok_or_else(unknown)?;
+                let title = format!("Machine {}", device.verification_code);
+                render(&Device::new(frame(&title), device))
+            }
+            Page::Orders => {
+                let after: Option<VerificationCode> = self.query("after")?;
+                let drafts = controller.drafts(after.as_ref())?.drafts;
+                let more = match drafts.last() {
+                    Some(last) => !controller.drafts(Some(&last.code))?.drafts.is_empty(),
+                    None => false,
+                };
+                render(&Orders::new(frame("Orders"), &drafts, after.is_none(), more))
+            }
+            Page::Order => {
+                let code = self.target.code.as_ref().ok_or_else(not_there)?;
+                let view = controller.draft(code)?;
+                let line = line_of(controller, code)?;
+                let read = view.draft.read();
+                let read =
+                    read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
+                let roster = controller.verified_roster();
+                let roster = roster.as_deref().map(VerifiedRoster::roster);
+                let nodes = controller.nodes().nodes;
+                let facts = OrderFacts { line: &line, read: &read, roster, nodes: &nodes };
+                render(&Order::new(frame(&format!("Order {code}")), &facts))
+            }
+            Page::Keys => {
+                let nodes = controller.nodes().nodes;
+                render(&Keys::new(frame("SSH keys"), &ordered_keys(controller)?, &controller.ssh_keys().keys, &nodes))
+            }
+            Page::Owners => {
+                let roster = controller.verified_roster();
+                let roster = roster.as_deref().map(VerifiedRoster::roster);
+                let (applicants, sessions) = (controller.applicants(), self.sessions(controller));
+                render(&Owners::new(frame("Owners"), roster, &applicants, &sessions))
+            }
+            Page::Audit => {
+                let last = controller.audit(u64::MAX, 1)?.last_sequence;
+                let before = self.query("before")?.map_or(last, |before: u64| before.saturating_sub(1).min(last));
+                let from = before.saturating_sub(ENTRIES_SHOWN);
+                let limit = usize::try_from(before - from).unwrap_or(0);
+                let entries = controller.audit(from, limit)?.entries;
+                render(&Audit::new(frame("Audit"), &AuditPart { entries, last }))
+            }
+            Page::Window => render(&Window::new(frame("Discovery window"), &controller.onboarding())),
+            Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
+            Page::Passkeys => {
+                let passkeys = self.by().map(|by| controller.passkeys(&by).passkeys).unwrap_or_default();
+                let sessions = self.sessions(controller);
+                render(&Passkeys::new(frame("Passkeys"), self.origin.rp_id(), &passkeys, &sessions))
+            }
+            // Answered before.
+            Page::Style | Page::Script => return Err(not_there()),
+        };
+        text.map_err(|error| Refusal::logged(Code::Busy, "The page cannot be written.", chain(&error)))
+    }
+}
+
+/// Every order there is, newest first, one answer's worth at a time until `see` has seen enough.
+fn orders(controller: &Controller, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
+    let mut after = None;
+    for _ in 0..=DRAFTS_MAX.div_ceil(DRAFTS_PER_ANSWER_MAX) {
+        let drafts = controller.drafts(after.as_ref())?.drafts;
+        let Some(last) = drafts.last().map(|line| line.code.clone()) else { return Ok(()) };
+        for line in drafts {
+            if !see(line) {
+                return Ok(());
+            }
+        }
+        after = Some(last);
+    }
+    Ok(())
+}
+
+/// Where the order of this code stands.
+fn line_of(controller: &Controller, code: &VerificationCode) -> Result<DraftLine, Refusal> {
+    let mut found = None;
+    orders(controller, |line| {
+        let is_it = line.code == *code;
+        found = is_it.then_some(line);
+        !is_it
+    })?;
+    found.ok_or_else(|| Refusal::new(Code::DraftNotFound, format!("There is no draft {code}.")))
+}
+
+/// What was ordered about the keys of each account, by account.
+fn ordered_keys(controller: &Controller) -> Result<Vec<OrderedKeys>, Refusal> {
+    let mut lines = Vec::new();
+    orders(controller, |line| {
+        if line.kind == IntentKind::SshKey {
+            lines.push(line);
+        }
+        true
+    })?;
+    let mut accounts: BTreeMap<AccountName, OrderedKeys> = BTreeMap::new();
+    for line in lines {
+        // It may have been thrown away since.
+        let Ok(view) = controller.draft(&line.code) else { continue };
+        let Ok(read) = view.draft.read() else { continue };
+        let (Body::SshKey(keys), Terms::State { revision, .. }) = (read.body(), &read.intent().terms) else { continue };
+        let account = keys.account.clone();
+        let row =
+            accounts.entry(account.clone()).or_insert(OrderedKeys { account, given: None, waiting: None, next: 1 });
+        if !line.signers.is_empty() {
+            row.next = row.next.max(revision.saturating_add(1));
+        }
+        match line.state {
+            DraftState::Drafted => _ = row.waiting.get_or_insert(line.code),
+            DraftState::Expired => {}
+            DraftState::Signed | DraftState::Done | DraftState::Refused => {
+                if row.given.as_ref().is_none_or(|given| given.revision < *revision) {
+                    row.given = Some(GivenKeys {
+                        keys: keys.clone(),
+                        nodes: read.intent().nodes.len(),
+                        revision: *revision,
+                        code: line.code,
+                        state: line.state,
+                    });
+                }
+            }
+        }
+    }
+    Ok(accounts.into_values().filter(|row| row.given.is_some() || row.waiting.is_some()).collect())
+}
+
+/// The newest events of one machine, newest first.
+fn newest_of(controller: &Controller, id: &NodeId) -> Vec<EventLine> {
+    let last = controller.events(u64::MAX, 1).last_sequence;
+    let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
+    let mut events = controller.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;
+    events.reverse();
+    events.retain(|event| event.device_id.as_ref() == Some(id));
+    events.truncate(EVENTS_OF_ONE);
+    events
+}

@@ -1,0 +1,110 @@
+//! A machine that is no node yet: what it is, the fingerprint to compare, and what may be decided about it.
+
+use askama::Template;
+use lucia_proto::host_api::{DeviceView, ERASE};
+use lucia_proto::intent::{Admit, Body};
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::text::shown;
+
+use super::server::OrderButton;
+use super::servers::{Acts, announced, machine, next, phase};
+use super::words::{NOTHING, bytes, left};
+use super::{Frame, Tone};
+
+/// The document.
+#[derive(Template)]
+#[template(path = "device.html")]
+pub(crate) struct Device {
+    frame: Frame,
+    id: String,
+    code: String,
+    phase: &'static str,
+    tone: Tone,
+    /// The fingerprint in groups of four digits, as it is read aloud.
+    groups: Vec<String>,
+    fingerprint: String,
+    machine: String,
+    address: String,
+    serial: String,
+    announced: String,
+    interfaces: Vec<String>,
+    disks: Vec<DiskRow>,
+    message: Option<String>,
+    acts: Acts,
+    left: String,
+    next: String,
+    erase: &'static str,
+    /// The order that admits it, once it is approved.
+    admit: Option<OrderButton>,
+}
+
+/// A disk of a device.
+struct DiskRow {
+    id: String,
+    words: String,
+    /// It may be erased.
+    fits: bool,
+}
+
+impl Device {
+    /// The document of a device.
+    pub(crate) fn new(frame: Frame, device: &DeviceView) -> Self {
+        let now = frame.now;
+        let inventory = &device.inventory;
+        let fingerprint = device.fingerprint.to_string();
+        let digits: Vec<char> = fingerprint.chars().collect();
+        let disk = |disk: &lucia_proto::inventory::Disk| {
+            let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
+            DiskRow {
+                id: disk.id.to_string(),
+                words: format!("{} {} {model}", disk.path, bytes(disk.size_bytes)).trim_end().to_owned(),
+                fits: !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0,
+            }
+        };
+        let (phase, tone) = phase(device.phase);
+        Self {
+            id: device.device_id.to_string(),
+            code: device.verification_code.to_string(),
+            phase,
+            tone,
+            groups: digits.chunks(4).map(|group| group.iter().collect()).collect(),
+            fingerprint,
+            machine: machine(inventory),
+            address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
+            serial: inventory.serial_number.as_ref().map_or_else(|| NOTHING.to_owned(), |text| shown(text.as_str())),
+            announced: announced(device, now),
+            interfaces: inventory
+                .interfaces
+                .iter()
+                .map(|interface| format!("{} {}", interface.name, interface.mac_address))
+                .collect(),
+            disks: inventory.disks.iter().map(disk).collect(),
+            message: device.message.as_ref().map(|message| shown(message.as_str())),
+            acts: Acts::of(device, now),
+            left: left(now, device.expires_at),
+            next: next(device, now),
+            erase: ERASE,
+            admit: admit(device).filter(|_| frame.drafting.is_some()),
+            frame,
+        }
+    }
+}
+
+/// The order that makes an approved machine a node: its key, under the name that was approved.
+fn admit(device: &DeviceView) -> Option<OrderButton> {
+    let waits =
+        matches!(device.phase, DevicePhase::Approved | DevicePhase::Installing | DevicePhase::AwaitingEnrollment);
+    let task = device.task.as_ref().filter(|_| waits)?;
+    let body = Body::Admit(Admit {
+        fingerprint: device.fingerprint,
+        hostname: task.hostname.clone(),
+        replaces: task.replaces.clone(),
+    });
+    let words = match &task.replaces {
+        Some(old) => {
+            format!("It makes this key the node {} in the place of {old}, whose key is barred for good.", task.hostname)
+        }
+        None => format!("It makes this key the node {}.", task.hostname),
+    };
+    OrderButton::new("Draft: admit it", &device.device_id, &body, words)
+}

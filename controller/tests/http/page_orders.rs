@@ -1,0 +1,312 @@
+//! Orders on the page, in a real browser: drafted there, signed on an owner's own machine, carried out by a node, and each
+//! step seen without a reload (design.md O2). Keys by keyboard alone.
+
+use lucia_proto::api::Endpoint;
+use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::host_api::OnboardingView;
+use lucia_proto::intent::{Body, Decision, IntentId, IntentKind};
+use lucia_proto::json;
+use lucia_proto::key::VerificationCode;
+use lucia_proto::orders::{NodeOutcome, OrdersReport};
+use lucia_proto::owner_api::{Application, DraftView, OwnerEndpoint};
+use lucia_proto::phase::DevicePhase;
+use lucia_proto::test_support::OrderWorld;
+use serde_json::{Value, json as value};
+
+use crate::machine::Machine;
+use crate::owners::{call, freeze, owned};
+use crate::sign_in::{add, cookie, enter, within};
+use crate::site::{Site, request};
+use crate::webdriver::{self, Browser};
+
+/// The line of a public key file, with a comment that is not signed.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f alice@laptop";
+const PRINT: &str = "SHA256:";
+
+/// A browser in which alice has signed in.
+fn signed_in(site: &Site, world: &OrderWorld) -> Browser {
+    let browser = Browser::new(site);
+    browser.plug_in();
+    browser.go("/passkeys");
+    browser.is_at("/passkeys");
+    browser.type_in("#label", "laptop");
+    browser.click("#passkey-form button");
+    browser.until("the code of the passkey", |browser| !shown(browser, "passkey-code").is_empty());
+    let code: VerificationCode = shown(&browser, "passkey-code").parse().unwrap();
+    assert_eq!(call(site, &world.alice, "POST", &OwnerEndpoint::ApprovePasskey.path_for(&code), "").status, 200);
+    browser.go("/sign-in");
+    browser.click("[data-act='sign-in']");
+    browser.is_at("/");
+    browser.shows("live since");
+    browser
+}
+
+/// The text of the element of this id.
+fn shown(browser: &Browser, id: &str) -> String {
+    let text = browser.run(&format!("return document.getElementById('{id}')?.textContent ?? ''"));
+    text.as_str().unwrap().to_owned()
+}
+
+/// The order that the page has just drafted, as the controller has it.
+fn drafted(site: &Site, world: &OrderWorld, browser: &Browser) -> (VerificationCode, DraftView) {
+    browser.until("a code to sign", |browser| {
+        browser.run("return !document.getElementById('draft').hidden") == true
+            && !shown(browser, "draft-code").is_empty()
+    });
+    let code: VerificationCode = shown(browser, "draft-code").parse().unwrap();
+    let view = call(site, &world.alice, "GET", &OwnerEndpoint::Draft.path_for(&code), "").read();
+    (code, view)
+}
+
+/// Alice signs it as `luciactl sign CODE` does, on her own machine.
+fn sign(site: &Site, world: &OrderWorld, code: &VerificationCode, view: &DraftView) -> IntentId {
+    let body = json::to_string(&world.alice.sign(&view.draft)).unwrap();
+    let answer = call(site, &world.alice, "POST", &OwnerEndpoint::Sign.path_for(code), &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    IntentId::of(&view.draft.intent_json)
+}
+
+/// A heartbeat that tells of orders; the order that comes with its answer.
+fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Vec<NodeOutcome>) -> Option<IntentId> {
+    let report = OrdersReport {
+        bundle_version: world.bundle.bundle().version,
+        roster_version: world.roster.version(),
+        freshness: None,
+        outcomes,
+    };
+    let mut text = json::to_string(&node.beat()).unwrap();
+    text.pop();
+    let text = format!(r#"{text},"orders":{}}}"#, json::to_string(&report).unwrap());
+    let beat: Heartbeat = json::from_str(&text, 1 << 16, 8).unwrap();
+    let reply: HeartbeatReply = node.node_call(site, Endpoint::Heartbeat, node.sign(site, &beat)).read();
+    reply.orders.and_then(|orders| orders.intent).map(|intent| intent.id())
+}
+
+/// The node takes the order and says that it is done.
+fn carry_out(site: &Site, world: &OrderWorld, node: &Machine, intent: IntentId) {
+    assert_eq!(beat(site, world, node, Vec::new()), Some(intent));
+    assert_eq!(beat(site, world, node, vec![NodeOutcome { intent, refused: None }]), None);
+}
+
+/// Presses keys as a person does, wherever the focus is.
+fn press(browser: &Browser, keys: &str) {
+    let strokes: Vec<Value> = keys
+        .chars()
+        .flat_map(|key| ["keyDown", "keyUp"].map(|kind| value!({"type": kind, "value": key.to_string()})))
+        .collect();
+    let actions = value!({"actions": [{"type": "key", "id": "keyboard", "actions": strokes}]});
+    browser.call("POST", "/actions", &actions);
+}
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+
+/// Goes on with the Tab key until the focus is at `css`, past no more stops than there are.
+fn tab_to(browser: &Browser, css: &str) {
+    for _ in 0..60 {
+        press(browser, TAB);
+        let at = format!("return document.activeElement?.matches({}) ?? false", value!(css));
+        if browser.run(&at) == true {
+            let seen =
+                "const box = document.activeElement.getBoundingClientRect(); return box.width > 0 && box.height > 0";
+            assert_eq!(browser.run(seen), true, "the focus at {css} can be seen");
+            return;
+        }
+    }
+    panic!("the Tab key does not lead to {css}");
+}
+
+/// Nothing is loaded anew from here on without this being lost.
+fn mark(browser: &Browser) {
+    browser.run("window.here = true");
+}
+
+#[track_caller]
+fn is_marked(browser: &Browser) {
+    assert_eq!(browser.run("return window.here"), true, "the document was loaded anew");
+}
+
+// spec: PG-36
+#[test]
+fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_signed() {
+    if !webdriver::is_there("a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_signed") {
+        return;
+    }
+    let (site, world) = owned();
+    let (node, other) = (Machine::managed(&site, 1), Machine::managed(&site, 2));
+    let browser = signed_in(&site, &world);
+    browser.go("/keys");
+    browser.shows("Give the first one below");
+    browser.shows("live since");
+    mark(&browser);
+    // Past the list of documents, into the form, through it and out of it, without a mouse.
+    press(&browser, TAB);
+    assert_eq!(browser.run("return document.activeElement.className"), "skip");
+    press(&browser, ENTER);
+    tab_to(&browser, "#keys-form [name='what']");
+    tab_to(&browser, "#account");
+    press(&browser, "alice");
+    tab_to(&browser, "#key-label");
+    press(&browser, "laptop");
+    tab_to(&browser, "#key-text");
+    press(&browser, KEY);
+    tab_to(&browser, &format!("#choose input[value='{}']", node.id()));
+    press(&browser, " ");
+    assert_eq!(shown(&browser, "chosen"), "1 chosen");
+    browser.picture("keys-form");
+    tab_to(&browser, "#keys-form button[type='submit']");
+    press(&browser, ENTER);
+    let (code, view) = drafted(&site, &world, &browser);
+    browser
+        .until("the focus where it goes on", |browser| browser.run("return document.activeElement.id") == "draft-head");
+    let read = view.draft.read().unwrap();
+    assert_eq!(read.intent().nodes, [node.id().clone()], "the chosen one by its id, and no other");
+    let Body::SshKey(keys) = read.body() else { panic!("another order") };
+    assert_eq!(keys.keys[0].key.key().to_string(), KEY.rsplit_once(' ').unwrap().0);
+    browser.shows("Waits for a signature.");
+    browser.picture("keys-drafted");
+    // Signed elsewhere, carried out by the node: the page says both by itself.
+    let intent = sign(&site, &world, &code, &view);
+    browser.shows("Signed, not carried out by all yet.");
+    assert_eq!(beat(&site, &world, &other, Vec::new()), None, "it is not for the other node");
+    carry_out(&site, &world, &node, intent);
+    browser.shows("Carried out.");
+    let print = keys.keys[0].key.key().fingerprint();
+    assert!(print.starts_with(PRINT));
+    browser.shows(&print);
+    is_marked(&browser);
+    browser.picture("keys-given");
+    // Its own document has the words of the signed bytes.
+    browser.click("#draft-link");
+    browser.is_at(&format!("/orders/{code}"));
+    browser.shows("Lets whoever holds 1 SSH key log in as alice");
+    browser.picture("order");
+    // And taken: by its button, for the nodes that have it.
+    browser.go("/keys");
+    browser.click("[data-act='take-key']");
+    browser.until("the key to take", |browser| {
+        browser.run("return document.getElementById('key-held').value") == print.as_str()
+    });
+    assert_eq!(shown(&browser, "chosen"), "1 chosen");
+    mark(&browser);
+    browser.click("#keys-form button[type='submit']");
+    let (code, view) = drafted(&site, &world, &browser);
+    let Body::SshKey(keys) = view.draft.read().unwrap().body().clone() else { panic!("another order") };
+    assert_eq!(keys.keys, []);
+    let intent = sign(&site, &world, &code, &view);
+    carry_out(&site, &world, &node, intent);
+    browser.shows("Carried out.");
+    browser.shows("none any more");
+    is_marked(&browser);
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+// spec: PG-36
+#[test]
+fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
+    if !webdriver::is_there("a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended") {
+        return;
+    }
+    let (site, world) = owned();
+    let (node, other) = (Machine::managed(&site, 1), Machine::managed(&site, 2));
+    let browser = signed_in(&site, &world);
+    let link = format!("a[href='/servers/{}']", node.id());
+    browser.run(&format!("document.querySelector(\"{link}\").focus()"));
+    mark(&browser);
+    freeze(&site, &node);
+    browser.shows("its identity was seen twice: decide");
+    // A machine that comes meanwhile moves nobody's focus.
+    let waiting = Machine::new(9);
+    assert_eq!(waiting.discover(&site).status, 200);
+    browser.shows(waiting.node.fingerprint.verification_code().as_str());
+    assert_eq!(browser.run(&format!("return document.activeElement.matches(\"{link}\")")), true);
+    is_marked(&browser);
+    browser.picture("clone-in-list");
+    browser.click(&link);
+    browser.shows("Its identity was seen twice");
+    browser.shows("live since");
+    browser.picture("clone");
+    browser.click("[data-kind='clone-decision']");
+    let (code, view) = drafted(&site, &world, &browser);
+    let read = view.draft.read().unwrap();
+    let Body::CloneDecision(decision) = read.body() else { panic!("another order") };
+    assert_eq!((decision.decision, decision.start_id.is_some()), (Decision::Keep, true));
+    sign(&site, &world, &code, &view);
+    browser.shows("Signed, not carried out by all yet.");
+    browser.picture("clone-decided");
+    // A name that is known is asked about, and the order that admits its machine names the node whose place it takes.
+    browser.go(&format!("/devices/{}", waiting.id()));
+    browser.type_in("#hostname", other.node.hostname.as_str());
+    browser.type_in("#erase", "ERASE");
+    browser.shows("This name is known");
+    browser.click("#replaces-yes");
+    browser.click("[name='disk']");
+    browser.click("[name='same']");
+    browser.picture("replaces");
+    browser.click("#approve-form button[type='submit']");
+    let (_, view) = drafted(&site, &world, &browser);
+    let read = view.draft.read().unwrap();
+    let Body::Admit(admit) = read.body() else { panic!("another order") };
+    assert_eq!((read.intent().kind, admit.replaces.as_ref()), (IntentKind::Admit, Some(other.id())));
+    let onboarding: OnboardingView = site.order("GET", "/api/host/onboarding", "").read();
+    let phase = onboarding.devices.iter().find(|device| device.device_id == *waiting.id()).unwrap().phase;
+    assert_eq!(phase, DevicePhase::Approved);
+    // One is rejected and restored, on the list itself.
+    let third = Machine::new(11);
+    assert_eq!(third.discover(&site).status, 200);
+    assert_eq!(site.order("POST", &Endpoint::Reject.path_for(third.id()), "").status, 200);
+    browser.go("/");
+    browser.click("[data-act='restore']");
+    browser.shows("It is back on the list.");
+    // Signed in elsewhere too: seen, ended, and over there.
+    add(&site, 71, &world.alice);
+    let elsewhere = cookie(&enter(&site, 71));
+    assert_eq!(within(&site, &elsewhere, "GET", "/api/host/nodes", "").status, 200);
+    browser.go("/owners");
+    browser.shows("Where you are signed in");
+    mark(&browser);
+    browser.click("[data-act='end-session']:not([data-current])");
+    browser.shows("The session was ended.");
+    is_marked(&browser);
+    assert_eq!(within(&site, &elsewhere, "GET", "/api/host/nodes", "").code(), "actor_required");
+    browser.picture("owners-session-ended");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+// spec: PG-34
+#[test]
+fn who_asks_to_become_an_owner_is_shown_with_what_the_operator_types() {
+    let (site, world) = owned();
+    add(&site, 71, &world.alice);
+    let alices = cookie(&enter(&site, 71));
+    let asked = Application::sign("carol".parse().unwrap(), &world.mallory.key);
+    let apply = OwnerEndpoint::Apply;
+    let body = json::to_string(&asked).unwrap();
+    assert_eq!(site.send(&request(apply.method(), apply.path(), &[], &body)).status, 200);
+    let key = world.mallory.key.public();
+    let typed = format!("owner approve {} --fingerprint {}", lucia_proto::owner::code(key), key.fingerprint());
+    let shown = within(&site, &alices, "GET", "/owners", "").body;
+    assert!(shown.contains(&typed) && shown.contains("carol"), "{shown}");
+}
+
+// spec: PG-35
+#[test]
+fn orders_and_audit_are_shown_by_parts_and_nothing_else_is_asked_of_them() {
+    let (site, world) = owned();
+    add(&site, 71, &world.alice);
+    let alices = cookie(&enter(&site, 71));
+    let status = |path: &str| within(&site, &alices, "GET", path, "").status;
+    for path in ["/audit?before=1", "/audit?before=99999999", "/audit", "/orders"] {
+        assert_eq!(status(path), 200, "{path}");
+    }
+    for path in
+        ["/audit?before=", "/audit?before=x", "/audit?after=1", "/audit?", "/orders?after=1a2b", "/orders?before=1"]
+    {
+        assert_eq!(status(path), 404, "{path}");
+    }
+    // A code that there is not, and a query where none is taken.
+    for path in ["/orders?after=1a2b-3c4d-5e6f", "/orders/1a2b-3c4d-5e6f", "/orders/1a2b", "/keys?node=1", "/?x"] {
+        assert_eq!(status(path), 404, "{path}");
+    }
+    assert_eq!(site.send(&request("GET", "/audit?before=1", &[], "")).status, 303);
+}
