@@ -279,7 +279,7 @@ fn who_asks_to_become_an_owner_is_shown_with_what_the_operator_types() {
     let (site, world) = owned();
     add(&site, 71, &world.alice);
     let alices = cookie(&enter(&site, 71));
-    let asked = Application::sign("carol".parse().unwrap(), &world.mallory.key);
+    let asked = Application::sign("carol".parse().unwrap(), site.ca.root().sha256(), site.at, &world.mallory.key);
     let apply = OwnerEndpoint::Apply;
     let body = json::to_string(&asked).unwrap();
     assert_eq!(site.send(&request(apply.method(), apply.path(), &[], &body)).status, 200);

@@ -88,6 +88,12 @@ impl Browser {
         done(self.browser.type_in(css, text));
     }
 
+    /// A command of WebDriver that has no word here.
+    #[track_caller]
+    pub(crate) fn call(&self, method: &str, command: &str, body: &Value) -> Value {
+        done(self.browser.call(method, command, body))
+    }
+
     /// Waits until something holds; says what is shown otherwise.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {

@@ -39,7 +39,7 @@ pub(super) fn add(config: &Config, code: &str, fingerprint: &str, name: &str) ->
     if transaction.records().has_left(&fingerprint) {
         return Err(Failure::refused(LEFT));
     }
-    let found = applications(config, at);
+    let found = applications(config, &identity.root.sha256(), at);
     let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
     if applicant.name != name {
         return Err(Failure::refused(format!(

@@ -49,7 +49,10 @@ fn forms() -> Vec<Sample> {
         Sample::new::<RemoveSshKey>("RemoveSshKey", json!({"account": "alice", "fingerprint": SSH})),
         Sample::new::<Application>(
             "Application",
-            json!({"name": "alice", "publicKeyPem": "-----BEGIN PUBLIC KEY-----", "signature": signature()}),
+            json!({
+                "name": "alice", "publicKeyPem": "-----BEGIN PUBLIC KEY-----", "fleet": HASH, "askedAt": AT,
+                "signature": signature(),
+            }),
         ),
         Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),
         Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),
