@@ -107,6 +107,16 @@ impl fmt::Display for AuditActor {
     }
 }
 
+/// By what somebody of the roster proved who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditVia {
+    /// A signature of their owner key over this very call.
+    Key,
+    /// A session of the page, which a passkey began.
+    Session,
+}
+
 /// What was done. A closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -151,6 +161,14 @@ pub enum AuditAction {
     IntentSettled,
     /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
     TornLineDropped,
+    /// Somebody signed in to the page.
+    SignedIn,
+    /// Sessions of the page were ended.
+    SessionEnded,
+    /// A passkey signs somebody in from now on.
+    PasskeyConfirmed,
+    /// It does no more.
+    PasskeyRemoved,
     /// More calls of this one were refused than have lines of their own; `more` says how many.
     RefusalsCounted,
 }
@@ -180,6 +198,10 @@ impl AuditAction {
             Self::DraftDropped => "draft-dropped",
             Self::IntentSettled => "intent-settled",
             Self::TornLineDropped => "torn-line-dropped",
+            Self::SignedIn => "signed-in",
+            Self::SessionEnded => "session-ended",
+            Self::PasskeyConfirmed => "passkey-confirmed",
+            Self::PasskeyRemoved => "passkey-removed",
             Self::RefusalsCounted => "refusals-counted",
         }
     }
@@ -230,6 +252,8 @@ pub struct AuditNote {
     pub actor: AuditActor,
     /// From which address; absent over the Unix socket and for what the programs do.
     pub from: Option<IpAddr>,
+    /// By what; absent for whoever is nobody of the roster, and for the signature under an order itself.
+    pub via: Option<AuditVia>,
     /// What.
     pub action: AuditAction,
     /// Which device or node it is about.
@@ -252,6 +276,7 @@ impl AuditNote {
             at,
             actor,
             from: None,
+            via: None,
             action,
             node: None,
             intent: None,
@@ -275,6 +300,9 @@ pub struct AuditEntry {
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<AuditVia>,
     /// See [`AuditNote`].
     pub action: AuditAction,
     /// See [`AuditNote`].
@@ -391,9 +419,10 @@ impl AuditChain {
     /// # Errors
     /// [`AuditError::TooLong`]; nothing is changed then.
     pub fn add(&mut self, note: AuditNote) -> Result<String, AuditError> {
-        let AuditNote { at, actor, from, action, node, intent, refused, intent_refused, more } = note;
+        let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, more } = note;
         let (sequence, prev) = (self.entries.saturating_add(1), self.head);
-        let entry = AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, more, prev };
+        let entry =
+            AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, more, prev };
         let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
         if line.len() > AUDIT_LINE_MAX {
             return Err(AuditError::TooLong);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lucia_proto::audit::AuditVia;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine};
 use lucia_proto::ids::NodeId;
@@ -51,7 +52,7 @@ impl Asked {
         let session = self.session.as_ref()?;
         // Only whose it is decides here; where it came from is for changes.
         let from = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-        Some(By::Owner { id: session.id.clone(), name: session.name.clone(), from })
+        Some(By::Owner { id: session.id.clone(), name: session.name.clone(), from, via: AuditVia::Session })
     }
 
     /// Where orders may be drafted: by an owner, in a fleet with a roster.

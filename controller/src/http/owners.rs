@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::request::Parts;
+use lucia_proto::audit::AuditVia;
 use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
 use lucia_proto::intent::{Draft, IntentSignature};
@@ -31,7 +32,7 @@ pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: I
     verified.may(role).map_err(|code| {
         ApiError::new(code, "this is for owners; a viewer may look only").log(format!("{} is a viewer", owner.name))
     })?;
-    Ok(By::Owner { id: owner.id.clone(), name: owner.name.clone(), from })
+    Ok(By::Owner { id: owner.id.clone(), name: owner.name.clone(), from, via: AuditVia::Key })
 }
 
 /// `GET /api/host/challenge`: the same for everybody.

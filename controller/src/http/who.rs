@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use lucia_proto::api::Endpoint;
+use lucia_proto::audit::AuditVia;
 use lucia_proto::code::Code;
 use lucia_proto::owner::{PageOrigin, Role};
 use lucia_proto::owner_api::OwnerEndpoint;
@@ -45,7 +46,7 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
         let message = format!("Signing in is not enough for this; it takes an owner key: {command}");
         return Err(Refusal::new(Code::OwnersSign, message).into());
     }
-    Ok(By::Owner { id: session.id, name: session.name, from })
+    Ok(By::Owner { id: session.id, name: session.name, from, via: AuditVia::Session })
 }
 
 /// What a call takes beyond a session, which proves presence and not the key.

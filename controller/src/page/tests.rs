@@ -217,6 +217,7 @@ fn entry() -> AuditEntry {
         at: time(NOW),
         actor: AuditActor::Operator(0),
         from: None,
+        via: None,
         action: AuditAction::WindowOpened,
         node: Some(OrderWorld::new(time(NOW)).node.node_id),
         intent: None,

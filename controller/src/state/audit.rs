@@ -45,13 +45,21 @@ impl Controller {
         // What waits goes first: no change is made while it cannot be noted.
         self.note(Vec::new())?;
         let done = change(self);
-        let (actor, from) = match by {
-            By::Operator(uid) => (AuditActor::Operator(*uid), None),
-            By::Owner { id, name, from } => (AuditActor::Owner(id.clone(), name.clone()), Some(*from)),
+        self.noted(by, act, done)
+    }
+
+    /// Notes a change that was made, or refused. What is safe to do in any case is done though it cannot be noted yet.
+    ///
+    /// # Errors
+    /// As [`Controller::audited`]; what was done stays done, and is noted when it can be.
+    pub(super) fn noted<T>(&self, by: &By, act: &Act, done: Result<T, Refusal>) -> Result<T, Refusal> {
+        let (actor, from, via) = match by {
+            By::Operator(uid) => (AuditActor::Operator(*uid), None, None),
+            By::Owner { id, name, from, via } => (AuditActor::Owner(id.clone(), name.clone()), Some(*from), Some(*via)),
         };
         let refused = done.as_ref().err().map(|refusal| refusal.code);
         let note = AuditNote::new(self.clock.now(), actor, act.action);
-        let note = AuditNote { from, node: act.node.clone(), intent: act.intent, refused, ..note };
+        let note = AuditNote { from, via, node: act.node.clone(), intent: act.intent, refused, ..note };
         self.note(match refused {
             None => vec![note],
             Some(_) => lock(&self.refused_calls).refused(&by.actor(), note, self.clock.since_boot()),

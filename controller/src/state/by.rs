@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lucia_proto::audit::AuditVia;
 use lucia_proto::owner::{OwnerId, OwnerName};
 
 /// Who asks.
@@ -17,6 +18,8 @@ pub enum By {
         name: OwnerName,
         /// From where.
         from: IpAddr,
+        /// By what they proved it.
+        via: AuditVia,
     },
 }
 

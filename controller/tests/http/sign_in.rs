@@ -1,6 +1,7 @@
 //! Signing in over the wire: the cookie, what a session may, and what it never may.
 
 use lucia_proto::api::Endpoint;
+use lucia_proto::audit::{AuditAction, AuditVia, AuditView};
 use lucia_proto::host_api::KeyLabel;
 use lucia_proto::json;
 use lucia_proto::owner::{CredentialId, PageOrigin};
@@ -59,7 +60,7 @@ pub(crate) fn within(site: &Site, cookie: &str, method: &str, path: &str, body: 
     site.send(&request(method, path, &[("Cookie", cookie), ("Origin", origin(site).as_str())], body))
 }
 
-// spec: PG-7, PG-8
+// spec: PG-7, PG-8, AU-42
 #[test]
 fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
     let (site, mut world) = owned();
@@ -88,6 +89,9 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
     }
     assert_eq!(site.journal(), before);
     assert_eq!(within(&site, &alices, window.0, window.1, window.2).status, 200);
+    let audit: AuditView = call(&site, &world.victor, "GET", "/api/host/audit?after=0", "").read();
+    let last = audit.entries.last().unwrap();
+    assert_eq!((last.action, last.via), (AuditAction::WindowOpened, Some(AuditVia::Session)));
     assert!(String::from_utf8(site.journal()).unwrap().contains("owner:alice"));
     // A session confirms no passkey, its own neither.
     let body = json::to_string(&form(73)).unwrap();

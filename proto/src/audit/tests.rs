@@ -19,6 +19,7 @@ fn notes() -> Vec<AuditNote> {
         at: NOW,
         actor,
         from: (n == 1).then(|| [192, 0, 2, 7].into()),
+        via: None,
         action: AuditAction::IntentSettled,
         node: (n > 2).then(|| node.clone()),
         intent: (n > 1).then(|| IntentId::of("{}")),
@@ -107,6 +108,21 @@ fn every_change_has_an_action_and_an_actor_has_the_members_of_its_kind() {
     for note in notes() {
         let text = json::to_string(&note.actor).unwrap();
         assert_eq!(json::from_str::<AuditActor>(&text, 256, 4).unwrap(), note.actor);
+    }
+}
+
+// spec: AU-42
+#[test]
+fn a_session_is_told_from_a_key() {
+    let mut chain = AuditChain::default();
+    for (via, word) in
+        [(None, ""), (Some(AuditVia::Key), r#","via":"key""#), (Some(AuditVia::Session), r#","via":"session""#)]
+    {
+        let note = AuditNote { via, ..notes()[1].clone() };
+        let mut before = chain;
+        let line = chain.add(note).unwrap();
+        assert!(line.contains(&format!("{word},\"action\"")), "{line}");
+        assert_eq!(before.follow(line.as_bytes()).unwrap().via, via);
     }
 }
 

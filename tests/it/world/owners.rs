@@ -97,7 +97,12 @@ impl World {
 
     /// Hands a draft in, and the owner's signature under it.
     pub(crate) fn order(&self, owner: &TestOwner, draft: &Draft) {
-        let by = By::Owner { id: owner.id.clone(), name: owner.name.parse().unwrap(), from: [10, 9, 9, 9].into() };
+        let by = By::Owner {
+            id: owner.id.clone(),
+            name: owner.name.parse().unwrap(),
+            from: [10, 9, 9, 9].into(),
+            via: lucia_proto::audit::AuditVia::Key,
+        };
         let code = draft.read().unwrap().code();
         self.controller().add_draft(draft.clone(), &by).unwrap();
         self.controller().sign(&code, owner.sign(draft), &by).unwrap();

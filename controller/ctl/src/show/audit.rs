@@ -2,15 +2,18 @@
 
 use std::fmt::Write as _;
 
-use lucia_proto::audit::{AuditChain, AuditEntry};
+use lucia_proto::audit::{AuditChain, AuditEntry, AuditVia};
 use lucia_proto::text::counted;
 
 /// One line: who, from where, what, about whom, and what came of it.
 pub(crate) fn audit(entry: &AuditEntry) -> String {
-    let AuditEntry { sequence, at, actor, from, action, node, intent, refused, intent_refused, more, .. } = entry;
+    let AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, more, .. } = entry;
     let mut out = format!("{sequence:>6}  {at}  {:<22}  {actor}", action.as_str());
     if let Some(from) = from {
         let _ = write!(out, "  from {from}");
+    }
+    if *via == Some(AuditVia::Session) {
+        out.push_str("  in a session of the page");
     }
     if let Some(node) = node {
         let _ = write!(out, "  node {node}");

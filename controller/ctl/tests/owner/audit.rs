@@ -18,6 +18,7 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
             at: world.now,
             actor: AuditActor::Owner(world.alice.id.clone(), name.parse().unwrap()),
             from: Some([192, 0, 2, 7].into()),
+            via: None,
             action: AuditAction::IntentSettled,
             node: Some(world.node.node_id.clone()),
             intent: Some(IntentId::of("{}")),

@@ -165,7 +165,7 @@ fn people() -> Vec<Sample> {
     let passkey = json!({"code": CODE, "owner": "alice", "label": "phone", "addedAt": AT});
     let entry = |actor: Value| {
         json!({
-            "sequence": 1, "at": AT, "actor": actor, "from": "192.0.2.1", "action": "draft-added", "node": ID,
+            "sequence": 1, "at": AT, "actor": actor, "from": "192.0.2.1", "via": "session", "action": "draft-added", "node": ID,
             "intent": HASH, "refused": "not_found", "intentRefused": "expired", "more": 1, "prev": HASH,
         })
     };

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
 use lucia_proto::key::VerificationCode;
@@ -20,7 +21,7 @@ use lucia_proto::owner::{OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 
 use super::owners::{Rates, Source};
-use super::{By, Controller, lock};
+use super::{Act, By, Controller, lock};
 use crate::refusal::{Refusal, chain};
 use crate::store::passkeys::{Passkey, Passkeys};
 use asked::{Asked, Decision};
@@ -135,6 +136,10 @@ impl Controller {
             used: now,
         };
         let expires_at = session.expires_at();
+        // Rather told of and not there than there and not told of.
+        let actor = AuditActor::Owner(session.owner.clone(), name.clone());
+        let note = AuditNote::new(self.clock.now(), actor, AuditAction::SignedIn);
+        self.note(vec![AuditNote { from: Some(from), ..note }])?;
         // A passkey that was removed meanwhile begins no session: its removal ends those that there are.
         let passkeys = lock(&self.sign_ins.passkeys);
         if passkeys.find(&sign_in.credential_id).is_none() {
@@ -177,13 +182,19 @@ impl Controller {
     /// Ends one session of whoever asks, or all.
     ///
     /// # Errors
-    /// `session_not_found` when one is named that is none of theirs.
+    /// `session_not_found` when one is named that is none of theirs; `persistence_failed` when it cannot be noted, and they
+    /// are ended all the same.
     pub fn end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
+        let done = self.try_end_sessions(by, code);
+        self.counted(self.noted(by, &Act::new(AuditAction::SessionEnded, None), done))
+    }
+
+    fn try_end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
         let of = own(by);
         let ended = lock(&self.sign_ins.sessions)
             .end(|own, session| of.is_none_or(|owner| session.owner == *owner) && code.is_none_or(|code| code == own));
         if ended == 0 && code.is_some() {
-            return self.counted(Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours.")));
+            return Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours."));
         }
         Ok(())
     }
@@ -216,7 +227,8 @@ impl Controller {
     /// `passkey_not_found`, `invalid_onboarding_request` when they have as many as they may or it signs somebody in
     /// already, `actor_required` for the operator, who has no passkeys, `persistence_failed`.
     pub fn approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
-        self.counted(self.try_approve_passkey(code, by))
+        let act = Act::new(AuditAction::PasskeyConfirmed, None);
+        self.counted(self.audited(by, &act, |controller| controller.try_approve_passkey(code, by)))
     }
 
     fn try_approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
@@ -276,7 +288,8 @@ impl Controller {
     /// # Errors
     /// `passkey_not_found`, `persistence_failed`.
     pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
-        self.counted(self.try_remove_passkey(code, by))
+        let act = Act::new(AuditAction::PasskeyRemoved, None);
+        self.counted(self.audited(by, &act, |controller| controller.try_remove_passkey(code, by)))
     }
 
     fn try_remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {

@@ -1,7 +1,7 @@
 //! The audit on the disk: before the answer, whole after every crash, and nothing is changed without it.
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, verify};
+use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, AuditVia, verify};
 use lucia_proto::code::Code;
 use lucia_proto::host_api::Minutes;
 use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
@@ -19,7 +19,8 @@ mod files;
 const OPERATOR: By = By::Operator(0);
 
 fn alice(fleet: &OrderWorld) -> By {
-    By::Owner { id: fleet.alice.id.clone(), name: "alice".parse().unwrap(), from: "192.0.2.99".parse().unwrap() }
+    let (id, name) = (fleet.alice.id.clone(), "alice".parse().unwrap());
+    By::Owner { id, name, from: "192.0.2.99".parse().unwrap(), via: AuditVia::Key }
 }
 
 fn bytes(world: &World) -> Vec<u8> {

@@ -156,7 +156,7 @@ fn who_is_in_the_roster_waits_no_more_and_what_is_no_application_goes() {
     let mut left: Vec<String> =
         std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
-    assert_eq!(left, [format!("application-{id}.json"), "notes.txt".to_owned()]);
+    assert_eq!(left, [format!("application-{id}.json"), "audit-head.json".to_owned(), "notes.txt".to_owned()]);
     assert!(ApplicationFile::from_bytes(&good).is_ok());
     drop(world);
 }

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use lucia_durable::crash_point::{crash_at, record};
+use lucia_durable::crash_point::{crash_at, fail_at, record};
+use lucia_proto::audit::{AuditAction, AuditVia};
 use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::KeyLabel;
@@ -33,7 +34,7 @@ fn form(number: u8) -> PasskeyForm {
 }
 
 fn by(owner: &TestOwner) -> By {
-    By::Owner { id: owner.id.clone(), name: owner.name.parse().unwrap(), from: ip(1) }
+    By::Owner { id: owner.id.clone(), name: owner.name.parse().unwrap(), from: ip(1), via: AuditVia::Session }
 }
 
 /// Handed in and confirmed.
@@ -96,6 +97,40 @@ fn a_change_in_a_session_counts_as_a_call_with_a_proof_does() {
     let strangers = (0..u32::from(most) * 9).map(|n| format!("{n:032x}").parse::<OwnerId>().unwrap());
     let taken = strangers.filter(|who| world.controller.count_change(who, ip(1)).is_ok()).count();
     assert_eq!(taken, usize::try_from(OWNER_CALLS_PER_SOURCE).unwrap() - 4 * usize::from(most));
+}
+
+// spec: AU-42
+#[test]
+fn who_signs_in_and_out_and_by_which_passkey_is_in_the_audit() {
+    let world = World::new();
+    let fleet = fleet(&world);
+    publish(&world, &fleet);
+    let asked = add(&world, 71, &fleet.alice).unwrap();
+    let begun = enter(&world, 71).unwrap();
+    world.advance(1);
+    // Who cannot be noted is not let in; whoever goes is let go.
+    {
+        let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
+        assert_eq!(code(enter(&world, 71)), Some(Code::PersistenceFailed));
+        assert_eq!(world.controller.sessions(&by(&fleet.alice), None).sessions.len(), 1);
+    }
+    {
+        let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
+        assert_eq!(code(world.controller.end_sessions(&by(&fleet.alice), None)), Some(Code::PersistenceFailed));
+    }
+    assert!(!world.controller.session_goes_on(&begun.token));
+    world.controller.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
+    let entries = world.controller.audit(0, 100).unwrap().entries;
+    let seen: Vec<_> = entries.iter().skip(1).map(|entry| (entry.action, entry.via, entry.from)).collect();
+    let session = Some(AuditVia::Session);
+    let want = [
+        (AuditAction::PasskeyConfirmed, session, Some(ip(1))),
+        (AuditAction::SignedIn, None, Some(ip(200))),
+        (AuditAction::SignedIn, None, Some(ip(200))),
+        (AuditAction::SessionEnded, session, Some(ip(1))),
+        (AuditAction::PasskeyRemoved, session, Some(ip(1))),
+    ];
+    assert_eq!(seen, want, "{entries:?}");
 }
 
 // spec: PG-3

@@ -19,6 +19,7 @@ fn person(fleet: &OrderWorld, n: usize) -> By {
         id: fleet.alice.id.clone(),
         name: format!("p{n}").parse().unwrap(),
         from: std::net::Ipv4Addr::LOCALHOST.into(),
+        via: lucia_proto::audit::AuditVia::Session,
     }
 }
 

@@ -168,7 +168,7 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     world.advance(60);
     world.controller.tick();
     let counted = of(AuditAction::RefusalsCounted);
-    let super::By::Owner { id, name, from } = alice.clone() else { panic!("{alice:?}") };
+    let super::By::Owner { id, name, from, .. } = alice.clone() else { panic!("{alice:?}") };
     let actor = super::AuditActor::Owner(id, name);
     assert_eq!((counted.len(), &counted[0].actor, counted[0].from), (1, &actor, Some(from)));
     assert_eq!((counted[0].more, counted[0].refused), (Some(40), Some(Code::DraftNotFound)));
