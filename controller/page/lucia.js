@@ -386,6 +386,7 @@ document.addEventListener('change', ({ target }) => {
   if (target.name === 'node') tellChosen();
 });
 document.addEventListener('input', ({ target }) => {
+  if (target.id === 'list-filter' || target.id === 'only-looks') choose();
   if (target.id !== 'node-filter') return;
   for (const item of document.querySelectorAll('#choose li')) item.hidden = !item.textContent.includes(target.value);
 });
@@ -428,6 +429,7 @@ let working = false;
 
 const index = () => {
   rows = new Map([...document.querySelectorAll('tr[data-node]')].map((row) => [row.dataset.node, row]));
+  choose();
 };
 
 // The cells of a row behind its name, in their order.
@@ -456,7 +458,17 @@ function work() {
   else count();
 }
 
+// Shows the rows that a reader asked for; a fresh list knows nothing of that.
+function choose() {
+  const [name, looks] = [by('list-filter')?.value ?? '', by('only-looks')?.checked];
+  for (const row of rows.values()) {
+    const hidden = !row.cells[0].textContent.includes(name) || Boolean(looks && !row.lastElementChild.textContent);
+    if (row.hidden !== hidden) row.hidden = hidden;
+  }
+}
+
 function count() {
+  choose();
   const shown = document.querySelector('[data-looks]');
   if (!shown) return;
   let looks = 0;

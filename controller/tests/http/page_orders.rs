@@ -220,6 +220,16 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     assert_eq!(waiting.discover(&site).status, 200);
     browser.shows(waiting.node.fingerprint.verification_code().as_str());
     assert_eq!(browser.run(&format!("return document.activeElement.matches(\"{link}\")")), true);
+    // Of many nodes a reader picks those that want a look, and a list that changes keeps to that.
+    browser.click("#only-looks");
+    let seen = "return [...document.querySelectorAll('tr[data-node]')].filter((row) => !row.hidden).length";
+    browser.until("the one that wants a look", |browser| browser.run(seen) == 1);
+    let another = Machine::new(10);
+    assert_eq!(another.discover(&site).status, 200);
+    browser.shows(another.node.fingerprint.verification_code().as_str());
+    assert_eq!(browser.run(seen), 1);
+    browser.click("#only-looks");
+    browser.until("all of them", |browser| browser.run(seen) == 2);
     is_marked(&browser);
     browser.picture("clone-in-list");
     browser.click(&link);
