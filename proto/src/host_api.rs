@@ -354,6 +354,26 @@ pub struct NodeView {
     /// Its renames, as far as the journal's events reach back: at most the last 8, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renames: Vec<Rename>,
+    /// How it stands to orders; absent while its heartbeats say nothing of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrdersHeld>,
+}
+
+/// Whether a node could take an order, as far as the controller sees: what it said with its last heartbeat, and got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OrdersHeld {
+    /// The bundle it holds.
+    pub bundle_version: u64,
+    /// The roster it holds; 0 for none.
+    pub roster_version: u64,
+    /// The one that the controller would give it; 0 for none.
+    pub roster_newest: u64,
+    /// Whether it asks the worker how late it is, and waits for the answer.
+    pub asks: bool,
+    /// When it was last handed such an answer; absent when that was before the controller's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<UnixTime>,
 }
 
 /// The numbers of one heartbeat. Absent is what the node could not measure.

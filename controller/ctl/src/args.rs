@@ -12,7 +12,9 @@ use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::names::{AccountName, DiskId, Hostname};
 
 use crate::context::ContextName;
-pub(crate) use owner::{Admit, Audit, AuditVerb, ContextVerb, Login, NodesWanted, PasskeyVerb, ReleaseLapse, Sign};
+pub(crate) use owner::{
+    Admit, Audit, AuditVerb, ContextVerb, Login, NodesWanted, PasskeyVerb, ReleaseLapse, SessionVerb, Sign,
+};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -118,8 +120,9 @@ pub(crate) enum Verb {
     Restore(Device),
     /// Shows every node.
     Nodes,
-    /// Shows one node with its last hour.
-    Node(Node),
+    /// Shows one node with its last hour, once or as it lives.
+    #[command(after_help = "Examples:\n  luciactl node web-1\n  luciactl node web-1 --watch")]
+    Node(Watched),
     /// Gives a node the name that its machine calls itself by; the same key gets a certificate for it.
     ///
     /// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. Where the worker's
@@ -152,7 +155,7 @@ pub(crate) enum Verb {
     Sign(Sign),
     /// Shows orders, who signed them, and what became of them.
     Drafts,
-    /// Throws an order away that was not carried out.
+    /// Throws an order away that nobody was handed, or that nobody carries out any more.
     Drop {
         /// Its code.
         #[arg(value_name = "CODE")]
@@ -161,6 +164,9 @@ pub(crate) enum Verb {
     /// Confirms, lists and removes the passkeys that sign in to the page.
     #[command(subcommand)]
     Passkey(PasskeyVerb),
+    /// Lists the sessions of the page, and ends them.
+    #[command(subcommand)]
+    Session(SessionVerb),
     /// Says what the controller knows of a node, what is wrong, and what cures it.
     Why(Node),
     /// Shows who changed or ordered what, from where, and what came of it.
@@ -202,9 +208,10 @@ pub(crate) struct Approve {
     /// The verification code, as the machine shows it.
     #[arg(value_name = "CODE")]
     pub(crate) code: VerificationCode,
-    /// The whole fingerprint as the machine's own screen shows it: a code alone can be imitated.
+    /// The whole fingerprint as the machine's own screen shows it: a code alone can be imitated. Without it you are asked
+    /// to type it.
     #[arg(long, value_name = "HEX", value_parser = fingerprint)]
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// What the node will be called.
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname: Hostname,
@@ -228,6 +235,19 @@ pub(crate) struct Node {
     /// Its hostname, node id or verification code.
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Watched {
+    /// Its hostname, node id or verification code.
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    /// Goes on showing it, the last hour in a line for each measure.
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "watch")]
+    pub(crate) every: u64,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -320,7 +340,7 @@ pub(crate) struct Events {
 }
 
 /// As a person types it: upper or lower case, with colons or spaces between.
-fn fingerprint(text: &str) -> Result<Fingerprint, String> {
+pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, String> {
     let plain: String = text.chars().filter(|c| !matches!(c, ':' | ' ' | '-')).collect();
     plain.to_ascii_lowercase().parse().map_err(|_| "a fingerprint is 64 hex digits".to_owned())
 }

@@ -30,6 +30,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 use crate::files::{self, FileError, Secret};
+use crate::patience;
 use crate::tls::Tls;
 
 /// What the note says before that.
@@ -344,10 +345,18 @@ impl Client {
         in_time(me.once(&call, None)).await?.read()
     }
 
+    /// A call that was refused since there were too many was not made: it is made again when its turn comes.
     async fn send(&self, call: Call) -> Result<Answer, CallError> {
-        match self {
-            Self::Socket(path) => in_time(over_socket(path, &call)).await,
-            Self::Owner(me) => in_time(me.signed(&call)).await,
+        let mut waited = Duration::ZERO;
+        loop {
+            let answer = match self {
+                Self::Socket(path) => in_time(over_socket(path, &call)).await,
+                Self::Owner(me) => in_time(me.signed(&call)).await,
+            }?;
+            let Some(pause) = patience::pause(answer.status, &answer.headers, waited) else { return Ok(answer) };
+            patience::say_once();
+            tokio::time::sleep(pause).await;
+            waited += pause;
         }
     }
 }

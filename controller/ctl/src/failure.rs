@@ -49,6 +49,14 @@ pub(crate) enum Failure {
         /// As the controller has it.
         found: String,
     },
+    /// What is typed is no fingerprint.
+    #[error("that is no fingerprint: it is 64 hex digits; nothing was done")]
+    NoFingerprint,
+    /// It was not given, and nobody can type it.
+    #[error(
+        "the whole fingerprint is needed, as the machine's own screen shows it: --fingerprint HEX, or a terminal to type it on"
+    )]
+    SayFingerprint,
     /// There is nothing to decide.
     #[error("the identity of {} is not frozen: it was not seen twice, so there is nothing to decide", shown(.0))]
     NotFrozen(String),
@@ -121,7 +129,7 @@ impl Failure {
             Self::Call(
                 CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
             ) => Exit(UNAVAILABLE),
-            Self::NobodyToAsk | Self::OwnersOnly(_) => Exit(USAGE),
+            Self::NobodyToAsk | Self::SayFingerprint | Self::OwnersOnly(_) => Exit(USAGE),
             Self::Context(ContextError::Unknown(_) | ContextError::NoneInUse | ContextError::Taken(_)) => Exit(USAGE),
             Self::Context(_) | Self::Root(_) | Self::Call(CallError::Root(_)) => Exit(CONFIG),
             Self::Key(OwnerKeyError::File(_) | OwnerKeyError::Missing(_) | OwnerKeyError::NotKey(_)) => Exit(CONFIG),
@@ -136,6 +144,7 @@ impl Failure {
             | Self::Order(_)
             | Self::NoDevice(_)
             | Self::NoNode(_)
+            | Self::NoFingerprint
             | Self::NotFrozen(_)
             | Self::NoHolder { .. }
             | Self::KeyFile { .. }

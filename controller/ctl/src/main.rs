@@ -17,6 +17,7 @@ mod operator;
 mod order;
 mod owner_key;
 mod passphrase;
+mod patience;
 mod roster;
 mod run;
 mod session;

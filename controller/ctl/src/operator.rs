@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::host_api::{
@@ -16,11 +17,11 @@ use lucia_proto::limits::SSH_KEY_LINE_MAX;
 use lucia_proto::names::AccountName;
 use lucia_proto::ssh_key::SshKey;
 
-use crate::args::{Approve, Events, KeysVerb, NodesWanted};
+use crate::args::{Approve, Events, KeysVerb, NodesWanted, Watched};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::order::OrderError;
-use crate::tell::{Out, ask, in_json, note, write};
+use crate::tell::{Out, ask, fingerprint, in_json, note, write};
 use crate::{order, show, sign};
 
 /// The device of this code.
@@ -50,13 +51,14 @@ pub(crate) async fn change(
 /// Approves an installation; as an owner, with the order that admits its machine.
 pub(crate) async fn approve(client: &Client, args: Approve) -> Result<OnboardingView, Failure> {
     let device = device(client, args.code).await?;
-    same_key(&device, &args.fingerprint)?;
+    let fingerprint = fingerprint(args.fingerprint, args.yes)?;
+    same_key(&device, &fingerprint)?;
     let replaces = match &args.replaces {
         Some(text) => Some(former(client, text).await?),
         None => None,
     };
     let (replaces, removed) = replaces.unzip();
-    let draft = client.me().map(|me| order::admit(me, args.fingerprint, args.hostname.clone(), replaces.clone()));
+    let draft = client.me().map(|me| order::admit(me, fingerprint, args.hostname.clone(), replaces.clone()));
     let draft = draft.transpose()?;
     if let Some(draft) = &draft {
         sign::tell(draft)?;
@@ -80,7 +82,7 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
         // What was approved waits for this order, so whoever reads why it failed reads how to give it.
         let given = sign::give(client, me, draft).await.inspect_err(|_| {
             note("The installation is approved, the order that admits the machine was not given. Give it with");
-            note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, args.fingerprint));
+            note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, fingerprint));
         })?;
         note(&sign::given(draft, &given));
     }
@@ -248,6 +250,21 @@ pub(crate) fn public_key(file: &Path) -> Result<SshKey, Failure> {
         return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
     }
     text.parse::<SshKey>().map_err(|error| bad(error.to_string()))
+}
+
+/// A node as it lives: the terminal shows it anew each time, anything else one after the other.
+pub(crate) async fn watch(client: &Client, out: Out, wanted: &Watched) -> Result<(), Failure> {
+    let (id, _) = find(client, &wanted.node).await?;
+    loop {
+        let view = about(client, &id).await?;
+        if out.json {
+            write(format!("{}\n", in_json(&view)?).as_bytes())?;
+        } else {
+            let (clear, end) = if out.screen.terminal { ("\u{1b}[H\u{1b}[2J", "") } else { ("", "\n") };
+            write(format!("{clear}{}{end}", show::live(&view, out.screen)).as_bytes())?;
+        }
+        tokio::time::sleep(Duration::from_secs(wanted.every)).await;
+    }
 }
 
 pub(crate) async fn events(client: &Client, out: Out, wanted: &Events) -> Result<(), Failure> {

@@ -8,10 +8,11 @@ use lucia_proto::code::Code;
 use lucia_proto::host_api::{NodesView, OpenWindow, RenameForm};
 use lucia_proto::key::VerificationCode;
 use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
-use lucia_proto::sign_in::{PasskeyView, PasskeysView};
+use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionsView};
 
 use crate::args::{
-    Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, Sign, Verb, Window,
+    Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, SessionVerb, Sign, Verb,
+    Window,
 };
 use crate::client::{CallError, Client, Me};
 use crate::context::{self, Config, ContextError};
@@ -19,7 +20,7 @@ use crate::failure::Failure;
 use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
 use crate::session::Session;
-use crate::tell::{Out, note, write};
+use crate::tell::{self, Out, note, write};
 use crate::{audit, login, operator, roster, show, sign, ssh_keys};
 
 /// Does one verb.
@@ -99,6 +100,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
             let view: NodesView = client.call(Endpoint::Nodes, None).await?;
             out.say(&view, || show::nodes(&view, out.screen))
         }
+        Verb::Node(wanted) if wanted.watch => operator::watch(client, out, &wanted).await,
         Verb::Node(node) => {
             let (id, _) = operator::find(client, &node.node).await?;
             let view = client.call(Endpoint::Node, Some(&id)).await?;
@@ -133,6 +135,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         }
         Verb::Audit(args) => audit::audit(client, out, args).await,
         Verb::Passkey(verb) => passkeys(client, out, verb).await,
+        Verb::Session(verb) => sessions(client, out, verb).await,
         Verb::Why(node) => why(client, out, &node.node).await,
         Verb::Sign(_)
         | Verb::Admit(_)
@@ -149,7 +152,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
 async fn confirm(client: &Client, out: Out, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
     if !yes {
         let sentence = format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
-        crate::tell::ask(&sentence, "yes")?;
+        tell::ask(&sentence, "yes")?;
     }
     let view: PasskeyView = client.look(OwnerEndpoint::ApprovePasskey, Some(code)).await?;
     let view = PasskeysView { passkeys: vec![view] };
@@ -159,10 +162,35 @@ async fn confirm(client: &Client, out: Out, code: &VerificationCode, yes: bool) 
 async fn passkeys(client: &Client, out: Out, verb: PasskeyVerb) -> Result<(), Failure> {
     let view: PasskeysView = match verb {
         PasskeyVerb::List => client.look(OwnerEndpoint::Passkeys, None).await?,
-        PasskeyVerb::Remove { code } => client.look(OwnerEndpoint::RemovePasskey, Some(&code)).await?,
+        PasskeyVerb::Remove { code, yes } => {
+            if !yes {
+                let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
+                tell::ask(&sentence, "yes")?;
+            }
+            client.look(OwnerEndpoint::RemovePasskey, Some(&code)).await?
+        }
         PasskeyVerb::Approve { code, yes } => return confirm(client, out, &code, yes).await,
     };
     out.say(&view, || show::passkeys(&view, out.screen))
+}
+
+async fn sessions(client: &Client, out: Out, verb: SessionVerb) -> Result<(), Failure> {
+    let view: SessionsView = match verb {
+        SessionVerb::List => client.look(OwnerEndpoint::Sessions, None).await?,
+        SessionVerb::End { code, yes, .. } => {
+            if !yes {
+                let whose = if client.me().is_some() { "your session" } else { "session" };
+                let sentence = match &code {
+                    Some(code) => format!("This ends {whose} {code}: that browser has to sign in again."),
+                    None => format!("This ends every {whose} of the page: each browser has to sign in again."),
+                };
+                tell::ask(&sentence, "yes")?;
+            }
+            let row = if code.is_some() { OwnerEndpoint::EndSession } else { OwnerEndpoint::EndSessions };
+            client.look(row, code.as_ref()).await?
+        }
+    };
+    out.say(&view, || show::sessions(&view, out.screen))
 }
 
 fn contexts(place: &Place, out: Out, verb: ContextVerb) -> Result<(), Failure> {
@@ -197,7 +225,8 @@ fn contexts(place: &Place, out: Out, verb: ContextVerb) -> Result<(), Failure> {
 
 async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Failure> {
     let device = operator::device(client, args.code.clone()).await?;
-    operator::same_key(&device, &args.fingerprint)?;
+    let fingerprint = tell::fingerprint(args.fingerprint, args.yes)?;
+    operator::same_key(&device, &fingerprint)?;
     let task = device.task.as_ref();
     let hostname = match (args.hostname, task.map(|task| task.hostname.clone())) {
         (Some(given), Some(approved)) if given != approved => {
@@ -219,7 +248,7 @@ async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Fa
     {
         return Err(OrderError::SayReplaces(approved).into());
     }
-    let draft = order::admit(me, args.fingerprint, hostname, replaces)?;
+    let draft = order::admit(me, fingerprint, hostname, replaces)?;
     let sentence = "Sign it only if the fingerprint was read from the machine's own screen.";
     sign::order(client, me, out, &draft, sentence, args.yes).await
 }

@@ -15,7 +15,9 @@ use lucia_proto::time::UnixTime;
 
 mod audit;
 mod clones;
+mod freshness;
 mod keys;
+mod live;
 mod orders;
 mod owners;
 mod why;
@@ -25,8 +27,10 @@ pub(crate) use audit::{audit, verified};
 use clones::clones;
 pub(crate) use clones::{keeping, splitting};
 pub(crate) use keys::{keys, ordered};
+use live::hour;
+pub(crate) use live::live;
 pub(crate) use orders::{drafts, released, waiting, waits};
-pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys};
+pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
 pub(crate) use why::Why;
 
 /// An enrollment request that waits longer than this waits for a person.
@@ -233,9 +237,31 @@ fn certificate(node: &NodeLine, now: UnixTime) -> (String, Tone) {
 
 /// `node`.
 pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
+    let mut out = head(view, screen);
+    let samples = &view.samples;
+    if samples.is_empty() {
+        out.push_str("No samples of the last hour.\n");
+        return out;
+    }
+    out.push_str(&hour(view, screen));
+    out.push('\n');
+    // Most nodes have no GPU, and a line is only so wide.
+    let gpu = samples.iter().any(|sample| sample.gpu_percent.is_some() || sample.gpu_temperature_celsius.is_some());
+    let mut heads = vec!["AT", "LOAD", "CPU", "TEMPERATURE"];
+    if gpu {
+        heads.extend(["GPU", "GPU TEMP"]);
+    }
+    heads.extend(["MEMORY FREE", "STORAGE FREE"]);
+    let rows: Vec<_> = samples.iter().map(|one| sample(one, gpu)).collect();
+    out.push_str(&table(&heads, &rows, screen));
+    out
+}
+
+/// Who it is and how it stands, without its last hour.
+fn head(view: &NodeView, screen: Screen) -> String {
     let now = view.server_time;
     let mut out = String::new();
-    let NodeView { node, fingerprint, task_id, os_version, uptime_seconds, directory, samples, .. } = view;
+    let NodeView { node, fingerprint, task_id, os_version, uptime_seconds, directory, .. } = view;
     let (text, tone) = state(node);
     let _ = writeln!(out, "{}  {}", node.hostname, paint(&text, tone, screen));
     renaming(&mut out, node);
@@ -277,19 +303,6 @@ pub(crate) fn node(view: &NodeView, screen: Screen) -> String {
     }
     clones(&mut out, view);
     out.push('\n');
-    if samples.is_empty() {
-        out.push_str("No samples of the last hour.\n");
-        return out;
-    }
-    // Most nodes have no GPU, and a line is only so wide.
-    let gpu = samples.iter().any(|sample| sample.gpu_percent.is_some() || sample.gpu_temperature_celsius.is_some());
-    let mut heads = vec!["AT", "LOAD", "CPU", "TEMPERATURE"];
-    if gpu {
-        heads.extend(["GPU", "GPU TEMP"]);
-    }
-    heads.extend(["MEMORY FREE", "STORAGE FREE"]);
-    let rows: Vec<_> = samples.iter().map(|one| sample(one, gpu)).collect();
-    out.push_str(&table(&heads, &rows, screen));
     out
 }
 

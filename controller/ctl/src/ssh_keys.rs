@@ -23,6 +23,7 @@ use crate::client::{Client, Me};
 use crate::failure::Failure;
 use crate::operator::{is_named, public_key};
 use crate::order::{self, OrderError};
+use crate::patience::Progress;
 use crate::tell::{Out, note};
 use crate::{roster, show, sign};
 
@@ -133,7 +134,9 @@ fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<Ve
 /// What was ordered about this account.
 async fn held(client: &Client, me: &Me, roster: &VerifiedRoster, account: &AccountName) -> Result<Held, Failure> {
     let mut held = Held::default();
-    for line in sign::drafts(client).await?.drafts {
+    let (lines, mut progress) = lines(client).await?;
+    for line in lines {
+        progress.step();
         let Some(order) = signed(client, me, roster, &line).await?.filter(|order| order.account == *account) else {
             continue;
         };
@@ -149,7 +152,9 @@ async fn held(client: &Client, me: &Me, roster: &VerifiedRoster, account: &Accou
 /// What was ordered last about each account, in their order.
 async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<Ordered>, Failure> {
     let mut all: Vec<Ordered> = Vec::new();
-    for line in sign::drafts(client).await?.drafts {
+    let (lines, mut progress) = lines(client).await?;
+    for line in lines {
+        progress.step();
         let Some(order) = signed(client, me, roster, &line).await? else { continue };
         let is_known = all.iter().any(|later| later.account == order.account);
         if is_known || !was_given(line.state) {
@@ -161,6 +166,14 @@ async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<O
     Ok(all)
 }
 
+/// The orders about SSH keys that somebody signed. Each is read by a call of its own, which takes its time.
+async fn lines(client: &Client) -> Result<(Vec<DraftLine>, Progress), Failure> {
+    let mut lines = sign::drafts(client).await?.drafts;
+    lines.retain(|line| line.kind == IntentKind::SshKey && !line.signers.is_empty());
+    let progress = Progress::new("Reading earlier orders", lines.len());
+    Ok((lines, progress))
+}
+
 /// An earlier order about SSH keys, as the controller has it. One that no owner of the roster signed counts for nothing:
 /// neither its keys, which somebody may have slipped in, nor its number.
 async fn signed(
@@ -169,9 +182,6 @@ async fn signed(
     roster: &VerifiedRoster,
     line: &DraftLine,
 ) -> Result<Option<Ordered>, Failure> {
-    if line.kind != IntentKind::SshKey || line.signers.is_empty() {
-        return Ok(None);
-    }
     let view: DraftView = client.look(OwnerEndpoint::Draft, Some(&line.code)).await?;
     let read = sign::read(&view.draft, &line.code, &me.fleet())?;
     let order = read.signed(view.signatures);

@@ -11,6 +11,8 @@ pub(crate) struct Screen {
     pub(crate) width: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colour: bool,
+    /// Whether it is a terminal, which can be written anew.
+    pub(crate) terminal: bool,
 }
 
 impl Screen {
@@ -19,7 +21,7 @@ impl Screen {
         let terminal = std::io::stdout().is_terminal();
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
         let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { width: width.filter(|_| terminal), colour: terminal && !asked_not_to }
+        Self { width: width.filter(|_| terminal), colour: terminal && !asked_not_to, terminal }
     }
 }
 
@@ -98,7 +100,7 @@ fn fitted(text: &str, room: usize) -> String {
 mod tests {
     use super::*;
 
-    const PAPER: Screen = Screen { width: None, colour: false };
+    const PAPER: Screen = Screen { width: None, colour: false, terminal: false };
 
     fn row(cells: &[&str]) -> Vec<(String, Tone)> {
         cells.iter().map(|cell| ((*cell).to_owned(), Tone::Plain)).collect()
@@ -114,10 +116,10 @@ mod tests {
             "HOSTNAME  STATE   ADDRESS\nweb-1     Online  10.0.0.5\na         Stale   2001:db8::1\n"
         );
         for width in 1..40 {
-            let text = table(&heading, &rows, Screen { width: Some(width), colour: false });
+            let text = table(&heading, &rows, Screen { width: Some(width), colour: false, terminal: false });
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
         }
-        let narrow = table(&heading, &rows, Screen { width: Some(22), colour: false });
+        let narrow = table(&heading, &rows, Screen { width: Some(22), colour: false, terminal: false });
         assert_eq!(narrow, "HOSTNAME  STATE   ADD…\nweb-1     Online  10.…\na         Stale   200…\n");
     }
 
@@ -126,12 +128,12 @@ mod tests {
     fn text_of_a_machine_never_commands_the_terminal() {
         let rows = [row(&["\u{1b}[31mred\u{1b}[0m", "line\nbreak"])];
         for colour in [false, true] {
-            let text = table(&["A", "B"], &rows, Screen { width: None, colour });
+            let text = table(&["A", "B"], &rows, Screen { width: None, colour, terminal: false });
             assert!(!text.contains('\u{1b}'), "{text:?}");
             assert_eq!(text.lines().count(), 2, "{text:?}");
         }
         let rows = [vec![("\u{1b}[2J".to_owned(), Tone::Bad)]];
-        let text = table(&["A"], &rows, Screen { width: None, colour: true });
+        let text = table(&["A"], &rows, Screen { width: None, colour: true, terminal: false });
         assert_eq!(text, "A\n\u{1b}[31m\\u{1b}[2J\u{1b}[0m\n");
     }
 }

@@ -4,9 +4,10 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use lucia_proto::host_api::OnboardingView;
 use lucia_proto::json;
+use lucia_proto::key::Fingerprint;
 use serde::Serialize;
 
-use crate::args::{Args, Output};
+use crate::args::{self, Args, Output};
 use crate::client::CallError;
 use crate::failure::Failure;
 use crate::show;
@@ -53,6 +54,24 @@ pub(crate) fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Has the fingerprint typed that the machine's own screen shows, where it was not given. Nothing that could be copied is
+/// shown before.
+pub(crate) fn fingerprint(given: Option<Fingerprint>, yes: bool) -> Result<Fingerprint, Failure> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    if yes || !io::stdin().is_terminal() {
+        return Err(Failure::SayFingerprint);
+    }
+    let mut out = io::stderr();
+    write!(out, "The whole fingerprint, as the machine's own screen shows it: ")
+        .and_then(|()| out.flush())
+        .map_err(Failure::Output)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
+    args::fingerprint(line.trim()).map_err(|_| Failure::NoFingerprint)
 }
 
 /// Asks on the terminal for `word`.

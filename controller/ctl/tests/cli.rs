@@ -305,7 +305,7 @@ fn programs_get_json_and_exit_codes() {
         (vec!["node", "web-9"], vec![(200, nodes(NODE)), (200, onboarding(true, &[]))], 1, "web-9"),
         (vec!["remove", "web-1"], vec![(200, nodes(NODE))], 64, "--yes"),
         (vec!["window", "open", "--minutes", "61"], vec![], 64, "1 to 60"),
-        (vec!["approve", "1a2b-3c4d-5e6f"], vec![], 64, "--fingerprint"),
+        (vec!["approve", "1a2b-3c4d-5e6f"], vec![], 64, "--hostname"),
         (vec!["dance"], vec![], 64, "dance"),
         (vec!["--help"], vec![], 0, "Exit codes"),
     ] {
@@ -347,6 +347,7 @@ fn a_node_shows_its_directory_and_its_gpus_where_it_has_them() {
 fn manual_and_completions_come_from_the_program_itself() {
     let output = program().arg("man").output().unwrap();
     assert!(output.status.success() && said(&output).contains(".TH luciactl"));
+    assert!(said(&output).contains("Exit codes") && said(&output).contains("NO_COLOR"), "{}", said(&output));
     for shell in ["bash", "zsh", "fish"] {
         let output = program().args(["completions", shell]).output().unwrap();
         assert!(output.status.success() && said(&output).contains("onboarding"), "{shell}");

@@ -82,6 +82,7 @@ impl Controller {
                 kept: device.kept.clone(),
                 last_refused: lineage(state).and_then(|lineage| lineage.last_refused.clone()),
                 renames: renames(&journal, id),
+                orders: heartbeat.and_then(|heartbeat| heartbeat.orders.as_ref()).map(|report| self.held(id, report)),
             })
         })
         .ok_or_else(unknown)

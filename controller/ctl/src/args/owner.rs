@@ -82,9 +82,9 @@ pub(crate) struct Admit {
     /// The verification code, as the machine shows it.
     #[arg(value_name = "CODE")]
     pub(crate) code: VerificationCode,
-    /// The whole fingerprint as the machine's own screen shows it.
+    /// The whole fingerprint as the machine's own screen shows it. Without it you are asked to type it.
     #[arg(long, value_name = "HEX", value_parser = fingerprint)]
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// The name it gets; the approved one, unless said. With --yes it has to be said.
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname: Option<Hostname>,
@@ -176,6 +176,27 @@ pub(crate) enum PasskeyVerb {
         /// Its code.
         #[arg(value_name = "CODE")]
         code: VerificationCode,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionVerb {
+    /// Shows your own that have not ended; the operator sees all.
+    List,
+    /// Ends one, or all of yours.
+    End {
+        /// Which, as the list shows it.
+        #[arg(value_name = "CODE", required_unless_present = "all")]
+        code: Option<VerificationCode>,
+        /// All of them.
+        #[arg(long, conflicts_with = "code")]
+        all: bool,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

@@ -8,12 +8,12 @@ use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::roster::Roster;
-use lucia_proto::sign_in::{PasskeyView, PasskeysView};
+use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionView, SessionsView};
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
-use super::line;
+use super::{line, span};
 use crate::client::Me;
 use crate::context::{Context, ContextName, Contexts, Entry, OwnerContext};
 use crate::table::{Screen, Tone, table};
@@ -23,6 +23,27 @@ const fn role(role: Role) -> &'static str {
         Role::Owner => "owner",
         Role::Viewer => "viewer",
     }
+}
+
+/// `session`.
+pub(crate) fn sessions(view: &SessionsView, screen: Screen) -> String {
+    if view.sessions.is_empty() {
+        return "Nobody is signed in to the page.\n".to_owned();
+    }
+    let now = view.server_time;
+    let plain = |text: String| (text, Tone::Plain);
+    let row = |session: &SessionView| {
+        vec![
+            plain(session.code.to_string()),
+            plain(session.owner.to_string()),
+            plain(session.address.to_string()),
+            plain(format!("{} ago", span(now.since(session.used_at)))),
+            plain(format!("in {}", span(session.expires_at.since(now)))),
+            plain(session.passkey.to_string()),
+        ]
+    };
+    let rows: Vec<_> = view.sessions.iter().map(row).collect();
+    table(&["CODE", "OWNER", "FROM", "USED", "ENDS", "PASSKEY"], &rows, screen)
 }
 
 /// `passkey list`.

@@ -10,7 +10,7 @@ use lucia_proto::time::UnixTime;
 use lucia_proto::why;
 use serde::Serialize;
 
-use super::{certificate, clones::clones, line, names, paint, renaming, span, state};
+use super::{certificate, clones::clones, freshness::freshness, line, names, paint, renaming, span, state};
 use crate::table::Screen;
 
 /// An order of this node that was refused.
@@ -34,6 +34,8 @@ pub(crate) struct Why<'a> {
     frozen: bool,
     /// Each with what cures it.
     findings: Vec<String>,
+    /// Whether it could take an order now.
+    freshness: String,
     refused_orders: Vec<RefusedOrder>,
     #[serde(skip)]
     view: &'a NodeView,
@@ -48,12 +50,14 @@ impl<'a> Why<'a> {
             let why::RefusedOrder { code, kind, at, refused } = order;
             RefusedOrder { code, kind, at, refused, cure: refused.cure() }
         });
+        let (freshness, wrong) = freshness(view.orders.as_ref(), view.server_time);
         Self {
             node_id: node.node_id.clone(),
             hostname: node.hostname.clone(),
             state: node.state,
             frozen: why.frozen,
-            findings: why.findings.iter().map(ToString::to_string).collect(),
+            findings: why.findings.iter().map(ToString::to_string).chain(wrong).collect(),
+            freshness,
             refused_orders: refused_orders.collect(),
             view,
         }
@@ -71,6 +75,7 @@ impl<'a> Why<'a> {
         }
         let (text, tone) = certificate(&view.node, now);
         line(&mut out, "certificate", &paint(&text, tone, screen));
+        line(&mut out, "orders", &self.freshness);
         renaming(&mut out, &view.node);
         clones(&mut out, view);
         for finding in &self.findings {

@@ -7,6 +7,7 @@ mod audit;
 mod contexts;
 mod keys;
 mod lies;
+mod living;
 mod login;
 mod orders;
 mod server;

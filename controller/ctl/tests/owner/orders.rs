@@ -73,7 +73,7 @@ pub(crate) fn node(world: &OrderWorld, more_of_line: &str, more: &str) -> Step {
     get(format!("GET /api/host/nodes/{}", node.node_id), &read::<NodeView>(&text))
 }
 
-fn onboarding(world: &OrderWorld, phase: &str, more: &str) -> OnboardingView {
+pub(crate) fn onboarding(world: &OrderWorld, phase: &str, more: &str) -> OnboardingView {
     let node = &world.node;
     read(&format!(
         r#"{{"serverTime":"{now}","worker":{{"ready":true}},"devices":[{{"deviceId":"{id}","fingerprint":"{}",
@@ -437,7 +437,8 @@ fn a_passkey_is_confirmed_by_an_owner_key_after_a_yes() {
     assert!(!done && text.contains("under your name"), "{text}");
     ended(&site.run(&["passkey", "approve", code, "--yes"]), 0, "laptop");
     ended(&site.run(&["passkey", "list"]), 0, code);
-    ended(&site.run(&["passkey", "remove", code]), 0, "luciactl passkey approve CODE");
+    ended(&site.run(&["passkey", "remove", code]), 64, "--yes");
+    ended(&site.run(&["passkey", "remove", code, "--yes"]), 0, "luciactl passkey approve CODE");
     server.done();
 }
 

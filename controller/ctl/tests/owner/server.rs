@@ -275,7 +275,10 @@ fn request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(Str
 }
 
 fn answer(stream: &mut StreamOwned<ServerConnection, TcpStream>, status: u16, body: &str, next: Option<&str>) {
-    let next = next.map(|next| format!("{NEXT_CHALLENGE_HEADER}: {next}\r\n")).unwrap_or_default();
+    let mut next = next.map(|next| format!("{NEXT_CHALLENGE_HEADER}: {next}\r\n")).unwrap_or_default();
+    if status == 429 {
+        next.push_str("Retry-After: 1\r\n");
+    }
     let head = format!(
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n{next}\r\n",
         body.len()

@@ -127,6 +127,9 @@ fn looks() -> Vec<Sample> {
                 "samples": [sample], "holder": holder(), "frozen": {"at": AT, "holders": [holder()]},
                 "kept": {"at": AT, "holder": holder(), "refused": [ID]}, "lastRefused": holder(),
                 "renames": [{"at": AT, "actor": "owner:alice", "names": names}],
+                "orders": {
+                    "bundleVersion": 1, "rosterVersion": 1, "rosterNewest": 1, "asks": true, "answeredAt": AT,
+                },
             }),
         ),
         Sample::new::<SshKeysView>(

@@ -10,7 +10,7 @@ use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
 use lucia_proto::freshness::{FreshnessRequest, IntentTime};
-use lucia_proto::host_api::KeepForm;
+use lucia_proto::host_api::{KeepForm, OrdersHeld};
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::{Actor, Body, Checker, Decision, IntentCode, IntentId, IntentMemory, IntentPolicy};
 use lucia_proto::orders::{OrdersReply, OrdersReport};
@@ -40,6 +40,18 @@ impl Controller {
         let since_boot = self.clock.since_boot();
         let reply = lock(&self.owners.relay).hear(node, report?, by, now, since_boot);
         (!reply.is_empty()).then_some(reply)
+    }
+
+    /// How a node stands to orders that said this last.
+    pub(in crate::state) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
+        let roster = self.owners.roster();
+        OrdersHeld {
+            bundle_version: report.bundle_version,
+            roster_version: report.roster_version,
+            roster_newest: roster.map_or(0, |roster| roster.version()),
+            asks: report.freshness.is_some(),
+            answered_at: lock(&self.owners.relay).handed_at(node),
+        }
     }
 
     /// What the ticks do about orders.

@@ -111,6 +111,8 @@ pub(super) struct Relay {
     /// Nodes of which a question is answered or over.
     withdrawn: Vec<NodeId>,
     answers: BTreeMap<NodeId, Vec<Answered>>,
+    /// When one was last handed out, for who asks why a node takes no order.
+    handed: BTreeMap<NodeId, UnixTime>,
 }
 
 impl Relay {
@@ -156,7 +158,16 @@ impl Relay {
             report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now));
             report.freshness.iter().for_each(|nonce| self.note_question(node, holder, nonce, since_boot));
         }
-        self.reply(node, report, standing, now)
+        let reply = self.reply(node, report, standing, now);
+        if reply.freshness.is_some() && standing != Standing::Refused {
+            self.handed.insert(node.clone(), now);
+        }
+        reply
+    }
+
+    /// When an answer how late it is was last handed to this node, since the start.
+    pub(super) fn handed_at(&self, node: &NodeId) -> Option<UnixTime> {
+        self.handed.get(node).copied()
     }
 
     fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime) {
@@ -337,6 +348,7 @@ impl Relay {
             }
         }
         self.written.retain(|_, at| since_boot < at.saturating_add(FRESHNESS_ASKED_INTERVAL));
+        self.handed.retain(|node, _| is_there(node));
         self.answers.retain(|node, kept| {
             kept.retain(|answered| !is_over(answered.at));
             is_there(node) && !kept.is_empty()

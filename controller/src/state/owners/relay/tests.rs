@@ -97,7 +97,9 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
     assert_eq!(relay.unwritten(8, at + interval / 2), [], "each is a write");
     assert_eq!(relay.unwritten(8, at + interval), [(node.clone(), second.clone())]);
     relay.written(node, &second, at + interval);
+    assert_eq!(relay.handed_at(node), None);
     assert_eq!(hear(&mut relay, Some(&first), ours, at + interval), Some(answer(&first)));
+    assert_eq!(relay.handed_at(node), Some(NOW));
     relay.answered(node.clone(), second.clone(), answer(&second), at + interval);
     assert_eq!(relay.take_withdrawn(), std::slice::from_ref(node), "what is answered lies there no more");
     hear(&mut relay, None, ours, at + interval);
@@ -110,6 +112,7 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
     assert_eq!((relay.questions.len(), relay.answers.len()), (1, 1));
     relay.retain(end, |_| true);
     assert_eq!((relay.questions.len(), relay.answers.len(), relay.written.len()), (0, 0, 0));
+    assert_eq!(relay.handed_at(node), Some(NOW), "a node keeps it for a day");
     assert_eq!(relay.take_withdrawn(), std::slice::from_ref(node));
 }
 

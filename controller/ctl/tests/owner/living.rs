@@ -1,0 +1,146 @@
+//! Waiting for one's turn, a node as it lives, sessions, and a fingerprint that is typed.
+
+use lucia_proto::owner_api::DraftsView;
+use lucia_proto::test_support::OrderWorld;
+
+use crate::orders::{node, nodes, onboarding, read};
+use crate::server::{By, Server, Step, get, refusal, step};
+use crate::site::{Site, ended, said, world};
+
+/// A call that comes too soon.
+fn busy(line: &str) -> Step {
+    step(line, By::Alice, |_, _| (429, refusal("too_many_requests")))
+}
+
+// spec: LC-40
+#[test]
+fn a_call_that_comes_too_soon_is_made_again_in_its_turn() {
+    let world = world();
+    let line = "GET /api/host/nodes";
+    let server = Server::new(world.clone(), vec![busy(line), busy(line), nodes(&world)]);
+    let output = Site::alice(&world, server.port).run(&["nodes"]);
+    ended(&output, 0, world.node.hostname.as_str());
+    assert_eq!(said(&output).matches("waiting for its turn").count(), 1, "{}", said(&output));
+    server.done();
+}
+
+fn sampled(world: &OrderWorld) -> Step {
+    let sample = format!(
+        r#""samples":[{{"at":"{}","loadAverage":0.5,"memoryTotalBytes":1000,"memoryAvailableBytes":250}}]"#,
+        world.now
+    );
+    let (id, node) = (&world.node.node_id, &world.node);
+    let text = format!(
+        r#"{{"serverTime":"{}","node":{{"nodeId":"{id}","hostname":"{}","verificationCode":"{}","state":"Online"}},
+        "fingerprint":"{}","taskId":"00000000-0000-4000-8000-000000000000",{sample}}}"#,
+        world.now,
+        node.hostname,
+        node.fingerprint.verification_code(),
+        node.fingerprint,
+    );
+    get(format!("GET /api/host/nodes/{id}"), &read::<lucia_proto::host_api::NodeView>(&text))
+}
+
+// spec: CT-60
+#[test]
+fn a_node_is_shown_as_it_lives() {
+    let world = world();
+    let name = world.node.hostname.as_str();
+    let over =
+        step(format!("GET /api/host/nodes/{}", world.node.node_id), By::Alice, |_, _| (404, refusal("unknown_node")));
+    // What is no terminal gets one look after the other, until there is none any more.
+    let server = Server::new(world.clone(), vec![nodes(&world), sampled(&world), sampled(&world), over]);
+    let output = Site::alice(&world, server.port).run(&["node", name, "--watch", "--every", "1"]);
+    ended(&output, 1, "unknown_node");
+    assert_eq!(said(&output).matches("▆  75.0 %, 75.0 to 75.0").count(), 2, "{}", said(&output));
+    server.done();
+    // Looked at once, the hour stands above its samples.
+    let server = Server::new(world.clone(), vec![nodes(&world), sampled(&world)]);
+    let output = Site::alice(&world, server.port).run(&["node", name]);
+    ended(&output, 0, "█  0.5, 0.5 to 0.5");
+    assert!(said(&output).contains("MEMORY FREE"), "{}", said(&output));
+    server.done();
+    ended(&Site::alice(&world, 1).run(&["node", name, "--every", "1"]), 64, "--watch");
+}
+
+// spec: LC-41
+#[test]
+fn sessions_are_listed_and_ended_after_a_yes() {
+    let world = world();
+    let (code, other) = ("1a2b-3c4d-5e6f", "aaaa-bbbb-cccc");
+    let list = format!(
+        r#"{{"serverTime":"{now}","sessions":[{{"code":"{code}","owner":"alice","role":"owner","passkey":"{other}",
+        "address":"192.0.2.7","since":"{now}","usedAt":"{now}","expiresAt":"{}","current":false}}]}}"#,
+        world.now.plus(std::time::Duration::from_secs(3600)),
+        now = world.now,
+    );
+    let none = format!(r#"{{"serverTime":"{}","sessions":[]}}"#, world.now);
+    let (one, all) = (none.clone(), none);
+    let server = Server::new(
+        world.clone(),
+        vec![
+            step("GET /api/host/sessions", By::Alice, move |_, _| (200, list.clone())),
+            step(format!("DELETE /api/host/sessions/{code}"), By::Alice, move |_, _| (200, one.clone())),
+            step("DELETE /api/host/sessions", By::Alice, move |_, _| (200, all.clone())),
+        ],
+    );
+    let site = Site::alice(&world, server.port);
+    let output = site.run(&["session", "list"]);
+    ended(&output, 0, "192.0.2.7");
+    assert!(said(&output).contains("in 1 h 0 min") && said(&output).contains(other), "{}", said(&output));
+    ended(&site.run(&["session", "end", code]), 64, "--yes");
+    let (done, text) = site.on_terminal(&["session", "end", code], &[("Type yes to go on: ", "no")]);
+    assert!(!done && text.contains(&format!("This ends your session {code}")), "{text}");
+    ended(&site.run(&["session", "end", code, "--yes"]), 0, "Nobody is signed in");
+    ended(&site.run(&["session", "end", "--all", "--yes"]), 0, "Nobody is signed in");
+    ended(&site.run(&["session", "end", "--yes"]), 64, "CODE");
+    server.done();
+}
+
+// spec: LC-7
+#[test]
+fn a_fingerprint_that_was_not_given_is_typed() {
+    let world = world();
+    let (code, name) = (world.node.fingerprint.verification_code(), world.node.hostname.as_str());
+    let seen = || get("GET /api/host/onboarding", &onboarding(&world, "AwaitingEnrollment", ""));
+    let base = ["admit", code.as_str(), "--hostname", name];
+    let question = "as the machine's own screen shows it: ";
+    // With nobody to type it, and with --yes, it has to be given.
+    for more in [&[][..], &["--yes"]] {
+        let server = Server::new(world.clone(), vec![seen()]);
+        ended(&Site::alice(&world, server.port).run(&[&base[..], more].concat()), 64, "--fingerprint HEX");
+        server.done();
+    }
+    for (typed, says) in [
+        (world.other.fingerprint.to_string(), "another machine pretends"),
+        ("1a2b".to_owned(), "that is no fingerprint"),
+    ] {
+        let server = Server::new(world.clone(), vec![seen()]);
+        let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &[(question, &typed)]);
+        assert!(!done && text.contains(says), "{text}");
+        let before = text.split(question).next().unwrap();
+        assert!(!before.contains(&world.node.fingerprint.to_string()), "nothing to copy: {text}");
+        server.done();
+    }
+    let server = Server::new(world.clone(), vec![seen(), crate::orders::add(), crate::orders::signed()]);
+    let typed = world.node.fingerprint.to_string().to_uppercase();
+    let answers = [(question, typed.as_str()), ("Type yes to go on: ", "yes")];
+    let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);
+    assert!(done && text.contains("(admit)"), "{text}");
+    server.done();
+}
+
+// spec: LC-42
+#[test]
+fn why_says_whether_a_node_takes_orders_now() {
+    let world = world();
+    let drafts = DraftsView { server_time: world.now, drafts: Vec::new() };
+    let orders = r#","orders":{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":true}"#;
+    let server = Server::new(
+        world.clone(),
+        vec![nodes(&world), node(&world, "", orders), get("GET /api/host/intents", &drafts)],
+    );
+    let output = Site::alice(&world, server.port).run(&["why", world.node.hostname.as_str()]);
+    ended(&output, 0, "takes no order before the answer");
+    server.done();
+}
