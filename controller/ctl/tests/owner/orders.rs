@@ -201,7 +201,7 @@ fn a_second_owner_signs_and_nobody_twice() {
 }
 
 /// Somebody with two machines: the key of the second one was given to the same person.
-// spec: LC-40
+// spec: LC-50
 #[test]
 fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
     let mut world = Arc::into_inner(world()).unwrap();
