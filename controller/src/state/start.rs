@@ -38,8 +38,7 @@ use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
 use crate::store::ssh_keys::SshKeys;
 use crate::store::{
-    AuditLogError, DraftsError, JournalFileError, LayoutError, PasskeysError, RecordError, RosterMarkError,
-    SshKeysError,
+    AuditLogError, DraftsError, JournalFileError, JsonFileError, LayoutError, PasskeysError, RecordError, SshKeysError,
 };
 
 /// Why the controller does not start.
@@ -77,7 +76,7 @@ pub enum OpenError {
     SshKeys(#[source] SshKeysError),
     /// The mark of the roster.
     #[error("the mark of the roster stops the start")]
-    RosterMark(#[source] RosterMarkError),
+    RosterMark(#[source] JsonFileError),
     /// The audit.
     #[error("the audit stops the start")]
     Audit(#[source] AuditLogError),

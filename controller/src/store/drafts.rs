@@ -5,41 +5,34 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lucia_durable::{DirError, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{DirError, FileName, PrivateDir, WriteError};
 use lucia_proto::bounded::Version;
 use lucia_proto::host_api::Label;
 use lucia_proto::intent::{Draft, DraftError, IntentId, IntentSignature};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{DRAFT_FILE_MAX, DRAFTS_MAX, JSON_DEPTH_MAX};
+use lucia_proto::limits::{DRAFT_FILE_MAX, DRAFTS_MAX};
 use lucia_proto::owner_api::Outcome;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layout::{LayoutError, name};
+use super::json_file::{JsonFile, JsonFileError};
 
-const MODE: u32 = 0o600;
+const ORDER: JsonFile = JsonFile { what: "an order", without: "this order alone is forgotten", max: DRAFT_FILE_MAX };
 /// Entries of the directory that are looked at: every draft, the leftover of a crash beside each, and the mark.
 const ENTRIES_MAX: usize = 2 * DRAFTS_MAX + 16;
 
 /// Why drafts cannot be read or written.
 #[derive(Debug, Error)]
 pub enum DraftsError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] JsonFileError),
     /// The directory cannot be listed.
     #[error("the directory of orders cannot be listed")]
     Dir(#[source] DirError),
-    /// It is not a file of ours.
-    #[error("an order cannot be read")]
-    Read(#[source] ReadError),
-    /// It is no draft.
-    #[error("{path} is damaged: restore it from a backup, or move it away, then this order alone is forgotten")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        source: JsonError,
-    },
+    /// One cannot be removed.
+    #[error("an order cannot be removed")]
+    Remove(#[source] WriteError),
     /// Nobody could sign what is in it.
     #[error("{path} holds no order: restore it from a backup, or move it away, then this order alone is forgotten")]
     NoOrder {
@@ -63,15 +56,6 @@ pub enum DraftsError {
         /// The directory.
         path: PathBuf,
     },
-    /// It cannot be written.
-    #[error("an order cannot be written")]
-    Write(#[source] WriteError),
-    /// It cannot be put in JSON.
-    #[error("an order cannot be put in JSON; this is a mistake in the program, report it")]
-    Json(#[source] JsonError),
-    /// A file name of ours is refused.
-    #[error("an order's file has no name")]
-    Name(#[source] LayoutError),
 }
 
 /// One draft, as its file has it.
@@ -135,7 +119,7 @@ impl DraftFiles {
 
     /// Every draft. One that cannot be read is an error, not a missing one.
     pub(crate) fn load(&self) -> Result<Vec<DraftRow>, DraftsError> {
-        self.dir.remove_leftovers(ENTRIES_MAX).map_err(DraftsError::Write)?;
+        ORDER.clean(&self.dir, ENTRIES_MAX)?;
         let listing = self.dir.list(ENTRIES_MAX).map_err(DraftsError::Dir)?;
         let ids: Vec<IntentId> = listing.names.iter().filter_map(id_of).collect();
         if !listing.complete || ids.len() > DRAFTS_MAX {
@@ -145,14 +129,8 @@ impl DraftFiles {
     }
 
     fn read(&self, id: &IntentId) -> Result<Option<DraftRow>, DraftsError> {
-        let file = file_of(id)?;
-        let path = || self.dir.path_of(&file);
-        let max = u64::try_from(DRAFT_FILE_MAX).unwrap_or(u64::MAX);
-        let Loaded::Found(bytes) = self.dir.read(&file, max, FileRules::private()).map_err(DraftsError::Read)? else {
-            return Ok(None);
-        };
-        let row: DraftRow = json::from_slice(&bytes, DRAFT_FILE_MAX, JSON_DEPTH_MAX)
-            .map_err(|source| DraftsError::Damaged { path: path(), source })?;
+        let Some(row) = ORDER.read::<DraftRow>(&self.dir, &file_of(id))? else { return Ok(None) };
+        let path = || self.dir.path().join(file_of(id));
         let found = IntentId::of(&row.draft.intent_json);
         if found != *id {
             return Err(DraftsError::Other { path: path(), found });
@@ -163,18 +141,17 @@ impl DraftFiles {
 
     /// Replaces one.
     pub(crate) fn write(&self, id: &IntentId, row: &DraftRow) -> Result<(), DraftsError> {
-        let text = json::to_string(row).map_err(DraftsError::Json)?;
-        self.dir.replace(&file_of(id)?, text.as_bytes(), MODE).map_err(DraftsError::Write)
+        Ok(ORDER.write(&self.dir, &file_of(id), row)?)
     }
 
     /// Removes one, if it is there.
     pub(crate) fn remove(&self, id: &IntentId) -> Result<(), DraftsError> {
-        self.dir.remove(&file_of(id)?).map(drop).map_err(DraftsError::Write)
+        self.dir.remove(&ORDER.name(&file_of(id))?).map(drop).map_err(DraftsError::Remove)
     }
 }
 
-fn file_of(id: &IntentId) -> Result<FileName, DraftsError> {
-    name(&format!("{id}.json")).map_err(DraftsError::Name)
+fn file_of(id: &IntentId) -> String {
+    format!("{id}.json")
 }
 
 fn id_of(file: &FileName) -> Option<IntentId> {

@@ -5,6 +5,7 @@
 pub(crate) mod audit_log;
 pub(crate) mod drafts;
 pub(crate) mod journal_file;
+pub(crate) mod json_file;
 pub(crate) mod layout;
 pub(crate) mod passkeys;
 pub(crate) mod records;
@@ -18,8 +19,8 @@ pub use audit_log::{AuditLogError, AuditReport, verify_audit};
 pub use doctor::{DoctorError, Finding, Generation, Health, Report, doctor, restore};
 pub use drafts::DraftsError;
 pub use journal_file::JournalFileError;
+pub use json_file::JsonFileError;
 pub use layout::LayoutError;
 pub use passkeys::PasskeysError;
 pub use records::RecordError;
-pub use roster_mark::RosterMarkError;
 pub use ssh_keys::SshKeysError;

@@ -5,43 +5,31 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::PrivateDir;
 use lucia_proto::bounded::Version;
 use lucia_proto::host_api::KeyLabel;
-use lucia_proto::json::{self, JsonError};
 use lucia_proto::key::{KeyError, NodePublicKey, VerificationCode};
-use lucia_proto::limits::{JSON_DEPTH_MAX, OWNERS_MAX, PASSKEYS_FILE_MAX, PASSKEYS_PER_OWNER_MAX};
+use lucia_proto::limits::{OWNERS_MAX, PASSKEYS_FILE_MAX, PASSKEYS_PER_OWNER_MAX};
 use lucia_proto::owner::{CredentialId, OwnerId};
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layout::{LayoutError, name};
+use super::json_file::{JsonFile, JsonFileError};
 
 /// The file.
 const FILE: &str = "passkeys.json";
-const MODE: u32 = 0o600;
+const PASSKEYS: JsonFile =
+    JsonFile { what: "the passkeys", without: "everybody adds a passkey anew", max: PASSKEYS_FILE_MAX };
 /// Rows of all people together.
 const ROWS_MAX: usize = OWNERS_MAX * PASSKEYS_PER_OWNER_MAX;
 
 /// Why the passkeys cannot be read or written.
 #[derive(Debug, Error)]
 pub enum PasskeysError {
-    /// Leftovers of a crash cannot be removed.
-    #[error("the directory of the passkeys cannot be cleaned up")]
-    Clean(#[source] WriteError),
-    /// It is not a file of ours.
-    #[error("the passkeys cannot be read")]
-    Read(#[source] ReadError),
-    /// It is not such a list.
-    #[error("{path} is damaged: restore it from a backup, or move it away, then everybody adds a passkey anew")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        source: JsonError,
-    },
+    /// Their file.
+    #[error(transparent)]
+    File(#[from] JsonFileError),
     /// A passkey's key is none.
     #[error("{path} holds a key that is none: restore it from a backup, or move it away")]
     Key {
@@ -51,15 +39,6 @@ pub enum PasskeysError {
         #[source]
         source: KeyError,
     },
-    /// It cannot be written.
-    #[error("the passkeys cannot be written")]
-    Write(#[source] WriteError),
-    /// It cannot be put in JSON.
-    #[error("the passkeys cannot be put in JSON; this is a mistake in the program, report it")]
-    Json(#[source] JsonError),
-    /// A file name of ours is refused.
-    #[error("the file of the passkeys has no name")]
-    Name(#[source] LayoutError),
 }
 
 /// The file's content.
@@ -109,25 +88,16 @@ pub(crate) struct Passkeys {
 impl Passkeys {
     /// Reads the list, if there ever was one.
     pub(crate) fn open(dir: PrivateDir) -> Result<Self, PasskeysError> {
-        dir.remove_leftovers(16).map_err(PasskeysError::Clean)?;
-        let file = name(FILE).map_err(PasskeysError::Name)?;
-        let path = || dir.path_of(&file);
-        let max = u64::try_from(PASSKEYS_FILE_MAX).unwrap_or(u64::MAX);
-        let rows = match dir.read(&file, max, FileRules::private()).map_err(PasskeysError::Read)? {
-            Loaded::Missing => Vec::new(),
-            Loaded::Found(bytes) => {
-                let read: File = json::from_slice(&bytes, PASSKEYS_FILE_MAX, JSON_DEPTH_MAX)
-                    .map_err(|source| PasskeysError::Damaged { path: path(), source })?;
-                read.passkeys
-            }
-        };
+        PASSKEYS.clean(&dir, 16)?;
+        let path = PASSKEYS.name(FILE).map(|file| dir.path_of(&file))?;
+        let rows = PASSKEYS.read(&dir, FILE)?.map_or_else(Vec::new, |read: File| read.passkeys);
         let read = |row: Row| {
             let key = NodePublicKey::from_pem(&row.public_key_pem)
-                .map_err(|source| PasskeysError::Key { path: path(), source })?;
+                .map_err(|source| PasskeysError::Key { path: path.clone(), source })?;
             let Row { owner, code, label, credential_id, added_at, .. } = row;
             Ok(Passkey { owner, code, label, credential_id, key, added_at })
         };
-        let list = rows.into_iter().map(read).collect::<Result<_, _>>()?;
+        let list = rows.into_iter().map(read).collect::<Result<_, PasskeysError>>()?;
         Ok(Self { dir, list })
     }
 
@@ -179,9 +149,7 @@ impl Passkeys {
             added_at: passkey.added_at,
         };
         let file = File { schema_version: Version, passkeys: list.iter().map(row).collect() };
-        let bytes = json::to_string(&file).map_err(PasskeysError::Json)?;
-        let name = name(FILE).map_err(PasskeysError::Name)?;
-        self.dir.replace(&name, bytes.as_bytes(), MODE).map_err(PasskeysError::Write)?;
+        PASSKEYS.write(&self.dir, FILE, &file)?;
         self.list = list;
         Ok(())
     }

@@ -7,45 +7,34 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use lucia_durable::{DirError, FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::PrivateDir;
 use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{KeyLabel, Label, RemoveSshKey, SshKeyForm, SshKeyView, SshKeysView};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{JSON_DEPTH_MAX, SSH_KEYS_CHARS_MAX, SSH_KEYS_FILE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
+use lucia_proto::limits::{SSH_KEYS_CHARS_MAX, SSH_KEYS_FILE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use lucia_proto::names::AccountName;
 use lucia_proto::ssh_key::SshKey;
 use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layout::{LayoutError, name};
+use super::json_file::{JsonFile, JsonFileError};
 use crate::refusal::Refusal;
 
 /// The file.
 const FILE: &str = "ssh-keys.json";
-const MODE: u32 = 0o600;
+const KEYS: JsonFile = JsonFile {
+    what: "the list of SSH keys",
+    without: "nodes keep the keys they have until you add one",
+    max: SSH_KEYS_FILE_MAX,
+};
 
 /// Why the keys cannot be read or written.
 #[derive(Debug, Error)]
 pub enum SshKeysError {
-    /// Leftovers of a crash cannot be removed.
-    #[error("the directory of the SSH keys cannot be cleaned up")]
-    Clean(#[source] WriteError),
-    /// It is not a file of ours.
-    #[error("the SSH keys cannot be read")]
-    Read(#[source] ReadError),
-    /// It is not such a list.
-    #[error(
-        "{path} is damaged: restore it from a backup, or move it away, then nodes keep the keys they have until you add one"
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        source: JsonError,
-    },
+    /// Their file.
+    #[error(transparent)]
+    File(#[from] JsonFileError),
     /// The list holds more than it may.
     #[error("{path} breaks a rule of the list of keys: {what}; restore it from a backup")]
     Rule {
@@ -54,18 +43,6 @@ pub enum SshKeysError {
         /// Which.
         what: String,
     },
-    /// It cannot be written.
-    #[error("the SSH keys cannot be written")]
-    Write(#[source] WriteError),
-    /// It cannot be put in JSON.
-    #[error("the SSH keys cannot be put in JSON; this is a mistake in the program, report it")]
-    Json(#[source] JsonError),
-    /// A file name of ours is refused.
-    #[error("the file of the SSH keys has no name")]
-    Name(#[source] LayoutError),
-    /// The directory cannot be listed.
-    #[error("the directory of the SSH keys cannot be listed")]
-    Dir(#[source] DirError),
 }
 
 /// The file's content.
@@ -117,23 +94,16 @@ pub(crate) struct SshKeys {
 impl SshKeys {
     /// Reads the list, if there ever was one.
     pub(crate) fn open(dir: PrivateDir) -> Result<Self, SshKeysError> {
-        dir.remove_leftovers(16).map_err(SshKeysError::Clean)?;
-        let file = name(FILE).map_err(SshKeysError::Name)?;
-        let path = || dir.path_of(&file);
-        let max = u64::try_from(SSH_KEYS_FILE_MAX).unwrap_or(u64::MAX);
-        let rows = match dir.read(&file, max, FileRules::private()).map_err(SshKeysError::Read)? {
-            Loaded::Missing => None,
-            Loaded::Found(bytes) => {
-                let file: File = json::from_slice(&bytes, SSH_KEYS_FILE_MAX, JSON_DEPTH_MAX)
-                    .map_err(|source| SshKeysError::Damaged { path: path(), source })?;
-                let mut rows = Vec::new();
-                for row in file.keys {
-                    admit(&rows, &row).map_err(|refusal| SshKeysError::Rule { path: path(), what: refusal.log })?;
-                    rows.push(row);
-                }
-                Some(rows)
+        KEYS.clean(&dir, 16)?;
+        let path = KEYS.name(FILE).map(|file| dir.path_of(&file))?;
+        let mut rows = None;
+        if let Some(file) = KEYS.read::<File>(&dir, FILE)? {
+            let rows = rows.insert(Vec::new());
+            for row in file.keys {
+                admit(rows, &row).map_err(|refusal| SshKeysError::Rule { path: path.clone(), what: refusal.log })?;
+                rows.push(row);
             }
-        };
+        }
         let told = Told::default();
         if let Some(rows) = &rows {
             told.set(rows);
@@ -200,16 +170,10 @@ impl SshKeys {
     /// The disk first, then memory: what is told to nodes is what a restart tells them as well.
     fn keep(&mut self, rows: Vec<Row>) -> Result<(), Refusal> {
         let file = File { schema_version: Version, keys: rows };
-        self.write(&file).map_err(|error| Refusal::persistence(&error))?;
+        KEYS.write(&self.dir, FILE, &file).map_err(|error| Refusal::persistence(&error))?;
         self.told.set(&file.keys);
         self.rows = Some(file.keys);
         Ok(())
-    }
-
-    fn write(&self, file: &File) -> Result<(), SshKeysError> {
-        let bytes = json::to_string(file).map_err(SshKeysError::Json)?;
-        let name = name(FILE).map_err(SshKeysError::Name)?;
-        self.dir.replace(&name, bytes.as_bytes(), MODE).map_err(SshKeysError::Write)
     }
 }
 
