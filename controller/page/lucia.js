@@ -156,13 +156,10 @@ async function follow(code) {
 async function approve(form) {
   const { device, fingerprint } = form.dataset;
   const hostname = form.elements.hostname.value;
-  const known = by('replaces').hidden || !by('replaces-yes').checked ? undefined : by('replaces').dataset.node;
-  const replaces = known ? { replaces: known } : {};
   await call('POST', `/api/host/devices/${device}/approve-install`, {
     hostname,
     diskId: form.elements.disk.value,
     confirmation: form.elements.erase.value,
-    ...replaces,
   });
   form.hidden = true;
   const atWorker = `admit it on the worker's host: lucia-enrollment-worker admit --fingerprint ${fingerprint}`;
@@ -172,22 +169,24 @@ async function approve(form) {
   }
   say(`Approved as ${hostname}; its installation may begin.`);
   try {
-    await draft('admit', [device], JSON.stringify({ fingerprint, hostname, ...replaces }));
+    await draft('admit', [device], JSON.stringify({ fingerprint, hostname }));
   } catch (error) {
     say(`Approved as ${hostname}, but its admission could not be drafted (${error.message}). Draft it below, or ${atWorker}`, true);
   }
   refresh();
 }
 
-// Whether a node has the name that is typed: then that is asked about.
-async function isKnown(input) {
-  const box = by('replaces');
+// Whether a node has the name that is typed: whoever takes its place removes it, which is not done here.
+async function isKnown(form) {
+  const input = form.elements.hostname;
   const view = await call('GET', '/api/host/nodes');
-  const node = view.nodes.find((node) => node.hostname === input.value && node.nodeId !== input.form.dataset.device);
-  box.hidden = !node;
-  by('replaces-yes').required = Boolean(node);
+  const node = view.nodes.find((node) => node.hostname === input.value && node.nodeId !== form.dataset.device);
+  by('replaces').hidden = !node;
+  input.setCustomValidity(node ? 'A node has this name: see below.' : '');
   if (!node) return;
-  box.dataset.node = node.nodeId;
+  by('replaces-name').textContent = node.hostname;
+  by('replaces-node').textContent = node.hostname;
+  by('replaces-disk').textContent = form.elements.disk.value || 'ID';
   by('replaces-id').textContent = node.verificationCode;
   by('replaces-seen').textContent = node.lastSeenAt ? `, last heard at ${node.lastSeenAt}` : ', never heard from';
 }
@@ -380,7 +379,7 @@ document.addEventListener('submit', (event) => {
   run(FORMS[event.target.id], event.target, event.submitter);
 });
 document.addEventListener('change', ({ target }) => {
-  if (target.id === 'hostname') run(isKnown, target);
+  if (target.id === 'hostname' || target.name === 'disk') run(isKnown, target.form);
   if (target.name === 'what') takes(target.form);
   if (target.name === 'what' || target.id === 'account') run((form) => fill(form), target.form);
   if (target.name === 'node') tellChosen();

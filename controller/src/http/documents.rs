@@ -103,7 +103,7 @@ impl Asked {
                 let onboarding = controller.onboarding();
                 let device = onboarding.devices.iter().find(|device| device.device_id == *id).ok_or_else(unknown)?;
                 let title = format!("Machine {}", device.verification_code);
-                render(&Device::new(frame(&title), device))
+                render(&Device::new(frame(&title), device, admission(controller, id)?.as_ref()))
             }
             Page::Orders => {
                 let after: Option<VerificationCode> = self.query("after")?;
@@ -184,6 +184,26 @@ fn line_of(controller: &Controller, code: &VerificationCode) -> Result<DraftLine
         !is_it
     })?;
     found.ok_or_else(|| Refusal::new(Code::DraftNotFound, format!("There is no draft {code}.")))
+}
+
+/// The newest order that admits this machine and that waits for a signature or for the worker.
+fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
+    let mut found = None;
+    orders(controller, |line| {
+        let waits = match line.state {
+            DraftState::Drafted | DraftState::Signed => true,
+            DraftState::Done | DraftState::Refused | DraftState::Expired => false,
+        };
+        let is_its = || {
+            let view = controller.draft(&line.code).ok()?;
+            let read = view.draft.read().ok()?;
+            Some(read.intent().nodes.contains(id))
+        };
+        let is_it = waits && line.kind == IntentKind::Admit && is_its().unwrap_or(false);
+        found = is_it.then_some(line);
+        !is_it
+    })?;
+    Ok(found)
 }
 
 /// What was ordered about the keys of each account, by account.

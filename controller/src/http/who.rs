@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, header};
 use lucia_proto::api::Endpoint;
 use lucia_proto::audit::AuditVia;
 use lucia_proto::code::Code;
+use lucia_proto::host_api::ApproveForm;
 use lucia_proto::owner::{PageOrigin, Role};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::owner_proof::OWNER_PROOF_HEADER;
@@ -14,7 +15,7 @@ use lucia_proto::sign_in::SESSION_COOKIE;
 
 use super::error::ApiError;
 use super::route::Row;
-use super::{Edge, owners};
+use super::{Edge, edge, owners};
 use crate::refusal::Refusal;
 use crate::state::By;
 
@@ -46,7 +47,19 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
         let message = format!("Signing in is not enough for this; it takes an owner key: {command}");
         return Err(Refusal::new(Code::OwnersSign, message).into());
     }
+    if takes_a_place(row, body) {
+        let message = "Signing in is not enough for this, since it removes a node; it takes an owner key: luciactl approve \
+                       CODE --fingerprint HEX --hostname NAME --disk ID --replaces NODE";
+        return Err(Refusal::new(Code::OwnersSign, message).into());
+    }
     Ok(By::Owner { id: session.id, name: session.name, from, via: AuditVia::Session })
+}
+
+/// Whether an approval puts a machine in the place of a node, and so removes that node. A body that is none is refused by
+/// who answers the call.
+fn takes_a_place(row: Row, body: &[u8]) -> bool {
+    let form = || edge::read::<ApproveForm>(Endpoint::Approve, body);
+    row == Row::Base(Endpoint::Approve) && form().is_ok_and(|form| form.replaces.is_some())
 }
 
 /// What a call takes beyond a session, which proves presence and not the key.

@@ -3,9 +3,11 @@
 use askama::Template;
 use lucia_proto::host_api::{DeviceView, ERASE};
 use lucia_proto::intent::{Admit, Body};
+use lucia_proto::owner_api::DraftLine;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::shown;
 
+use super::orders::state;
 use super::server::OrderButton;
 use super::servers::{Acts, announced, machine, next, phase};
 use super::words::{NOTHING, bytes, left};
@@ -36,6 +38,8 @@ pub(crate) struct Device {
     erase: &'static str,
     /// The order that admits it, once it is approved.
     admit: Option<OrderButton>,
+    /// The one that was drafted already, and where it stands.
+    admission: Option<(String, &'static str)>,
 }
 
 /// A disk of a device.
@@ -47,8 +51,8 @@ struct DiskRow {
 }
 
 impl Device {
-    /// The document of a device.
-    pub(crate) fn new(frame: Frame, device: &DeviceView) -> Self {
+    /// The document of a device; `admission` is the newest order about it of which something may become.
+    pub(crate) fn new(frame: Frame, device: &DeviceView, admission: Option<&DraftLine>) -> Self {
         let now = frame.now;
         let inventory = &device.inventory;
         let fingerprint = device.fingerprint.to_string();
@@ -85,6 +89,7 @@ impl Device {
             next: next(device, now),
             erase: ERASE,
             admit: admit(device).filter(|_| frame.drafting.is_some()),
+            admission: admission.map(|line| (line.code.to_string(), state(line.state))),
             frame,
         }
     }

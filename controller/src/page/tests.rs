@@ -242,8 +242,8 @@ fn documents() -> Vec<(&'static str, String)> {
     vec![
         ("servers", text(render(&Servers::new(frame("/"), &onboarding(vec![device()]), &[row()])))),
         ("server", text(render(&Server::new(frame("/servers/{id}"), &facts)))),
-        ("device", text(render(&Device::new(frame("/devices/{id}"), &device())))),
-        ("approved", text(render(&Device::new(frame("/devices/{id}"), &approved())))),
+        ("device", text(render(&Device::new(frame("/devices/{id}"), &device(), None)))),
+        ("approved", text(render(&Device::new(frame("/devices/{id}"), &approved(), None)))),
         ("orders", text(render(&Orders::new(frame("/orders"), &lines, true, true)))),
         ("order", order(DraftState::Drafted, &roster())),
         ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
@@ -404,6 +404,10 @@ fn a_server_says_why_and_drafts_only_what_can_be_ordered_of_it() {
     assert_eq!(drafted(text("device")), []);
     let admitted = drafted(text("approved"));
     let [(Admit, Body::Admit(admit))] = admitted.as_slice() else { panic!("{admitted:?}") };
+    // Once it is drafted it is not drafted again.
+    let waiting = draft_line(DraftState::Drafted);
+    let again = render(&Device::new(frame("/devices/{id}"), &approved(), Some(&waiting))).unwrap();
+    assert!(drafted(&again).is_empty() && again.contains(&format!("/orders/{}", waiting.code)));
     assert_eq!((admit.hostname.as_str(), admit.replaces.as_ref().map(|old| old.as_str().len())), ("web-1", Some(32)));
 }
 

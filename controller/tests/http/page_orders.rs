@@ -244,23 +244,37 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     sign(&site, &world, &code, &view);
     browser.shows("Signed, not carried out by all yet.");
     browser.picture("clone-decided");
-    // A name that is known is asked about, and the order that admits its machine names the node whose place it takes.
+    // A name that is known is told, and taking that node's place is left to the owner key; then the page goes on, and the
+    // order that admits the machine names the node whose place it takes.
     browser.go(&format!("/devices/{}", waiting.id()));
     browser.type_in("#hostname", other.node.hostname.as_str());
     browser.type_in("#erase", "ERASE");
     browser.shows("This name is known");
-    browser.click("#replaces-yes");
     browser.click("[name='disk']");
     browser.click("[name='same']");
+    browser.shows(&format!("--hostname {0} --disk disk0 --replaces {0}", other.node.hostname));
     browser.picture("replaces");
+    mark(&browser);
     browser.click("#approve-form button[type='submit']");
+    let phase = || {
+        let onboarding: OnboardingView = site.order("GET", "/api/host/onboarding", "").read();
+        onboarding.devices.iter().find(|device| device.device_id == *waiting.id()).unwrap().phase
+    };
+    assert_eq!(phase(), DevicePhase::Discovered, "the form is not sent");
+    let form = format!(
+        r#"{{"hostname":"{}","diskId":"disk0","confirmation":"ERASE","replaces":"{}"}}"#,
+        other.node.hostname,
+        other.id()
+    );
+    let path = Endpoint::Approve.path_for(waiting.id());
+    assert_eq!(call(&site, &world.alice, "POST", &path, &form).status, 200);
+    browser.click("[data-kind='admit']");
+    is_marked(&browser);
     let (_, view) = drafted(&site, &world, &browser);
     let read = view.draft.read().unwrap();
     let Body::Admit(admit) = read.body() else { panic!("another order") };
     assert_eq!((read.intent().kind, admit.replaces.as_ref()), (IntentKind::Admit, Some(other.id())));
-    let onboarding: OnboardingView = site.order("GET", "/api/host/onboarding", "").read();
-    let phase = onboarding.devices.iter().find(|device| device.device_id == *waiting.id()).unwrap().phase;
-    assert_eq!(phase, DevicePhase::Approved);
+    assert_eq!(phase(), DevicePhase::Approved);
     // One is rejected and restored, on the list itself.
     let third = Machine::new(11);
     assert_eq!(third.discover(&site).status, 200);

@@ -114,6 +114,15 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
         assert_eq!(within(&site, &victors, row.method(), &path, &body).code(), "role_required", "{row:?}");
         assert_eq!(call(&site, &world.alice, row.method(), &path, &body).code(), "unknown_node", "{row:?}");
     }
+    // Nor does it let a machine take a node's place, which removes that node.
+    let approve = Endpoint::Approve.path_for(&"01".repeat(16).parse().unwrap());
+    let form = format!(r#"{{"hostname":"n1","diskId":"d1","confirmation":"ERASE","replaces":"{}"}}"#, "02".repeat(16));
+    let refused = within(&site, &alices, "POST", &approve, &form);
+    assert_eq!(refused.code(), "owners_sign");
+    assert!(refused.body.contains("--replaces NODE"), "{refused:?}");
+    assert_eq!(call(&site, &world.alice, "POST", &approve, &form).code(), "device_not_found");
+    let form = form.replace(r#","replaces""#, r#","replaced""#);
+    assert_eq!(within(&site, &alices, "POST", &approve, &form).code(), "invalid_body", "nothing unknown is let by");
     // From another page nobody is asked in.
     assert_eq!(post(&site, OwnerEndpoint::AskPasskey, "https://evil.test", &body).code(), "actor_required");
     // One's own sessions and passkeys, and their end.

@@ -59,6 +59,8 @@ pub(super) fn call(row: Row) -> Call {
                     Code::NotPending,
                     Code::DiscoveryExpired,
                     Code::IneligibleDisk,
+                    // In a session, for an approval in a node's place.
+                    Code::OwnersSign,
                     Code::HostnameInUse,
                     Code::RegistryFull,
                     Code::PersistenceFailed,
