@@ -1,10 +1,12 @@
 //! The other documents: audit, the discovery window, passkeys, signing in, and what went wrong.
 
+use std::fmt::Write as _;
+
 use askama::Template;
-use lucia_proto::audit::AuditEntry;
+use lucia_proto::audit::{AuditEntry, AuditVia};
 use lucia_proto::host_api::OnboardingView;
 use lucia_proto::sign_in::{PasskeyView, SessionView};
-use lucia_proto::text::shown;
+use lucia_proto::text::{counted, shown};
 
 use super::people::SessionRow;
 use super::words::{ago, left};
@@ -39,8 +41,20 @@ struct AuditRow {
     who: String,
     node: Option<String>,
     order: Option<String>,
-    result: &'static str,
+    result: String,
     tone: Tone,
+}
+
+/// Who did it, from where, and whether a session of the page was enough for it.
+fn who(entry: &AuditEntry) -> String {
+    let mut words = entry.actor.to_string();
+    if let Some(from) = entry.from {
+        _ = write!(words, " from {from}");
+    }
+    if entry.via == Some(AuditVia::Session) {
+        words.push_str(", in a session of the page");
+    }
+    words
 }
 
 impl Audit {
@@ -58,13 +72,16 @@ impl Audit {
                 at: entry.at.to_string(),
                 ago: ago(now, entry.at),
                 what: entry.action.as_str(),
-                who: match entry.from {
-                    Some(from) => format!("{} from {from}", entry.actor),
-                    None => entry.actor.to_string(),
-                },
+                who: who(entry),
                 node: entry.node.as_ref().map(ToString::to_string),
                 order: entry.intent.map(|intent| intent.code().to_string()),
-                result: refused.unwrap_or("done"),
+                result: match (refused, entry.more) {
+                    (Some(code), Some(more)) => {
+                        format!("{code}, and {} more of that minute", counted(more, "call"))
+                    }
+                    (Some(code), None) => code.to_owned(),
+                    (None, _) => "done".to_owned(),
+                },
                 tone: if refused.is_some() { Tone::Bad } else { Tone::Calm },
             }
         };

@@ -455,6 +455,13 @@ fn the_audit_is_shown_by_parts() {
     assert!(newest.contains("href=\"/audit?before=8\"") && newest.contains("data-live=\"audit\""));
     assert!(middle.contains("href=\"/audit?before=5\"") && !middle.contains("data-live"), "what is past does not move");
     assert!(!oldest.contains("before=") && oldest.contains("href=\"/audit\""));
+    // Who did it says by what, and a refusal that stands for many how many.
+    assert!(!newest.contains("in a session of the page") && newest.contains("operator (uid 0)"));
+    let refused = Some(lucia_proto::code::Code::ActorRequired);
+    let told = AuditEntry { via: Some(lucia_proto::audit::AuditVia::Session), refused, more: Some(2), ..entry() };
+    let told = render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![told], last: 1 })).unwrap();
+    assert!(told.contains("operator (uid 0), in a session of the page"), "{told}");
+    assert!(told.contains("actor_required, and 2 calls more of that minute"), "{told}");
     let order: Vec<usize> = [10, 9, 8].iter().map(|n| newest.find(&format!("data-key=\"{n}\"")).unwrap()).collect();
     assert!(order.is_sorted(), "newest first");
 }
