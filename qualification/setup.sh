@@ -203,6 +203,22 @@ schemathesis() {
   callers $dir
 }
 
+# axe-core, which looks in a test whether everybody can use the page: by npm where that is, at the version and with the
+# hash of tests/browser/axe. Run, and part of nothing that is built.
+axe() {
+  local from=tests/browser/axe dir=target/axe
+  cmp -s $from/package-lock.json $dir/recipe && [ -f $dir/node_modules/axe-core/axe.min.js ] && return 0
+  command -v npm >/dev/null || return 1
+  rm -rf --one-file-system $dir && mkdir -p $dir && cp $from/package.json $from/package-lock.json $dir/
+  if ! (cd $dir && timeout 300 npm ci --no-audit --no-fund --ignore-scripts) >>target/setup.log 2>&1; then
+    rm -rf --one-file-system $dir
+    return 1
+  fi
+  cp $from/package-lock.json $dir/recipe
+  callers $dir
+  say 'laid axe-core in target/axe'
+}
+
 # Under sudo the build directory of a caller's own checkout stays the caller's, for that user's next build.
 callers() {
   if as_root && [ "${SUDO_UID:-0}" != 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ]; then
@@ -246,6 +262,7 @@ directory=yes
 directory || directory=no
 # Only a test calls it: a demo does not wait for it.
 [ "$goal" = demo ] || schemathesis || say 'schemathesis cannot be had (it takes python3-venv and PyPI): its test of the API is skipped'
+[ "$goal" = demo ] || axe || say 'axe-core cannot be had (it takes npm and its registry): its test of the page is skipped'
 page=yes
 page || page=no
 callers target/setup.log 2>/dev/null || true

@@ -30,6 +30,7 @@ use crate::skip::workspace;
 
 use self::door::Door;
 use self::machine::Managed;
+use self::page::Page;
 use self::place::{GROUP, Place, STEP_CA};
 use self::screen::{Screen, Who};
 use self::second::Second;
@@ -233,11 +234,11 @@ pub fn demo(options: &Options) -> Result<(), DemoError> {
         page::possible()?;
     }
     let mut standing = raise(options, &screen)?;
-    login::story(&mut standing, &screen)?;
-    if options.once {
-        page::story(&mut standing, &screen)?;
-    } else {
-        standing.second = Some(Second::boot(&standing.site, &screen)?);
+    let page = if options.once { Some(Page::open(&standing.site, &screen)?) } else { None };
+    login::story(&mut standing, page.as_ref(), &screen)?;
+    match page {
+        Some(page) => page.admit_second(&mut standing, &screen)?,
+        None => standing.second = Some(Second::boot(&standing.site, &screen)?),
     }
     screen.plain(&standing.node.last_line());
     if !options.once {

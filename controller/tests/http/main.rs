@@ -11,6 +11,7 @@
 mod actors;
 mod applications;
 mod audit;
+mod axe;
 mod certificate;
 mod described;
 mod edge;

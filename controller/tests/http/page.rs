@@ -15,7 +15,8 @@ use crate::site::{Site, request};
 use crate::slow::wait_until;
 use crate::webdriver::{self, Browser};
 
-const DOCUMENTS: &[&str] = &["/", "/window", "/orders", "/keys", "/owners", "/audit", "/passkeys"];
+/// Every document that no id is needed for.
+pub(crate) const DOCUMENTS: &[&str] = &["/", "/window", "/orders", "/keys", "/owners", "/audit", "/passkeys"];
 
 // spec: PG-17
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lucia_proto::digest::Digest;
 use lucia_proto::test_support::key;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::site::{NAME, Scratch, Site};
 
@@ -47,7 +47,7 @@ impl Browser {
             origin: &format!("https://{NAME}:{}", site.address.port()),
             home: home.path(),
             arguments: &arguments,
-            trace: None,
+            network: false,
         });
         Self { browser: done(browser), _home: home }
     }
@@ -74,6 +74,24 @@ impl Browser {
     #[track_caller]
     pub(crate) fn run(&self, script: &str) -> Value {
         done(self.browser.run(script))
+    }
+
+    /// What a script gives to the callback that is its last argument.
+    #[track_caller]
+    pub(crate) fn run_async(&self, script: &str) -> Value {
+        done(self.browser.run_async(script))
+    }
+
+    /// Has a script run in each document from the next one on, before its own.
+    #[track_caller]
+    pub(crate) fn with_each_document(&self, script: &str) {
+        done(self.browser.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": script})));
+    }
+
+    /// Puts the cookie of a session into it, as `name=value`.
+    #[track_caller]
+    pub(crate) fn is_signed_in(&self, cookie: &str) {
+        done(self.browser.keep_cookie(cookie));
     }
 
     /// Clicks as a person does.

@@ -14,6 +14,7 @@ use super::daemon::ran;
 use super::directory::Directory;
 use super::machine::{HEARTBEATS, Managed, heartbeat, on};
 use super::owner::OWNER;
+use super::page::Page;
 use super::place::{HOSTNAME, Place, quoted_path};
 use super::screen::{Screen, Who};
 use super::site::Site;
@@ -30,8 +31,8 @@ const KEYS: &str = "/etc/ssh/lucia-authorized-keys/alice";
 /// A login of the node itself, which has nothing to do with the directory.
 const LOCAL: &str = "localadmin";
 
-/// The story, from the heartbeat that was last seen to the third.
-pub(super) fn story(standing: &mut Standing, screen: &Screen) -> Result<(), DemoError> {
+/// The story, from the heartbeat that was last seen to the third. Where there is a page, the key is ordered on it.
+pub(super) fn story(standing: &mut Standing, page: Option<&Page>, screen: &Screen) -> Result<(), DemoError> {
     let Standing { node: managed, site, .. } = standing;
     ready(site, managed, screen)?;
     let client = site.place.path(CLIENT);
@@ -40,8 +41,12 @@ pub(super) fn story(standing: &mut Standing, screen: &Screen) -> Result<(), Demo
 
     let public = client.join("id_ed25519.pub").to_string_lossy().into_owned();
     unsigned(site, &public, screen)?;
-    site.owner(&["keys", "add", OWNER, &public, "--label", "demo", "--all", "--yes"])?;
-    screen.say(Who::Person, &format!("luciactl keys add alice {CLIENT}/id_ed25519.pub --label demo --all, signed"));
+    if let Some(page) = page {
+        page.give_key(site, &managed.node_id, Path::new(&public), screen)?;
+    } else {
+        site.owner(&["keys", "add", OWNER, &public, "--label", "demo", "--all", "--yes"])?;
+        screen.say(Who::Person, &format!("luciactl keys add alice {CLIENT}/id_ed25519.pub --label demo --all, signed"));
+    }
     refused(site, "alice", "the key that no heartbeat's answer has brought yet")?;
     screen.say(Who::Person, "ssh alice@demo-1\nPermission denied: the node does not have the key yet");
     told(site, managed, "the key on the node", |there| there)?;
@@ -55,6 +60,10 @@ pub(super) fn story(standing: &mut Standing, screen: &Screen) -> Result<(), Demo
     local_login(site, &managed.node, screen)?;
     password_stays(site, &managed.node, screen)?;
 
+    if let Some(page) = page {
+        // The node tells of it with its next heartbeat; an order in the place of this one before that would hide it.
+        page.carried_out("key-given", screen)?;
+    }
     let key = ran(Program::SshKeygen.command().args(["-l", "-f", &public]))?;
     let key = key.split_whitespace().nth(1).unwrap_or_default();
     site.owner(&["keys", "remove", OWNER, key, "--all", "--yes"])?;

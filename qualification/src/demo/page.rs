@@ -6,12 +6,13 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lucia_browser::{Browser, BrowserError, Wanted};
 use lucia_proto::digest::Digest;
+use lucia_proto::ids::NodeId;
 use lucia_proto::key::{NodeKey, VerificationCode};
 
 use zeroize::Zeroizing;
@@ -31,11 +32,6 @@ const DIR: &str = "page";
 /// What the worker says of an order that it carried out, as the page has it.
 const DONE: &str = "Carried out.";
 
-/// Gives its answer once the controller has looked at its nodes for a stream that begins now, and so for the page's too:
-/// what happens from here on is a change.
-const FIRST_LOOK: &str = "const done = arguments[0], source = new EventSource('/api/host/stream'); \
-                          source.addEventListener('nodes', () => { source.close(); done(true); });";
-
 /// Whether a headless browser can drive the page here.
 ///
 /// # Errors
@@ -51,102 +47,150 @@ pub fn possible() -> Result<(), Missing> {
     }
 }
 
-/// From a passkey to an order that was drafted on the page, signed by `luciactl sign`, and carried out.
-pub(super) fn story(standing: &mut Standing, screen: &Screen) -> Result<(), DemoError> {
-    let Standing { site, second, .. } = standing;
-    let place = site.place.path(DIR);
-    let home = place.join("home");
-    let made = fs::create_dir_all(home.join(".pki/nssdb"));
-    made.map_err(|err| DemoError::Place { path: home.clone(), err })?;
-    trust(&home, &site.place.root_file())?;
-    let browser = Browser::new(&Wanted { origin: &site.door.origin(), home: &home, arguments: &[], trace: None })?;
-    let picture = |name: &str| browser.picture(&place.join(format!("{name}.png")));
-
-    browser.plug_in()?;
-    browser.go("/passkeys")?;
-    browser.is_at("/passkeys")?;
-    screen.say(Who::Browser, &format!("{}/passkeys, its certificate checked by the imported root", site.door.origin()));
-    browser.type_in("#label", "demo")?;
-    browser.click("#passkey-form button")?;
-    let code = code(&browser, "passkey-code")?;
-    picture("passkey")?;
-    screen.say(Who::Browser, &format!("made a passkey, code {code}"));
-    site.owner(&["passkey", "approve", &code, "--yes"])?;
-    screen.say(Who::Person, &format!("luciactl passkey approve {code}"));
-    browser.go("/sign-in")?;
-    browser.click("[data-act='sign-in']")?;
-    browser.is_at("/")?;
-    browser.shows(HOSTNAME)?;
-    browser.shows("live since")?;
-    screen.say(Who::Browser, &format!("signed in by it: {HOSTNAME} is there, live"));
-
-    // A mark of this document: it is not there any more in one that was loaded anew.
-    browser.run("window.here = true")?;
-    browser.run_async(FIRST_LOOK)?;
-    let machine = second.insert(Second::boot(site, screen)?);
-    browser.shows(&machine.code.to_string())?;
-    if browser.run("return window.here === true")? != true {
-        return Err(not_shown("a list that changes by itself", &browser)?);
-    }
-    picture("servers")?;
-    screen.say(Who::Browser, &format!("shows {}, without being loaded again", machine.code));
-
-    approve(site, &browser, machine, screen)?;
-    picture("carried-out")?;
-    browser.go("/")?;
-    browser.click("[data-act='sign-out']")?;
-    browser.is_at("/sign-in")?;
-    let errors = browser.errors()?;
-    if !errors.is_empty() {
-        return Err(DemoError::NotShown { what: "a console without errors", said: errors.join("\n") });
-    }
-    screen.say(Who::Browser, &format!("signed out; its pictures are in {}", place.display()));
-    Ok(())
+/// The page in a headless browser, in which the owner has signed in.
+pub(super) struct Page {
+    browser: Browser,
+    /// Its home and its pictures.
+    dir: PathBuf,
 }
 
-/// Compared, approved and its admission drafted on the page; signed where the owner's key is.
-fn approve(site: &Site, browser: &Browser, machine: &Second, screen: &Screen) -> Result<(), DemoError> {
-    let document = format!("/devices/{}", machine.fingerprint.node_id());
-    browser.go(&document)?;
-    browser.is_at(&document)?;
-    // In groups of four digits, for people.
-    let shown: String = browser.text()?.split_whitespace().collect();
-    if !shown.contains(&machine.fingerprint.to_string()) {
-        return Err(not_shown("the fingerprint of the machine's own screen", browser)?);
+impl Page {
+    /// Makes a passkey, has the owner confirm it on her own machine, and signs in by it.
+    pub(super) fn open(site: &Site, screen: &Screen) -> Result<Self, DemoError> {
+        let dir = site.place.path(DIR);
+        let home = dir.join("home");
+        let made = fs::create_dir_all(home.join(".pki/nssdb"));
+        made.map_err(|err| DemoError::Place { path: home.clone(), err })?;
+        trust(&home, &site.place.root_file())?;
+        let wanted = Wanted { origin: &site.door.origin(), home: &home, arguments: &[], network: false };
+        let page = Self { browser: Browser::new(&wanted)?, dir };
+        let browser = &page.browser;
+        browser.plug_in()?;
+        browser.go("/passkeys")?;
+        browser.is_at("/passkeys")?;
+        let origin = site.door.origin();
+        screen.say(Who::Browser, &format!("{origin}/passkeys, its certificate checked by the imported root"));
+        browser.type_in("#label", "demo")?;
+        browser.click("#passkey-form button")?;
+        let code = page.code("passkey-code")?;
+        page.picture("passkey")?;
+        screen.say(Who::Browser, &format!("made a passkey, code {code}"));
+        site.owner(&["passkey", "approve", &code, "--yes"])?;
+        screen.say(Who::Person, &format!("luciactl passkey approve {code}"));
+        browser.go("/sign-in")?;
+        browser.click("[data-act='sign-in']")?;
+        browser.is_at("/")?;
+        browser.shows(HOSTNAME)?;
+        browser.shows("live since")?;
+        page.picture("servers")?;
+        screen.say(Who::Browser, &format!("signed in by it: {HOSTNAME} is there, live"));
+        Ok(page)
     }
-    browser.type_in("#hostname", SECOND)?;
-    browser.click("[name='disk']")?;
-    browser.click("[name='same']")?;
-    browser.type_in("#erase", "ERASE")?;
-    browser.click("#approve-form button[type='submit']")?;
-    let code = code(browser, "draft-code")?;
-    screen.say(
-        Who::Browser,
-        &format!("compared the fingerprint, approved it as {SECOND}, ERASE typed; drafted its admission, code {code}"),
-    );
-    let said = site.owner(&["sign", &code, "--yes"])?;
-    screen.say(Who::Person, &format!("luciactl sign {code}\n{said}"));
-    browser.until("the order carried out", |browser| {
-        let state = browser.run("return document.getElementById('draft-state').textContent")?;
-        Ok(state.as_str().is_some_and(|state| state.starts_with(DONE)))
-    })?;
-    screen.say(Who::Browser, &format!("says of it by itself: {DONE}"));
-    Ok(())
-}
 
-/// The code that the page shows there, once it does.
-fn code(browser: &Browser, id: &str) -> Result<String, BrowserError> {
-    let mut code = None;
-    browser.until(id, |browser| {
-        let shown = browser.run(&format!("return document.getElementById('{id}')?.textContent"))?;
-        code = shown.as_str().and_then(|text| text.parse::<VerificationCode>().ok());
-        Ok(code.is_some())
-    })?;
-    Ok(code.map(|code| code.to_string()).unwrap_or_default())
-}
+    /// Drafts the order that gives an account this key on this node; it is signed where the owner's key is.
+    pub(super) fn give_key(&self, site: &Site, node: &NodeId, key: &Path, screen: &Screen) -> Result<(), DemoError> {
+        let public = fs::read_to_string(key).map_err(|err| DemoError::Place { path: key.to_owned(), err })?;
+        let browser = &self.browser;
+        browser.go("/keys")?;
+        browser.is_at("/keys")?;
+        browser.type_in("#account", OWNER)?;
+        browser.type_in("#key-label", "demo")?;
+        browser.type_in("#key-text", public.trim())?;
+        browser.click(&format!("#choose input[value='{node}']"))?;
+        browser.click("#keys-form button[type='submit']")?;
+        let code = self.code("draft-code")?;
+        screen.say(Who::Browser, &format!("drafted an SSH key for {OWNER} on {HOSTNAME}, code {code}"));
+        self.sign(site, &code, screen)
+    }
 
-fn not_shown(what: &'static str, browser: &Browser) -> Result<DemoError, BrowserError> {
-    Ok(DemoError::NotShown { what, said: browser.text()? })
+    /// Waits until the page says by itself that the order it drafted was carried out.
+    pub(super) fn carried_out(&self, picture: &str, screen: &Screen) -> Result<(), DemoError> {
+        self.browser.until("the order carried out", |browser| {
+            let state = browser.run("return document.getElementById('draft-state').textContent")?;
+            Ok(state.as_str().is_some_and(|state| state.starts_with(DONE)))
+        })?;
+        self.picture(picture)?;
+        screen.say(Who::Browser, &format!("says of its order, without being loaded again: {DONE}"));
+        Ok(())
+    }
+
+    /// A second machine appears, is compared and approved, and its admission drafted, signed and carried out; then out.
+    pub(super) fn admit_second(&self, standing: &mut Standing, screen: &Screen) -> Result<(), DemoError> {
+        let Standing { site, second, .. } = standing;
+        let browser = &self.browser;
+        browser.go("/")?;
+        browser.shows("live since")?;
+        // A mark of this document: it is not there any more in one that was loaded anew.
+        browser.run("window.here = true")?;
+        let machine = second.insert(Second::boot(site, screen)?);
+        browser.shows(&machine.code.to_string())?;
+        if browser.run("return window.here === true")? != true {
+            return Err(self.not_shown("a list that changes by itself"));
+        }
+        self.picture("waiting")?;
+        screen.say(Who::Browser, &format!("shows {}, without being loaded again", machine.code));
+        self.approve(machine, screen)?;
+        let code = self.code("draft-code")?;
+        screen.say(Who::Browser, &format!("drafted its admission, code {code}"));
+        self.sign(site, &code, screen)?;
+        self.carried_out("admitted", screen)?;
+        self.leave(screen)
+    }
+
+    fn approve(&self, machine: &Second, screen: &Screen) -> Result<(), DemoError> {
+        let browser = &self.browser;
+        let document = format!("/devices/{}", machine.fingerprint.node_id());
+        browser.go(&document)?;
+        browser.is_at(&document)?;
+        // In groups of four digits, for people.
+        let shown: String = browser.text()?.split_whitespace().collect();
+        if !shown.contains(&machine.fingerprint.to_string()) {
+            return Err(self.not_shown("the fingerprint of the machine's own screen"));
+        }
+        browser.type_in("#hostname", SECOND)?;
+        browser.click("[name='disk']")?;
+        browser.click("[name='same']")?;
+        browser.type_in("#erase", "ERASE")?;
+        browser.click("#approve-form button[type='submit']")?;
+        screen.say(Who::Browser, &format!("compared the fingerprint, approved it as {SECOND}, ERASE typed"));
+        Ok(())
+    }
+
+    fn sign(&self, site: &Site, code: &str, screen: &Screen) -> Result<(), DemoError> {
+        let said = site.owner(&["sign", code, "--yes"])?;
+        screen.say(Who::Person, &format!("luciactl sign {code}\n{said}"));
+        Ok(())
+    }
+
+    fn leave(&self, screen: &Screen) -> Result<(), DemoError> {
+        self.browser.click("[data-act='sign-out']")?;
+        self.browser.is_at("/sign-in")?;
+        let errors = self.browser.errors()?;
+        if !errors.is_empty() {
+            return Err(DemoError::NotShown { what: "a console without errors", said: errors.join("\n") });
+        }
+        screen.say(Who::Browser, &format!("signed out; its pictures are in {}", self.dir.display()));
+        Ok(())
+    }
+
+    /// The code that the page shows there, once it does.
+    fn code(&self, id: &str) -> Result<String, BrowserError> {
+        let mut code = None;
+        self.browser.until(id, |browser| {
+            let shown = browser.run(&format!("return document.getElementById('{id}')?.textContent"))?;
+            code = shown.as_str().and_then(|text| text.parse::<VerificationCode>().ok());
+            Ok(code.is_some())
+        })?;
+        Ok(code.map(|code| code.to_string()).unwrap_or_default())
+    }
+
+    fn picture(&self, name: &str) -> Result<(), BrowserError> {
+        self.browser.picture(&self.dir.join(format!("{name}.png")))
+    }
+
+    fn not_shown(&self, what: &'static str) -> DemoError {
+        DemoError::NotShown { what, said: self.browser.text().unwrap_or_default() }
+    }
 }
 
 /// Imports the root as an authority for websites, as a person does in the settings of a browser.
@@ -164,7 +208,7 @@ pub(super) fn try_next(site: &Site) -> Result<String, DemoError> {
     let pin = pin(&place.path("state/controller/tls/endpoint.key"))?;
     let port = door.port();
     Ok(format!(
-        "The page, in a browser on this machine: {origin}/\n\
+        "The page, in a browser on this machine (the commands as root): {origin}/\n\
          \x20 1. Let it trust the demo's root, for websites: import {root}\n\
          \x20    (in its settings, under certificates, authorities). Or import nothing, and use a profile of its own:\n\
          \x20    chromium --user-data-dir=/tmp/lucia-demo-page --ignore-certificate-errors-spki-list={pin} {origin}/\n\

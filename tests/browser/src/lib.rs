@@ -99,8 +99,8 @@ pub struct Wanted<'a> {
     pub home: &'a Path,
     /// More of Chromium's arguments.
     pub arguments: &'a [String],
-    /// Whether to keep what `Browser::traced` gives: each event of these categories, and of the network.
-    pub trace: Option<&'a str>,
+    /// Whether to keep what [`Browser::loaded`] gives.
+    pub network: bool,
 }
 
 /// A browser with one window, closed when dropped.
@@ -133,10 +133,9 @@ impl Browser {
         arguments.extend_from_slice(wanted.arguments);
         let mut options = json!({"args": arguments});
         let mut logs = json!({"browser": "ALL"});
-        if let (Some(categories), Value::Object(options), Value::Object(logs)) = (wanted.trace, &mut options, &mut logs)
-        {
-            options.insert("perfLoggingPrefs".into(), json!({"enableNetwork": true, "traceCategories": categories}));
-            logs.insert("performance".into(), json!("ALL"));
+        if wanted.network {
+            insert(&mut options, "perfLoggingPrefs", json!({"enableNetwork": true, "enablePage": false}));
+            insert(&mut logs, "performance", json!("ALL"));
         }
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": logs,
@@ -162,6 +161,14 @@ impl Browser {
         let authenticator = json!({"protocol": "ctap2", "transport": "internal", "hasResidentKey": true,
             "hasUserVerification": true, "isUserConsenting": true, "isUserVerified": true});
         self.call("POST", "/webauthn/authenticator", &authenticator).map(drop)
+    }
+
+    /// Keeps `name=value` as a cookie of the site, as one that came with `Secure; HttpOnly; SameSite=Strict`.
+    pub fn keep_cookie(&self, cookie: &str) -> Result<(), BrowserError> {
+        let (name, value) = cookie.split_once('=').unwrap_or((cookie, ""));
+        let kept = json!({"name": name, "value": value, "url": format!("{}/", self.origin), "path": "/", "secure": true,
+            "httpOnly": true, "sameSite": "Strict"});
+        self.devtools("Network.setCookie", kept).map(drop)
     }
 
     /// Goes to a document of the site.
@@ -249,14 +256,16 @@ impl Browser {
         Ok(severe.filter_map(|entry| text(entry.get("message"))).collect())
     }
 
-    /// The events of the trace that was wanted since this was last asked, each as DevTools has it: `method`, `params`.
-    pub fn traced(&self) -> Result<Vec<Value>, BrowserError> {
+    /// Bytes over the network, headers included, of each document and file that was loaded whole since this was last
+    /// asked; nothing where it was not wanted.
+    pub fn loaded(&self) -> Result<Vec<f64>, BrowserError> {
         let entries = self.log("performance")?;
-        let messages = entries.iter().filter_map(|entry| {
+        let lengths = entries.iter().filter_map(|entry| {
             let outer: Value = serde_json::from_str(entry.get("message")?.as_str()?).ok()?;
-            outer.get("message").cloned()
+            let finished = outer.pointer("/message/method")? == "Network.loadingFinished";
+            outer.pointer("/message/params/encodedDataLength")?.as_f64().filter(|_| finished)
         });
-        Ok(messages.collect())
+        Ok(lengths.collect())
     }
 
     fn log(&self, kind: &str) -> Result<Vec<Value>, BrowserError> {
@@ -292,6 +301,12 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // The driver, which is dropped next, is ended in any case.
         let _ = self.call("DELETE", "", &Value::Null);
+    }
+}
+
+fn insert(object: &mut Value, name: &str, value: Value) {
+    if let Value::Object(object) = object {
+        object.insert(name.to_owned(), value);
     }
 }
 
