@@ -7,7 +7,7 @@ use lucia_proto::json::JsonError;
 use lucia_proto::key::{Fingerprint, KeyError, VerificationCode};
 use lucia_proto::limits::APPLICATION_LIFETIME;
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
-use lucia_proto::owner_api;
+use lucia_proto::owner_api::{self, Application};
 use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::roster::Roster;
 use lucia_proto::time::UnixTime;
@@ -38,8 +38,12 @@ pub struct Applicant {
     /// Not shown: pasted from here it would compare the controller's word with itself.
     #[serde(skip)]
     pub fingerprint: Fingerprint,
+    /// There where it is a passkey for orders: whose it is to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passkey_of: Option<OwnerId>,
+    /// As it came: whether an owner confirmed a passkey is looked up in the roster.
     #[serde(skip)]
-    public_key_pem: String,
+    pub application: Application,
 }
 
 /// What lies in the queue.
@@ -82,7 +86,8 @@ pub enum ApplicationError {
 pub fn judge(file_of: &OwnerId, bytes: &[u8], fleet: &Digest, now: UnixTime) -> Result<Applicant, ApplicationError> {
     let ApplicationFile { application, expires_at, .. } =
         ApplicationFile::from_bytes(bytes).map_err(ApplicationError::Json)?;
-    let key = application.verify().map_err(ApplicationError::Key)?;
+    let key = if application.passkey.is_some() { application.key() } else { application.verify() };
+    let key = key.map_err(ApplicationError::Key)?;
     let fingerprint = key.fingerprint();
     if OwnerId::of(&fingerprint) != *file_of {
         return Err(ApplicationError::OtherKey);
@@ -96,11 +101,12 @@ pub fn judge(file_of: &OwnerId, bytes: &[u8], fleet: &Digest, now: UnixTime) -> 
     }
     Ok(Applicant {
         code: owner::code(&key),
-        name: application.name,
+        name: application.name.clone(),
         owner: file_of.clone(),
         expires_at,
         fingerprint,
-        public_key_pem: key.to_pem(),
+        passkey_of: application.passkey.as_ref().map(|passkey| passkey.owner.clone()),
+        application,
     })
 }
 
@@ -157,7 +163,12 @@ impl Applicant {
     /// The key, as the roster would have it.
     #[must_use]
     pub fn key(&self) -> OwnerKey {
-        OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: self.public_key_pem.clone(), credential_id: None }
+        let credential_id = self.application.passkey.as_ref().map(|passkey| passkey.credential_id.clone());
+        let key_use = if credential_id.is_some() { KeyUse::IntentPasskey } else { KeyUse::OwnerKey };
+        // In the one form that a roster is compared in.
+        let public_key_pem =
+            self.application.key().map_or_else(|_| self.application.public_key_pem.clone(), |key| key.to_pem());
+        OwnerKey { key_use, public_key_pem, credential_id }
     }
 }
 

@@ -15,10 +15,13 @@ mod site;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use fixture::{admit_body, draft, signed};
+use fixture::{admit_body, draft, secs, signed};
+use lucia_proto::bounded::Version;
 use lucia_proto::intent::IntentCode;
 use lucia_proto::key::NodeKey;
-use lucia_proto::owner;
+use lucia_proto::owner::{self, CredentialId, PageOrigin};
+use lucia_proto::owner_api::Application;
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::test_support::{TestNode, TestOwner, key};
 use site::{Ran, Site, command, now};
 
@@ -81,7 +84,7 @@ impl Site {
     }
 
     fn version(&self) -> u64 {
-        self.json(&["roster", "show", "--json"])["version"].as_u64().unwrap()
+        self.json(&["roster", "show", "--json"]).get("version").and_then(serde_json::Value::as_u64).unwrap()
     }
 }
 
@@ -226,4 +229,60 @@ fn what_is_asked_of_orders_is_changed_by_a_yes_and_told_first() {
     site.run(&page(&["none", "--yes"])).expect(0, "signed on the page no more; narrower").expect(0, "roster version 6");
     assert_eq!(site.json(&["roster", "show", "--json"])["pageOrigin"], serde_json::Value::Null);
     site.run(&["once"]).expect(0, "issued 0");
+}
+
+/// design.md O2: a passkey for orders, from its owner's word to the order that it signs.
+// spec: OA-45
+#[test]
+fn a_passkey_that_its_owner_confirmed_signs_the_kinds_of_the_page_and_nothing_else() {
+    let site = Site::owned();
+    let origin: PageOrigin = "https://c.example:8443".parse().unwrap();
+    let passkey = alice().passkey;
+    let ask = |by: &NodeKey, name: &str| {
+        let id = CredentialId::from_bytes(vec![7; 20]).unwrap();
+        let of = (alice().id, name.parse().unwrap());
+        let application = Application::confirm(of, (site.root().sha256(), now()), (passkey.public(), id), by);
+        let file = ApplicationFile { schema_version: Version, application, expires_at: now().plus(secs(3000)) };
+        let owner = owner::OwnerId::of(&passkey.public().fingerprint());
+        site.controller.put_owner(&OwnerFile::Application(owner), &file.to_bytes().unwrap());
+    };
+    let approve = |more: &[&str]| {
+        let (code, whole) = (code(&passkey), whole(&passkey));
+        site.run(&[&["owner", "approve", &code, "--fingerprint", &whole][..], more].concat())
+    };
+    // By nobody, by itself, by a key that alice does not have, and under another name.
+    for (by, name) in [(&key(47), "alice"), (&passkey, "alice"), (&alice().key, "bob")] {
+        ask(by, name);
+        let ran = approve(&[]);
+        assert_eq!(ran.code, Some(1), "{}{}", ran.out, ran.err);
+        assert_eq!(site.version(), 1);
+    }
+    ask(&alice().key, "alice");
+    site.run(&["owner", "pending"]).expect(0, "a passkey for orders on the page");
+    approve(&["--for", "alice"]).expect(1, "leave --for out");
+    approve(&[]).expect(0, "a passkey for orders from roster version 2").expect(0, "It signs nothing yet");
+    approve(&[]).expect(0, "alice's already");
+    site.run(&["roster", "show"]).expect(0, "passkey").expect(0, &whole(&passkey));
+    // It is no owner key: it makes nobody an owner, and is not the one that must stay.
+    site.run(&["owner", "remove", "alice", "--yes", "--key", &whole(&alice().key)])
+        .expect(1, "the only key alice signs");
+
+    let order = |number: u8, nonce| {
+        let node = TestNode::new(number);
+        let draft = draft(&alice(), site.root().sha256(), now(), &node.node_id, &admit_body(&node, None), nonce);
+        let signature = alice().touch(&draft, &origin);
+        let id = site.controller.order(&draft.read().unwrap().signed(vec![signature]));
+        site.run(&["once"]);
+        site.controller.outcome(id).unwrap().outcome.refused
+    };
+    assert_eq!(order(1, 1), Some(IntentCode::PageNotAllowed));
+    let page = ["roster", "page-kinds", "ssh-key", "--yes", "--origin", origin.as_str()];
+    site.run(&page).expect(0, "roster version 3");
+    assert_eq!(order(2, 2), Some(IntentCode::PageNotAllowed), "another kind");
+    let page = ["roster", "page-kinds", "ssh-key", "admit", "--yes"];
+    site.run(&page).expect(0, "roster version 4");
+    assert_eq!(order(3, 3), None);
+    site.run(&["owner", "remove", "alice", "--yes", "--key", &code(&passkey)]).expect(0, "roster version 5");
+    assert_eq!(order(4, 4), Some(IntentCode::KeyUnknown));
+    approve(&[]).expect(1, "counts never again");
 }

@@ -15,6 +15,7 @@ mod files;
 mod login;
 mod operator;
 mod order;
+mod orders_passkey;
 mod owner_key;
 mod passphrase;
 mod patience;

@@ -21,7 +21,7 @@ use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
 use crate::session::Session;
 use crate::tell::{self, Out, note, write};
-use crate::{audit, login, operator, roster, show, sign, ssh_keys};
+use crate::{audit, login, operator, orders_passkey, roster, show, sign, ssh_keys};
 
 /// Does one verb.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -76,6 +76,10 @@ async fn verb(args: Args) -> Result<(), Failure> {
             ssh_keys::order(&session.client, session.owner("to order SSH keys")?, out, verb).await
         }
         Verb::Whoami => whoami(&session, out).await,
+        Verb::Passkey(PasskeyVerb::Orders { file, yes }) => {
+            orders_passkey::ask(&session.client, session.owner("to ask for a passkey for orders")?, out, &file, yes)
+                .await
+        }
         Verb::Passkey(PasskeyVerb::Approve { code, yes }) => {
             session.owner("to confirm a passkey")?;
             confirm(&session.client, out, &code, yes).await
@@ -170,6 +174,7 @@ async fn passkeys(client: &Client, out: Out, verb: PasskeyVerb) -> Result<(), Fa
             client.look(OwnerEndpoint::RemovePasskey, Some(&code)).await?
         }
         PasskeyVerb::Approve { code, yes } => return confirm(client, out, &code, yes).await,
+        PasskeyVerb::Orders { .. } => return Err(Failure::OwnersOnly("to ask for a passkey for orders")),
     };
     out.say(&view, || show::passkeys(&view, out.screen))
 }

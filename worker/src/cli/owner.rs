@@ -169,8 +169,9 @@ fn pending_table(found: &Applications) -> String {
     } else {
         let _ = writeln!(out, "{:<15} {:<20} UNTIL", "CODE", "NAME");
     }
-    for Applicant { code, name, expires_at, .. } in &found.open {
-        let _ = writeln!(out, "{:<15} {:<20} {expires_at}", code.as_str(), name.as_str());
+    for Applicant { code, name, expires_at, passkey_of, .. } in &found.open {
+        let what = if passkey_of.is_some() { "  a passkey for orders on the page" } else { "" };
+        let _ = writeln!(out, "{:<15} {:<20} {expires_at}{what}", code.as_str(), name.as_str());
         let _ = writeln!(out, "  compare the code with the person's own machine, and take HEX from there. Then:");
         let _ = writeln!(out, "  lucia-enrollment-worker owner approve {code} --fingerprint HEX");
     }
@@ -254,6 +255,9 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     }
     let found = applications(config, &identity.root.sha256(), at);
     let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
+    if applicant.passkey_of.is_some() {
+        return owner_key::add_passkey((&home, &identity), transaction, former.as_ref(), applicant, at);
+    }
     let named = &applicant.name;
     if let Some(other) = taken(applicant, content) {
         return Err(Failure::refused(format!(

@@ -6,15 +6,17 @@ use lucia_proto::limits::OWNER_KEYS_MAX;
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerKey, OwnerName};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::text::shown;
+use lucia_proto::time::UnixTime;
 
 use super::acts::typed;
 use super::hold::hold;
 use super::owner::{LEFT, choose, open, typed_key, typed_name};
 use super::{Failure, say};
-use crate::applications::{applications, node_of};
+use crate::applications::{Applicant, applications, node_of};
 use crate::config::Config;
-use crate::ledger::Ledger;
-use crate::{now, owners, roster};
+use crate::home::{Home, Identity};
+use crate::ledger::{Ledger, Transaction};
+use crate::{chain, now, owners, roster};
 
 fn find<'a>(roster: Option<&'a VerifiedRoster>, name: &OwnerName) -> Result<(&'a VerifiedRoster, &'a Owner), Failure> {
     let who = roster.and_then(|roster| {
@@ -41,6 +43,9 @@ pub(super) fn add(config: &Config, code: &str, fingerprint: &str, name: &str) ->
     }
     let found = applications(config, &identity.root.sha256(), at);
     let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
+    if applicant.passkey_of.is_some() {
+        return Err(Failure::refused("this is a passkey for orders, which says itself whose it is; leave --for out"));
+    }
     if applicant.name != name {
         return Err(Failure::refused(format!(
             "whoever asks with code {code} asks as {}, and not as {name}; nothing was written. On that machine: luciactl login \
@@ -48,6 +53,16 @@ pub(super) fn add(config: &Config, code: &str, fingerprint: &str, name: &str) ->
             shown(applicant.name.as_str())
         )));
     }
+    has_room(who, applicant, &transaction)?;
+    let key = (applicant.key(), fingerprint);
+    let next = owners::add_key(&home, &identity, transaction, (former, who), key, at);
+    let next = next.map_err(|error| Failure::of(&error))?;
+    Ok(format!("{name} has one key more from roster version {} on; it speaks for the same person\n", next.version()))
+}
+
+/// Whether somebody may have this key besides.
+fn has_room(who: &Owner, applicant: &Applicant, transaction: &Transaction<'_>) -> Result<(), Failure> {
+    let name = &who.name;
     if who.keys.len() >= OWNER_KEYS_MAX {
         return Err(Failure::refused(format!(
             "{name} has {OWNER_KEYS_MAX} keys, and nobody has more; take one away first: owner remove {name} --key FINGERPRINT"
@@ -56,13 +71,43 @@ pub(super) fn add(config: &Config, code: &str, fingerprint: &str, name: &str) ->
     let node = node_of(applicant);
     if transaction.records().node(&node).is_some() {
         return Err(Failure::refused(format!(
-            "this key is that of node {node}, and a key is for one use; ask anew: luciactl login"
+            "this key is that of node {node}, and a key is for one use; ask anew with another"
         )));
     }
-    let key = (applicant.key(), fingerprint);
-    let next = owners::add_key(&home, &identity, transaction, (former, who), key, at);
+    Ok(())
+}
+
+/// `owner approve` of a passkey for orders: its owner confirmed it with an owner key, and it signs what `page-kinds` names.
+pub(super) fn add_passkey(
+    (home, identity): (&Home, &Identity),
+    transaction: Transaction<'_>,
+    former: Option<&VerifiedRoster>,
+    applicant: &Applicant,
+    at: UnixTime,
+) -> Result<String, Failure> {
+    let (former, who) = find(former, &applicant.name)?;
+    applicant.application.verify_in(Some(former)).map_err(|error| {
+        Failure::refused(format!(
+            "{}; nothing was written. On the owner's machine: luciactl passkey orders",
+            chain(&error)
+        ))
+    })?;
+    let name = &who.name;
+    if former.key(&who.id, &applicant.fingerprint, KeyUse::IntentPasskey).is_some() {
+        return Ok(format!("this passkey is {name}'s already; nothing was written\n"));
+    }
+    if transaction.records().has_left(&applicant.fingerprint) {
+        return Err(Failure::refused(LEFT));
+    }
+    has_room(who, applicant, &transaction)?;
+    let key = (applicant.key(), applicant.fingerprint);
+    let next = owners::add_key(home, identity, transaction, (former, who), key, at);
     let next = next.map_err(|error| Failure::of(&error))?;
-    Ok(format!("{name} has one key more from roster version {} on; it speaks for the same person\n", next.version()))
+    let mut said = format!("{name} has a passkey for orders from roster version {} on\n", next.version());
+    if next.roster().page_kinds.is_empty() {
+        said.push_str("It signs nothing yet: no kind of order may be signed on the page (roster page-kinds)\n");
+    }
+    Ok(said)
 }
 
 /// The one key of somebody that a fingerprint or code means.

@@ -53,6 +53,27 @@ fn what_this_machines_policy_forbids_is_not_done() {
     }
 }
 
+/// design.md O2: the second form, for the kinds that somebody on the worker's host named.
+// spec: AO-42
+#[test]
+fn a_passkey_signs_the_kinds_that_the_roster_names_and_no_other() {
+    for named in [true, false] {
+        let mut world = OrderWorld::new(NOW);
+        world.change_roster(|roster| roster.page_kinds.extend(named.then_some(IntentKind::SshKey)));
+        let mut door = Door::of(world);
+        door.settle();
+        let touched = |door: &Door, kind| {
+            let draft = door.world.draft(kind, |_| ());
+            door.world.signed(&draft, vec![door.world.alice.touch(&draft, &OrderWorld::origin())])
+        };
+        let (keys, removal) = (touched(&door, IntentKind::SshKey), touched(&door, IntentKind::RemoveIdentity));
+        let refused = Some(IntentCode::PageNotAllowed);
+        assert_eq!(door.order(&keys), Some(refused.filter(|_| !named)), "{named}");
+        assert_eq!(door.order(&removal), Some(refused), "{named}");
+        assert_eq!((door.accounts().len(), door.owners.ending()), (usize::from(named), None), "{named}");
+    }
+}
+
 // spec: AO-3
 #[test]
 fn each_kind_that_is_a_nodes_is_carried_out_once() {

@@ -169,6 +169,16 @@ pub(crate) enum PasskeyVerb {
         #[arg(long)]
         yes: bool,
     },
+    /// Asks for a passkey that signs orders on the page, of the kinds that the roster's page-kinds names. It is confirmed with
+    /// your owner key, approved on the worker's host, and never signs in.
+    Orders {
+        /// What the page showed when you made it there, in a file; - is standard input.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Shows your passkeys; over the socket everybody's.
     List,
     /// Removes one, and ends its sessions.

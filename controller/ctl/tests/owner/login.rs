@@ -3,9 +3,10 @@
 use lucia_proto::json;
 use lucia_proto::key::{Fingerprint, NodeKey};
 use lucia_proto::limits::{APPLICATION_LIFETIME, HOST_BODY_MAX};
-use lucia_proto::owner::{self, OwnerId, Role};
+use lucia_proto::owner::{self, CredentialId, OwnerId, Role};
 use lucia_proto::owner_api::{Application, Applied, RosterView};
 use lucia_proto::roster::SignedRoster;
+use lucia_proto::sign_in::PasskeyForm;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::server::{Asked, By, Server, Step, get, refusal, step};
@@ -17,7 +18,7 @@ const PASSPHRASE: &str = "correct horse battery";
 /// The answer of an honest controller.
 fn applied(world: &OrderWorld, asked: &Asked) -> (u16, String) {
     let application: Application = json::from_str(&asked.body, HOST_BODY_MAX, 8).unwrap();
-    let key = application.verify().unwrap();
+    let key = application.verify_in(Some(&world.roster)).unwrap();
     let expires_at = world.now.plus(APPLICATION_LIFETIME);
     (200, json::to_string(&Applied { verification_code: owner::code(&key), expires_at }).unwrap())
 }
@@ -278,6 +279,33 @@ fn a_passphrase_is_typed_unseen_and_twice_when_it_is_new() {
     server.done();
     let (done, text) = site.on_terminal(&["nodes"], &[("owner.key: ", "another phrase")]);
     assert!(!done && text.contains("not the passphrase") && !text.contains("another phrase"), "{text}");
+}
+
+/// What the page showed is confirmed with the owner key; the page itself sends nothing.
+// spec: LC-51
+#[test]
+fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
+    let world = world();
+    let passkey = lucia_proto::test_support::key(77);
+    let form = PasskeyForm {
+        label: lucia_proto::host_api::KeyLabel::fitted("phone").unwrap(),
+        credential_id: CredentialId::from_bytes(vec![7; 20]).unwrap(),
+        public_key: passkey.public().der().to_vec(),
+    };
+    let roster = || get("GET /api/host/roster", &roster(&world));
+    let server = Server::new(world.clone(), vec![roster(), apply(), roster()]);
+    let site = Site::alice(&world, server.port);
+    site.write("passkey.json", &json::to_string(&form).unwrap(), 0o600);
+    site.write("broken.json", "{}", 0o600);
+    let file = |name: &str| site.path(name).to_str().unwrap().to_owned();
+    ended(&site.run(&["passkey", "orders", &file("broken.json"), "--yes"]), 1, "not what the page shows");
+    let output = site.run(&["passkey", "orders", &file("passkey.json"), "--yes"]);
+    let (code, whole) = (owner::code(passkey.public()), passkey.public().fingerprint());
+    ended(&output, 0, &format!("lucia-enrollment-worker owner approve {code} --fingerprint {whole}"));
+    ended(&site.run(&["passkey", "orders", &file("passkey.json")]), 64, "--yes");
+    let asked: Application = json::from_str(&server.done()[1].body, HOST_BODY_MAX, 8).unwrap();
+    assert_eq!(asked.verify_in(Some(&world.roster)).unwrap(), *passkey.public());
+    assert_eq!(asked.passkey.unwrap().owner, world.alice.id);
 }
 
 // spec: LC-5

@@ -52,6 +52,7 @@ fn forms() -> Vec<Sample> {
             json!({
                 "name": "alice", "publicKeyPem": "-----BEGIN PUBLIC KEY-----", "fleet": HASH, "askedAt": AT,
                 "signature": signature(),
+                "passkey": {"owner": ID, "confirmedBy": HASH, "credentialId": "AA=="},
             }),
         ),
         Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),

@@ -11,9 +11,10 @@ use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
 use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::{self, OwnerId, OwnerName};
-use lucia_proto::owner_api::{Application, Applied};
+use lucia_proto::owner::{self, KeyUse, OwnerId, OwnerName};
+use lucia_proto::owner_api::{Application, ApplicationError, Applied};
 use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
@@ -52,8 +53,10 @@ impl Applications {
             let OwnerFile::Application(owner) = &file else { continue };
             let bytes = queue.request(&file, ApplicationFile::MAX)?.unwrap_or_default();
             let read = ApplicationFile::from_bytes(&bytes).ok();
-            let read = read
-                .filter(|read| read.application.verify().is_ok_and(|key| OwnerId::of(&key.fingerprint()) == *owner));
+            // Who confirmed a passkey is looked up in a roster that is not read yet; the worker looks itself.
+            let key = |asked: &Application| if asked.passkey.is_some() { asked.key() } else { asked.verify() };
+            let read =
+                read.filter(|read| key(&read.application).is_ok_and(|key| OwnerId::of(&key.fingerprint()) == *owner));
             match read {
                 Some(ApplicationFile { application, expires_at, .. }) => {
                     open.insert(owner.clone(), Open { application, expires_at, source: None });
@@ -139,14 +142,13 @@ impl Controller {
     fn try_apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
         self.owners.asking.allow(from, self.clock.since_boot())?;
         self.nodes.count_operation();
-        let key = asked.verify().map_err(|error| refused(&error))?;
+        let roster = self.owners.roster();
+        let key = asked.verify_in(roster.as_deref()).map_err(|error| refused(&error))?;
         let verification_code = owner::code(&key);
         let (now, id) = (self.clock.now(), OwnerId::of(&key.fingerprint()));
         // The worker judges this anew; who asks is to hear it at once.
-        asked.is_for(&self.nodes.root().sha256(), now).map_err(|error| {
-            Refusal::new(Code::InvalidOnboardingRequest, format!("This application is not taken: {error}."))
-        })?;
-        if self.owners.roster().is_some_and(|roster| roster.caller(&key.fingerprint()).is_some()) {
+        asked.is_for(&self.nodes.root().sha256(), now).map_err(|error| refused(&error))?;
+        if roster.is_some_and(|roster| has(&roster, &asked, &key)) {
             // Who is in the roster has nothing to wait for, and is told no more than anybody.
             return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
         }
@@ -179,7 +181,22 @@ impl Controller {
     }
 }
 
-fn refused(error: &KeyError) -> Refusal {
+/// Whether the roster has what is asked for.
+pub(super) fn has(roster: &VerifiedRoster, asked: &Application, key: &NodePublicKey) -> bool {
+    let fingerprint = key.fingerprint();
+    match &asked.passkey {
+        None => roster.caller(&fingerprint).is_some(),
+        Some(passkey) => roster.key(&passkey.owner, &fingerprint, KeyUse::IntentPasskey).is_some(),
+    }
+}
+
+fn refused(error: &ApplicationError) -> Refusal {
+    let error = match error {
+        ApplicationError::Key(error) => error,
+        ApplicationError::NoOwner | ApplicationError::OtherFleet(_) | ApplicationError::OtherTime { .. } => {
+            return Refusal::new(Code::InvalidOnboardingRequest, format!("This application is not taken: {error}."));
+        }
+    };
     match error {
         KeyError::Mismatch | KeyError::NotSignature => Refusal::new(
             Code::InvalidOnboardingRequest,

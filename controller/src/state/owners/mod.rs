@@ -180,8 +180,8 @@ impl Controller {
         self.follow_worker();
         let roster = self.owners.roster();
         let is_there = |application: &lucia_proto::owner_api::Application| {
-            let key = application.verify().ok();
-            key.is_some_and(|key| roster.as_ref().is_some_and(|roster| roster.caller(&key.fingerprint()).is_some()))
+            let key = application.key().ok();
+            key.is_some_and(|key| roster.as_ref().is_some_and(|roster| applications::has(roster, application, &key)))
         };
         let mut applications = lock(&self.owners.applications);
         let queue = lock(&self.owners.queue);

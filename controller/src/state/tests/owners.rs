@@ -7,7 +7,7 @@ use lucia_proto::code::Code;
 use lucia_proto::json;
 use lucia_proto::key::NodeKey;
 use lucia_proto::limits::{APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::OwnerId;
+use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey};
 use lucia_proto::owner_api::{Application, Applied};
 use lucia_proto::owner_queue::ApplicationFile;
 use lucia_proto::test_support::{OrderWorld, key};
@@ -159,6 +159,46 @@ fn who_is_in_the_roster_waits_no_more_and_what_is_no_application_goes() {
     assert_eq!(left, [format!("application-{id}.json"), "audit-head.json".to_owned(), "notes.txt".to_owned()]);
     assert!(ApplicationFile::from_bytes(&good).is_ok());
     drop(world);
+}
+
+/// It is relayed as whoever asks for a place in the roster is, and decided on the worker's host.
+// spec: CO-53
+#[test]
+fn a_passkey_for_orders_is_passed_on_when_an_owner_of_the_roster_confirmed_it() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    let (passkey, id) = (key(77), CredentialId::from_bytes(vec![7; 20]).unwrap());
+    let asks = |fleet: &OrderWorld, by: &NodeKey| {
+        let alice = (fleet.alice.id.clone(), "alice".parse().unwrap());
+        Application::confirm(alice, (fleet.fleet, world.now()), (passkey.public(), id.clone()), by)
+    };
+    let (good, forged) = (asks(&fleet, &fleet.alice.key), asks(&fleet, &fleet.bob.key));
+    assert_eq!(code(world.controller.apply(good.clone(), ip(1))), Some(Code::InvalidOnboardingRequest), "no roster");
+    publish(&world, &fleet);
+    assert_eq!(code(world.controller.apply(forged, ip(1))), Some(Code::InvalidOnboardingRequest));
+    assert_eq!(files(&world), 0);
+    let applied = world.controller.apply(good.clone(), ip(1)).unwrap();
+    assert_eq!(applied.verification_code, lucia_proto::owner::code(passkey.public()));
+    let owner = OwnerId::of(&passkey.public().fingerprint());
+    let path = world.file(&format!("nodes/owner-requests/application-{owner}.json"));
+    let told = || ApplicationFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().application;
+    assert_eq!(told(), good);
+    // The same again is asking once, and a restart keeps it.
+    assert_eq!(world.controller.apply(good.clone(), ip(1)).unwrap(), applied);
+    let world = world.restart();
+    world.controller.tick();
+    assert_eq!((files(&world), told()), (1, good.clone()));
+    // Once it is in the roster it waits no more.
+    let entry = OwnerKey {
+        key_use: KeyUse::IntentPasskey,
+        public_key_pem: passkey.public().to_pem(),
+        credential_id: Some(id.clone()),
+    };
+    fleet.change_roster(|roster| roster.owners[0].keys.push(entry));
+    publish(&world, &fleet);
+    assert_eq!(files(&world), 0);
+    world.controller.apply(good, ip(1)).unwrap();
+    assert_eq!(files(&world), 0);
 }
 
 // spec: CO-8

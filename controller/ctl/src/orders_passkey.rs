@@ -1,0 +1,84 @@
+//! A passkey that signs orders on the page (design.md O2): its owner confirms it here with the owner key, and it is approved
+//! on the worker's host. It never signs in, so that whatever a sign-in is made to sign is no order.
+//!
+//! The page hands it over as text and sends nothing: whoever asks is whoever has the owner key.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use lucia_proto::json;
+use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
+use lucia_proto::owner::{self, OwnerName};
+use lucia_proto::owner_api::{Application, Applied};
+use lucia_proto::sign_in::PasskeyForm;
+use lucia_proto::text::{chain, shown};
+use serde::Serialize;
+
+use crate::client::{Client, Me};
+use crate::clock::now;
+use crate::failure::Failure;
+use crate::login::LoginError;
+use crate::roster;
+use crate::tell::{self, Out, note};
+
+/// What was asked for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    name: OwnerName,
+    verification_code: VerificationCode,
+    fingerprint: Fingerprint,
+    expires_at: lucia_proto::time::UnixTime,
+}
+
+/// `passkey orders FILE`.
+pub(crate) async fn ask(client: &Client, me: &Me, out: Out, file: &Path, yes: bool) -> Result<(), Failure> {
+    let failed = |why: String| Failure::KeyFile { file: file.to_owned(), why };
+    let form = read(file).map_err(failed)?;
+    let key = form.key().map_err(|error| failed(format!("its key is none that signs orders ({error})")))?;
+    let roster = roster::ask(client, me).await?;
+    // A place that is not in the roster yet confirms nothing.
+    let own =
+        roster.caller(&me.key.public().fingerprint()).ok_or(Failure::OwnersOnly("to ask for a passkey for orders"))?;
+    let (name, fingerprint) = (own.0.name.clone(), key.fingerprint());
+    note(&format!("Passkey  {}\nCode     {}\nKey      {fingerprint}", shown(form.label.as_str()), owner::code(&key)));
+    let kinds: Vec<_> = roster.roster().page_kinds.iter().map(|kind| kind.as_str()).collect();
+    let what = if kinds.is_empty() { "nothing, unless page-kinds names some".to_owned() } else { kinds.join(", ") };
+    if !yes {
+        let sentence = format!(
+            "Once it is approved, whoever holds it signs orders as {name} on the page: {what}. The page shows what the controller \
+             says; what is signed may be something else."
+        );
+        tell::ask(&sentence, "yes")?;
+    }
+    let application =
+        Application::confirm((me.id().clone(), name.clone()), (me.fleet(), now()), (&key, form.credential_id), &me.key);
+    let applied: Applied = Client::apply(me, &application).await?;
+    let code = owner::code(&key);
+    if applied.verification_code != code {
+        return Err(LoginError::OtherCode { own: code, sent: applied.verification_code }.into());
+    }
+    let asked = Asked { name, verification_code: code, fingerprint, expires_at: applied.expires_at };
+    out.say(&asked, || {
+        format!(
+            "Asked until {}. On the worker's host:\n\n  lucia-enrollment-worker owner approve {} --fingerprint {fingerprint}\n",
+            asked.expires_at, asked.verification_code
+        )
+    })
+}
+
+/// What the page showed.
+fn read(file: &Path) -> Result<PasskeyForm, String> {
+    let most = u64::try_from(HOST_BODY_MAX).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().lock().take(most).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
+    };
+    read.map_err(|error| error.to_string())?;
+    json::from_str(text.trim(), HOST_BODY_MAX, JSON_DEPTH_MAX).map_err(|error| {
+        format!("it is not what the page shows for a passkey ({}); copy all of it", shown(&chain(&error)))
+    })
+}
