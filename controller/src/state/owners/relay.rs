@@ -194,11 +194,11 @@ impl Relay {
         let asked = self.questions.entry(node.clone()).or_default();
         let has_room = asked.len() < FRESHNESS_KEPT_MAX;
         match asked.iter_mut().find(|asked| asked.holder.as_ref() == holder) {
-            Some(asked) => {
-                if asked.nonce != *nonce && since_boot >= asked.at.saturating_add(FRESHNESS_ASKED_INTERVAL) {
-                    *asked = question;
-                }
+            Some(asked) if asked.nonce != *nonce && since_boot >= asked.at.saturating_add(FRESHNESS_ASKED_INTERVAL) => {
+                *asked = question;
             }
+            // The same question, or another one too soon.
+            Some(_) => {}
             None if has_room => asked.push(question),
             // One more than there is room for asks again at its next heartbeat, until one of the others has its answer.
             None => {}
