@@ -32,6 +32,14 @@ pub(crate) fn pin_process(pid: Pid, cpu: usize) -> Result<(), Failure> {
     Ok(sched_setaffinity(pid, &set)?)
 }
 
+/// Lets the calling thread, and what it starts from now on, run on both CPUs.
+pub(crate) fn unpin() -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    set.set(0)?;
+    set.set(1)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
+
 /// As many open files as this process may have, for it and what it starts: thousands of nodes are as many connections.
 pub(crate) fn raise_file_limit() -> Result<(), Failure> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;

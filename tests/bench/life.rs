@@ -80,7 +80,7 @@ async fn live(number: usize, mut node: SimNode, log: Arc<Mutex<Vec<Beat>>>, end:
 }
 
 /// One heartbeat; on a new connection where the former was cut, and once more where its challenge was refused.
-async fn beat(node: &mut SimNode) -> Result<StatusCode, Failure> {
+pub(crate) async fn beat(node: &mut SimNode) -> Result<StatusCode, Failure> {
     if node.is_cut() {
         node.forget_challenge();
         node.reconnect().await?;

@@ -6,7 +6,7 @@
 //!
 //! `make bench` builds the programs in release mode first. `QUICK=1` shortens or leaves out what takes minutes;
 //! `--programs DIR` takes the programs from elsewhere, for a build with symbols; `--only PART` measures one of
-//! `controller`, `scale`, `flood` and `agent`.
+//! `controller`, `page`, `scale`, `flood` and `agent`.
 
 mod agent;
 mod controller;
@@ -15,8 +15,11 @@ mod figures;
 mod flood;
 mod laid;
 mod life;
+mod page;
+mod people;
 mod scale;
 mod site;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,6 +53,9 @@ fn run() -> Result<Figures, Failure> {
     let wanted = |part: &str| only.is_none_or(|only| only == part);
     if wanted("controller") {
         controller::measure(&bin, quick, &mut figures)?;
+    }
+    if wanted("page") {
+        page::measure(&bin, &mut figures)?;
     }
     if wanted("scale") {
         scale::measure(&bin, quick, &mut figures)?;

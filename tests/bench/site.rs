@@ -32,6 +32,8 @@ pub(crate) enum Layout {
     OneAddress,
     /// Each from its own, with the connections that the settings have by default.
     OwnAddresses,
+    /// All from one address, and the page at `localhost`.
+    WithPage,
 }
 
 /// 127.1.0.1: where addresses of nodes begin.
@@ -180,6 +182,15 @@ impl Fleet {
             let (kept, _) = text.split_once("[connections]").ok_or("no settings of connections")?;
             std::fs::write(&path, kept)?;
         }
+        if layout == Layout::WithPage {
+            let name = format!("\"{CONTROLLER_NAME}\"");
+            let page = format!("page-origin = \"https://localhost:{}\"\n", site.address.port());
+            for (file, before) in [("controller.toml", page.as_str()), ("worker.toml", "")] {
+                let text = std::fs::read_to_string(site.file(file))?;
+                let named = text.replacen(&name, &format!("{name}, \"localhost\""), 1);
+                std::fs::write(site.file(file), format!("{before}{named}"))?;
+            }
+        }
         let (worker, controller) = site.up().await?;
         let resident_empty = cost::resident(controller.pid())?;
         let target = Target::new(site.address, CONTROLLER_NAME, &site.root_pem()?)?;
@@ -188,7 +199,7 @@ impl Fleet {
         let mut fleet = Self::begin(site, target, worker, resident_empty).await?;
         for (number, certificate) in (0..).zip(certificates) {
             let target = match layout {
-                Layout::OneAddress => fleet.target.clone(),
+                Layout::OneAddress | Layout::WithPage => fleet.target.clone(),
                 Layout::OwnAddresses => fleet.target.from_source(IpAddr::V4(Ipv4Addr::from(OWN_ADDRESSES + number))),
             };
             let mut node = SimNode::connect(&target, number).await?;

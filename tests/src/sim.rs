@@ -145,6 +145,8 @@ pub struct SimNode {
     pub id: NodeId,
     /// Its name.
     pub hostname: Hostname,
+    /// The load it tells; what else it tells of itself follows.
+    pub load: f64,
     /// Its certificate chain, once it has one.
     pub certificate_pem: Option<String>,
     target: Target,
@@ -188,6 +190,7 @@ impl SimNode {
             key,
             id,
             hostname: hostname_of(number)?,
+            load: 0.25,
             certificate_pem: None,
             target: target.clone(),
             sender: target.connect().await?,
@@ -351,7 +354,7 @@ impl SimNode {
             new_hostname: None,
             os_version: "Debian GNU/Linux 13 (trixie)".to_owned().try_into()?,
             uptime_seconds: 86_400,
-            load_average: Some(0.25),
+            load_average: Some(self.load),
             memory_total_bytes: 8 << 30,
             memory_available_bytes: 5 << 30,
             storage_total_bytes: Some(64 << 30),
@@ -360,7 +363,7 @@ impl SimNode {
             updates: None,
             agent_release: None,
             cpu_percent: Some(3.5),
-            cpu_temperature_celsius: Some(41.5),
+            cpu_temperature_celsius: Some(41.25 + self.load),
             gpu_percent: None,
             gpu_temperature_celsius: None,
             features: Default::default(),
@@ -463,4 +466,11 @@ pub fn inventory() -> Result<HardwareInventory, Failure> {
         "disks": [{"id": "sim-disk", "path": "/dev/vda", "sizeBytes": 68_719_476_736_u64, "isRemovable": false, "isReadOnly": false}],
     }))?;
     Ok(HardwareInventory::try_from(fields)?)
+}
+
+/// Bytes as base64.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
