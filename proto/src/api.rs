@@ -115,7 +115,7 @@ endpoints! {
     Restore: "POST" "/api/host/devices/{id}/restore", 0, Operator;
     /// The controller itself: version, start, certificate, what it counted.
     Status: "GET" "/api/host/status", 0, Operator;
-    /// All nodes, a line each.
+    /// Nodes by name, a line each, after `?after=HOSTNAME`, at most 1000 an answer.
     Nodes: "GET" "/api/host/nodes", 0, Operator;
     /// One node with the last hour of samples.
     Node: "GET" "/api/host/nodes/{id}", 0, Operator;

@@ -3,6 +3,8 @@
 //!
 //! What is cut off at the end is seen by whoever has a later hash: so far reaches what [`verify`] can prove.
 
+mod error;
+
 use std::fmt;
 use std::net::IpAddr;
 
@@ -18,6 +20,8 @@ use crate::json::{self, JsonError};
 use crate::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
 use crate::owner::{OwnerId, OwnerName};
 use crate::time::UnixTime;
+use crate::token::TokenName;
+pub use error::AuditError;
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +173,10 @@ pub enum AuditAction {
     PasskeyConfirmed,
     /// It does no more.
     PasskeyRemoved,
+    /// An owner made an automation token.
+    TokenMade,
+    /// Somebody removed one.
+    TokenRemoved,
     /// More calls of this one were refused than have lines of their own; `more` says how many.
     RefusalsCounted,
 }
@@ -202,6 +210,8 @@ impl AuditAction {
             Self::SessionEnded => "session-ended",
             Self::PasskeyConfirmed => "passkey-confirmed",
             Self::PasskeyRemoved => "passkey-removed",
+            Self::TokenMade => "token-made",
+            Self::TokenRemoved => "token-removed",
             Self::RefusalsCounted => "refusals-counted",
         }
     }
@@ -264,6 +274,8 @@ pub struct AuditNote {
     pub refused: Option<Code>,
     /// Why an order was refused by who carries it out; absent when it was done.
     pub intent_refused: Option<IntentCode>,
+    /// Which automation token it is about, by the name its owner gave it.
+    pub token: Option<TokenName>,
     /// How many calls this line stands for, where it stands for several; code and address are the last one's.
     pub more: Option<u64>,
 }
@@ -282,6 +294,7 @@ impl AuditNote {
             intent: None,
             refused: None,
             intent_refused: None,
+            token: None,
             more: None,
         }
     }
@@ -319,6 +332,9 @@ pub struct AuditEntry {
     pub intent_refused: Option<IntentCode>,
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenName>,
+    /// See [`AuditNote`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<u64>,
     /// SHA-256 of the line before, its end included; zeros in the first.
     pub prev: Digest,
@@ -346,57 +362,6 @@ pub struct AuditView {
     pub head: Digest,
 }
 
-/// Why lines are no audit, or no longer the one that was written.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    /// A line cannot be read.
-    #[error("line {number} is no entry of an audit")]
-    Line {
-        /// From 1.
-        number: u64,
-        /// What is wrong with it.
-        #[source]
-        source: JsonError,
-    },
-    /// A line says the same in other bytes than it was written with.
-    #[error("line {number} was edited: it is not in the one form that entries are written in")]
-    Form {
-        /// From 1.
-        number: u64,
-    },
-    /// A line has another number than its place.
-    #[error("line {number} has the number {found}: lines were cut out, added or put elsewhere")]
-    Sequence {
-        /// From 1.
-        number: u64,
-        /// What it says.
-        found: u64,
-    },
-    /// A line does not hold the hash of the one before.
-    #[error("line {number} does not follow from the line before it: one of the two was changed")]
-    Chain {
-        /// From 1.
-        number: u64,
-    },
-    /// The last line has no end.
-    #[error("what follows line {number} has no end: it was cut off")]
-    Cut {
-        /// The last whole line.
-        number: u64,
-    },
-    /// The lines end before one that is known to have been there.
-    #[error("the audit ends at line {found}, and line {anchored} was there: its end was cut off")]
-    Short {
-        /// Lines there are.
-        found: u64,
-        /// Lines there were.
-        anchored: u64,
-    },
-    /// An entry is longer than a line may be.
-    #[error("an entry does not fit into a line of the audit; this is a mistake in the program, report it")]
-    TooLong,
-}
-
 /// How far an audit was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -419,10 +384,23 @@ impl AuditChain {
     /// # Errors
     /// [`AuditError::TooLong`]; nothing is changed then.
     pub fn add(&mut self, note: AuditNote) -> Result<String, AuditError> {
-        let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, more } = note;
+        let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, token, more } = note;
         let (sequence, prev) = (self.entries.saturating_add(1), self.head);
-        let entry =
-            AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, more, prev };
+        let entry = AuditEntry {
+            sequence,
+            at,
+            actor,
+            from,
+            via,
+            action,
+            node,
+            intent,
+            refused,
+            intent_refused,
+            token,
+            more,
+            prev,
+        };
         let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
         if line.len() > AUDIT_LINE_MAX {
             return Err(AuditError::TooLong);

@@ -70,7 +70,7 @@ codes! {
     NodeIdentityInvalid = "node_identity_invalid", 403, Hourly;
     /// Nobody of the roster asks: no proof, an unknown key, a wrong one, or another request. One and the same.
     ActorRequired = "actor_required", 403, Report;
-    /// Whoever asks is of the roster and may look only.
+    /// Whoever asks is of the roster and may look only, or has a token that may not look at this.
     RoleRequired = "role_required", 403, Report;
     /// This is asked by a session of the page alone.
     BrowserSessionRequired = "browser_session_required", 403, Report;
@@ -90,6 +90,8 @@ codes! {
     PasskeyNotFound = "passkey_not_found", 404, Report;
     /// There is no such session of this person.
     SessionNotFound = "session_not_found", 404, Report;
+    /// There is no such automation token of this person.
+    TokenNotFound = "token_not_found", 404, Report;
     /// The path exists, the method does not.
     MethodNotAllowed = "method_not_allowed", 405, Report;
     /// The request took too long to arrive.

@@ -274,8 +274,11 @@ impl SnapshotState {
 pub struct NodesView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
-    /// Every node, by hostname.
+    /// A part of them, by hostname: at most 1000.
     pub nodes: Vec<NodeLine>,
+    /// There are more: they come after this name, which is the last one's. Absent: these are the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Hostname>,
 }
 
 /// One node in a list.

@@ -61,6 +61,7 @@ pub mod ssh_key;
 pub mod test_support;
 pub mod text;
 pub mod time;
+pub mod token;
 pub mod why;
 pub mod worker_status;
 

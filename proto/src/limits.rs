@@ -203,6 +203,16 @@ pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Sessions of one person: one more ends the one that was not used for longest.
 pub const SESSIONS_PER_OWNER_MAX: usize = 8;
+/// An automation token ends by itself, at the latest after this long.
+pub const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Automation tokens of one owner: protects the controller's file, and the eyes of who looks which there are.
+pub const TOKENS_PER_OWNER_MAX: usize = 8;
+/// That file: protects the controller's start.
+pub const TOKENS_FILE_MAX: usize = 256 * 1024;
+/// Calls with a token from one source in one second, right or wrong: protects from guessing and from a runaway script.
+pub const TOKEN_CALLS_PER_SOURCE: u32 = 20;
+/// Calls with one token in one second, wherever from: the same.
+pub const TOKEN_CALLS_PER_SECOND: u32 = 10;
 /// Streams of changes at once: protects the controller's connections.
 pub const STREAMS_MAX: usize = 64;
 /// Those of one person.
@@ -301,5 +311,7 @@ pub const AUDIT_FILE_MAX: usize = 64 * 1024 * 1024;
 pub const AUDIT_FILES_MAX: usize = 4096;
 /// Refused calls of one caller within a minute that have a line of their own; the others are one line with their number.
 pub const REFUSED_LINES_PER_MINUTE: u32 = 10;
+/// Nodes in one answer, 400 bytes each: protects the controller, which makes it whole.
+pub const NODES_PER_ANSWER_MAX: usize = 1000;
 /// Lines of the audit in one answer.
 pub const AUDIT_PER_ANSWER_MAX: usize = 500;

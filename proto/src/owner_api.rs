@@ -70,6 +70,12 @@ endpoints! {
     ApprovePasskey: "POST" "/api/host/passkeys/{code}", 0, OwnerCaller::Person(Role::Viewer);
     /// Removes one, and ends its sessions.
     RemovePasskey: "DELETE" "/api/host/passkeys/{code}", 0, OwnerCaller::Person(Role::Viewer);
+    /// One's own automation tokens; the operator sees all.
+    Tokens: "GET" "/api/host/tokens", 0, OwnerCaller::Person(Role::Viewer);
+    /// Makes one with the owner key, and shows it once.
+    MakeToken: "POST" "/api/host/tokens", HOST_BODY_MAX, OwnerCaller::Person(Role::Owner);
+    /// Removes one.
+    RemoveToken: "DELETE" "/api/host/tokens/{code}", 0, OwnerCaller::Person(Role::Viewer);
     /// The audit, after `?after=N`, at most 500 lines an answer.
     Audit: "GET" "/api/host/audit", 0, OwnerCaller::Person(Role::Viewer);
     /// Nodes and events as they change: Server-Sent Events.
@@ -89,7 +95,10 @@ impl OwnerEndpoint {
     /// Whether it is about what whoever calls has themselves, so that a viewer may change it too.
     #[must_use]
     pub const fn is_about_oneself(self) -> bool {
-        matches!(self, Self::EndSessions | Self::EndSession | Self::ApprovePasskey | Self::RemovePasskey)
+        matches!(
+            self,
+            Self::EndSessions | Self::EndSession | Self::ApprovePasskey | Self::RemovePasskey | Self::RemoveToken
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lucia_qualification::program::Program;
 
 /// Programs that a Debian host brings.
-const HOST: &[&str] = &["install", "openssl", "shred", "systemctl", "systemd-sysusers", "systemd-tmpfiles"];
+const HOST: &[&str] = &["curl", "install", "openssl", "shred", "systemctl", "systemd-sysusers", "systemd-tmpfiles"];
 /// Programs of ours.
 const OURS: &[&str] = &["lucia-controller", "lucia-enrollment-worker", "lucia-node-agent", "luciactl"];
 

@@ -184,12 +184,13 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Controller, "controller/nodes/enrollment-requests/.endpoint.json.pending", &[Leftover]),
         (Controller, "controller/nodes/removals/.ID.json.pending", &[Leftover]),
         (Controller, "controller/nodes/identities/.ID.json.pending", &[Leftover]),
-        // Without owners; controller/src/state walks applications, drafts, the roster's mark, passkeys and the audit's lines
+        // Without owners; controller/src/state walks applications, drafts, the roster's mark, passkeys, tokens and the audit's lines
         // and files.
         (Controller, "controller/audit", &[MakeDir]),
         (Controller, "controller/audit/audit.jsonl", &[Opened]),
         (Controller, "controller/orders", &[MakeDir]),
         (Controller, "controller/passkeys", &[MakeDir]),
+        (Controller, "controller/tokens", &[MakeDir]),
         (Controller, "controller/nodes/owner-requests", &[MakeDir]),
         (Controller, "controller/nodes/owner-requests/freshness-ID.json", &[Replace, Remove]),
         (Controller, "controller/nodes/owner-requests/.freshness-ID.json.pending", &[Leftover]),
@@ -253,6 +254,7 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("controller/src/store/json_file.rs", 2),
     ("controller/src/store/layout.rs", 3),
     ("controller/src/store/records.rs", 4),
+    ("controller/src/store/tokens.rs", 2),
     ("controller/src/tls.rs", 3),
     ("worker/src/cli/acts.rs", 1),
     ("worker/src/cli/admit.rs", 1),

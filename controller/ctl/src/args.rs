@@ -1,6 +1,7 @@
 //! What can be said to `luciactl`.
 
 mod owner;
+mod token;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::context::ContextName;
 pub(crate) use owner::{
     Admit, Audit, AuditVerb, ContextVerb, Login, NodesWanted, PasskeyVerb, ReleaseLapse, SessionVerb, Sign,
 };
+pub(crate) use token::{AddToken, TokenVerb};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -167,6 +169,9 @@ pub(crate) enum Verb {
     /// Lists the sessions of the page, and ends them.
     #[command(subcommand)]
     Session(SessionVerb),
+    /// Makes, lists and removes tokens by which a program looks that nobody sits at.
+    #[command(subcommand)]
+    Token(TokenVerb),
     /// Says what the controller knows of a node, what is wrong, and what cures it.
     Why(Node),
     /// Shows who changed or ordered what, from where, and what came of it.

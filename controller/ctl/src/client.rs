@@ -13,11 +13,11 @@ use lucia_proto::chain::Root;
 use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::code::{Code, ErrorBody};
 use lucia_proto::digest::Digest;
-use lucia_proto::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX};
+use lucia_proto::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::json;
 use lucia_proto::key::{NodeKey, VerificationCode};
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::limits::{DEVICES_MAX, JSON_DEPTH_MAX};
 use lucia_proto::owner::{OwnerId, PageOrigin};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest, Target};
@@ -285,6 +285,25 @@ impl Client {
         form: &F,
     ) -> Result<T, CallError> {
         self.send(Call::new(endpoint.method(), path(endpoint, id), Some(written(form)?))?).await?.read()
+    }
+
+    /// Every node: part after part.
+    pub(crate) async fn nodes(&self) -> Result<NodesView, CallError> {
+        let mut all: NodesView = self.call(Endpoint::Nodes, None).await?;
+        // No controller has more nodes than this many parts hold; one that goes on is not believed.
+        for _ in 0..DEVICES_MAX {
+            let Some(last) = all.next.take() else { return Ok(all) };
+            let target = format!("{}?after={last}", Endpoint::Nodes.path());
+            let mut part: NodesView = self.send(Call::new(Endpoint::Nodes.method(), target, None)?).await?.read()?;
+            if part.nodes.iter().any(|node| node.hostname <= last)
+                || part.next.as_ref().is_some_and(|next| *next <= last)
+            {
+                return Err(strange(&"a list of nodes that does not go on"));
+            }
+            all.nodes.append(&mut part.nodes);
+            all.next = part.next;
+        }
+        Err(strange(&"a list of nodes without an end"))
     }
 
     /// Events after `after`; with `wait`, not before there are some or 25 s are over.

@@ -38,6 +38,15 @@ pub(crate) enum Failure {
     /// No such node.
     #[error("no node or device is {}; luciactl nodes and luciactl onboarding show those there are", shown(.0))]
     NoNode(String),
+    /// No such token.
+    #[error("you have no token {}; luciactl token list shows those there are", shown(.0))]
+    NoToken(String),
+    /// More than one is called so.
+    #[error("more than one token is {}; say the code that luciactl token list shows", shown(.0))]
+    TokensAlike(String),
+    /// A scope stands twice.
+    #[error("--scope: each scope once")]
+    ScopesTwice,
     /// The fingerprint is another one.
     #[error(
         "the fingerprint is not this device's, so nothing was approved.\n  given      {given}\n  device has {found}\n\
@@ -129,7 +138,7 @@ impl Failure {
             Self::Call(
                 CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
             ) => Exit(UNAVAILABLE),
-            Self::NobodyToAsk | Self::SayFingerprint | Self::OwnersOnly(_) => Exit(USAGE),
+            Self::NobodyToAsk | Self::SayFingerprint | Self::OwnersOnly(_) | Self::ScopesTwice => Exit(USAGE),
             Self::Context(ContextError::Unknown(_) | ContextError::NoneInUse | ContextError::Taken(_)) => Exit(USAGE),
             Self::Context(_) | Self::Root(_) | Self::Call(CallError::Root(_)) => Exit(CONFIG),
             Self::Key(OwnerKeyError::File(_) | OwnerKeyError::Missing(_) | OwnerKeyError::NotKey(_)) => Exit(CONFIG),
@@ -145,6 +154,8 @@ impl Failure {
             | Self::NoDevice(_)
             | Self::NoNode(_)
             | Self::NoFingerprint
+            | Self::NoToken(_)
+            | Self::TokensAlike(_)
             | Self::NotFrozen(_)
             | Self::NoHolder { .. }
             | Self::KeyFile { .. }

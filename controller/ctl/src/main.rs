@@ -28,6 +28,7 @@ mod ssh_keys;
 mod table;
 mod tell;
 mod tls;
+mod token;
 
 use std::io::Write as _;
 use std::process::ExitCode;

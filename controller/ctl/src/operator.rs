@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::host_api::{
-    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, NodesView, OnboardingView, RemoveSshKey,
-    SshKeyForm, SshKeysView,
+    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView, RemoveSshKey, SshKeyForm,
+    SshKeysView,
 };
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::key::{Fingerprint, VerificationCode};
@@ -94,7 +94,7 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
 pub(crate) async fn former(client: &Client, text: &str) -> Result<(NodeId, String), Failure> {
     match find(client, text).await {
         Ok((id, name)) => {
-            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+            let view = client.nodes().await?;
             let line = view.nodes.iter().find(|node| node.node_id == id);
             let sentence = show::replacing(&id, &name, line, view.server_time);
             Ok((id, sentence))
@@ -177,7 +177,7 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
 
 /// A node by hostname, id or code.
 pub(crate) async fn find_node(client: &Client, text: &str) -> Result<Option<NodeLine>, Failure> {
-    let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+    let view = client.nodes().await?;
     Ok(view.nodes.into_iter().find(|node| is_named(node, text)))
 }
 

@@ -5,14 +5,14 @@ use std::io;
 use clap::CommandFactory as _;
 use lucia_proto::api::Endpoint;
 use lucia_proto::code::Code;
-use lucia_proto::host_api::{NodesView, OpenWindow, RenameForm};
+use lucia_proto::host_api::{OpenWindow, RenameForm};
 use lucia_proto::key::VerificationCode;
 use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
 use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionsView};
 
 use crate::args::{
-    Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, SessionVerb, Sign, Verb,
-    Window,
+    Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, SessionVerb, Sign,
+    TokenVerb, Verb, Window,
 };
 use crate::client::{CallError, Client, Me};
 use crate::context::{self, Config, ContextError};
@@ -21,7 +21,7 @@ use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
 use crate::session::Session;
 use crate::tell::{self, Out, note, write};
-use crate::{audit, login, operator, orders_passkey, roster, show, sign, ssh_keys};
+use crate::{audit, login, operator, orders_passkey, roster, show, sign, ssh_keys, token};
 
 /// Does one verb.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -80,6 +80,10 @@ async fn verb(args: Args) -> Result<(), Failure> {
             orders_passkey::ask(&session.client, session.owner("to ask for a passkey for orders")?, out, &file, yes)
                 .await
         }
+        Verb::Token(TokenVerb::Add(args)) => {
+            session.owner("to make a token")?;
+            token::add(&session.client, out, args).await
+        }
         Verb::Passkey(PasskeyVerb::Approve { code, yes }) => {
             session.owner("to confirm a passkey")?;
             confirm(&session.client, out, &code, yes).await
@@ -101,7 +105,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Dismiss(device) => out.onboarding(&operator::change(client, Endpoint::Dismiss, device.code).await?),
         Verb::Restore(device) => out.onboarding(&operator::change(client, Endpoint::Restore, device.code).await?),
         Verb::Nodes => {
-            let view: NodesView = client.call(Endpoint::Nodes, None).await?;
+            let view = client.nodes().await?;
             out.say(&view, || show::nodes(&view, out.screen))
         }
         Verb::Node(wanted) if wanted.watch => operator::watch(client, out, &wanted).await,
@@ -140,6 +144,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Audit(args) => audit::audit(client, out, args).await,
         Verb::Passkey(verb) => passkeys(client, out, verb).await,
         Verb::Session(verb) => sessions(client, out, verb).await,
+        Verb::Token(verb) => token::token(client, out, verb).await,
         Verb::Why(node) => why(client, out, &node.node).await,
         Verb::Sign(_)
         | Verb::Admit(_)

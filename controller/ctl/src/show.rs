@@ -20,6 +20,7 @@ mod keys;
 mod live;
 mod orders;
 mod owners;
+mod tokens;
 mod why;
 
 use crate::table::{Screen, Tone, paint, table};
@@ -31,6 +32,7 @@ use live::hour;
 pub(crate) use live::live;
 pub(crate) use orders::{drafts, released, waiting, waits};
 pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
+pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;
 
 /// An enrollment request that waits longer than this waits for a person.

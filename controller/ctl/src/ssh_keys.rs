@@ -4,8 +4,7 @@
 //! which name, is the controller's word: an older one is refused by nodes that hold a newer, and the next is shown whole
 //! before it is signed, each key that the account will have, in full.
 
-use lucia_proto::api::Endpoint;
-use lucia_proto::host_api::{KeyLabel, NodeLine, NodesView};
+use lucia_proto::host_api::{KeyLabel, NodeLine};
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, IntentKind, LabelledKey, SshKeys, Terms};
 use lucia_proto::key::VerificationCode;
@@ -70,7 +69,7 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
     };
     let held = held(client, me, &roster::ask(client, me).await?, &account).await?;
     let keys = change.of(&account, held.keys)?;
-    let nodes: NodesView = client.call(Endpoint::Nodes, None).await?;
+    let nodes = client.nodes().await?;
     let named = named(&nodes.nodes, &wanted, held.nodes)?;
     let revision = match wanted.revision {
         Some(revision) => revision,

@@ -13,7 +13,7 @@ use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
 
 use super::error::ApiError;
 use super::route::{Row, Target};
-use super::{Answer, Edge, boot, edge, host, node, owners, page, sign_in};
+use super::{Answer, Edge, boot, edge, host, node, owners, page, sign_in, token};
 use crate::state::{By, Controller};
 
 impl Edge {
@@ -52,6 +52,9 @@ impl Edge {
                 | OwnerEndpoint::Passkeys
                 | OwnerEndpoint::ApprovePasskey
                 | OwnerEndpoint::RemovePasskey
+                | OwnerEndpoint::Tokens
+                | OwnerEndpoint::MakeToken
+                | OwnerEndpoint::RemoveToken
                 | OwnerEndpoint::Audit
                 | OwnerEndpoint::Stream,
             ) => return Err(not_here()),
@@ -118,7 +121,7 @@ impl Edge {
             Endpoint::AddSshKey => host::add_ssh_key(self, edge::read(endpoint, body)?, by).await,
             Endpoint::RemoveSshKey => host::remove_ssh_key(self, edge::read(endpoint, body)?, by).await,
             Endpoint::Status => host::status(self).await,
-            Endpoint::Nodes => host::nodes(self).await,
+            Endpoint::Nodes => host::nodes(self, query).await,
             Endpoint::Node => host::node(self, target.id()?).await,
             Endpoint::Events => host::events(self, query).await,
             Endpoint::BootChallenge
@@ -160,6 +163,9 @@ impl Edge {
             OwnerEndpoint::Passkeys => sign_in::passkeys(self, by).await,
             OwnerEndpoint::ApprovePasskey => sign_in::approve(self, target.code()?, by).await,
             OwnerEndpoint::RemovePasskey => sign_in::remove(self, target.code()?, by).await,
+            OwnerEndpoint::Tokens => token::tokens(self, by).await,
+            OwnerEndpoint::MakeToken => token::make(self, edge::read(endpoint, body)?, by).await,
+            OwnerEndpoint::RemoveToken => token::remove(self, target.code()?, by).await,
             // A stream is no answer that ends: `Edge::answer` begins it.
             OwnerEndpoint::Challenge
             | OwnerEndpoint::SignIn

@@ -10,6 +10,8 @@ use lucia_proto::host_api::{
     SshKeyForm, StatusView,
 };
 use lucia_proto::ids::NodeId;
+use lucia_proto::limits::NODES_PER_ANSWER_MAX;
+use lucia_proto::names::Hostname;
 use tokio::sync::watch;
 
 use super::error::ApiError;
@@ -111,9 +113,34 @@ pub(super) async fn status(edge: &Edge) -> Result<Answer, ApiError> {
     }))
 }
 
-/// `GET /api/host/nodes`.
-pub(super) async fn nodes(edge: &Edge) -> Result<Answer, ApiError> {
-    blocking(edge, |controller| Ok(controller.nodes())).await.map(|view| Answer::ok(&view))
+/// `GET /api/host/nodes`: those whose name comes after `after`, in the order of names.
+pub(super) async fn nodes(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+    let (after, limit) = part_of_nodes(query.unwrap_or_default())?;
+    blocking(edge, move |controller| Ok(controller.nodes_after(after.as_ref(), limit)))
+        .await
+        .map(|view| Answer::ok(&view))
+}
+
+/// Reads `after=HOSTNAME` and `limit=1..1000`, each once at most.
+fn part_of_nodes(query: &str) -> Result<(Option<Hostname>, usize), ApiError> {
+    let refused = || {
+        let message =
+            format!("nodes are asked for with after, a hostname, and limit, 1 to {NODES_PER_ANSWER_MAX}, once each");
+        ApiError::new(Code::InvalidOnboardingRequest, &message)
+    };
+    let (mut after, mut limit) = (None, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("after", name)) if after.is_none() => after = Some(name.parse().map_err(|_| refused())?),
+            Some(("limit", number)) if limit.is_none() => {
+                let plain = number.len() <= 4 && number.bytes().all(|b| b.is_ascii_digit());
+                let number = plain.then(|| number.parse().ok()).flatten();
+                limit = Some(number.filter(|number| (1..=NODES_PER_ANSWER_MAX).contains(number)).ok_or_else(refused)?);
+            }
+            _ => return Err(refused()),
+        }
+    }
+    Ok((after, limit.unwrap_or(NODES_PER_ANSWER_MAX)))
 }
 
 /// `GET /api/host/nodes/{id}`.
@@ -213,6 +240,30 @@ fn refused(rule: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // spec: AP-9
+    #[test]
+    fn a_query_for_nodes_is_a_name_and_a_number() {
+        let name = |text: &str| text.parse::<Hostname>().unwrap();
+        for (query, want) in [
+            ("", Some((None, 1000))),
+            ("after=web-1", Some((Some(name("web-1")), 1000))),
+            ("limit=7&after=web-1", Some((Some(name("web-1")), 7))),
+            ("limit=1000", Some((None, 1000))),
+            ("limit=1001", None),
+            ("limit=0", None),
+            ("limit=+7", None),
+            ("limit=", None),
+            ("limit", None),
+            ("limit=7&limit=7", None),
+            ("after=", None),
+            ("after=WEB", None),
+            ("after=a&after=b", None),
+            ("wait=1", None),
+        ] {
+            assert_eq!(part_of_nodes(query).ok(), want, "{query}");
+        }
+    }
 
     // spec: HT-13
     #[test]

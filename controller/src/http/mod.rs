@@ -28,6 +28,7 @@ mod refusals;
 mod route;
 mod sign_in;
 mod source;
+mod token;
 mod who;
 
 use std::net::IpAddr;
@@ -250,6 +251,10 @@ impl Edge {
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
                     let answer = match found.row.role() {
+                        // What a token opens knows nobody and changes nothing.
+                        Some(_) if token::is_presented(&parts.headers) => {
+                            respond(token::answer(self, found, &parts, source).await?)
+                        }
                         Some(role) => {
                             let by = who::of(self, found.row, role, &parts, &body, source)?;
                             self.host_answer(found, &parts, &body, &by).await?

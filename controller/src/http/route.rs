@@ -96,7 +96,7 @@ impl Row {
     pub(super) const fn is_queried(self) -> bool {
         matches!(
             self,
-            Self::Base(Endpoint::Events)
+            Self::Base(Endpoint::Events | Endpoint::Nodes)
                 | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit)
                 | Self::Page(Page::Audit | Page::Orders)
         )

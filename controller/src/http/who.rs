@@ -66,7 +66,7 @@ fn takes_a_place(row: Row, body: &[u8]) -> bool {
 pub(super) enum Takes {
     /// Nothing: its role is enough.
     Session,
-    /// The owner key, by this command: it bars a key for good, or says whose it is.
+    /// The owner key, by this command: it bars a key for good, or opens something for longer than a session.
     Key(&'static str),
     /// A proof, and nothing is said to a session.
     Proof,
@@ -78,6 +78,7 @@ pub(super) const fn takes(row: Row) -> Takes {
         Row::Base(Endpoint::Remove) => Takes::Key("luciactl remove NODE"),
         Row::Base(Endpoint::KeepClone) => Takes::Key("luciactl clone keep NODE --start ID"),
         Row::Base(Endpoint::SplitClone) => Takes::Key("luciactl clone split NODE"),
+        Row::Owner(OwnerEndpoint::MakeToken) => Takes::Key("luciactl token add NAME --scope SCOPE --days N"),
         Row::Owner(OwnerEndpoint::ApprovePasskey) => Takes::Proof,
         Row::Base(
             Endpoint::BootChallenge
@@ -124,6 +125,8 @@ pub(super) const fn takes(row: Row) -> Takes {
             | OwnerEndpoint::AskPasskey
             | OwnerEndpoint::Passkeys
             | OwnerEndpoint::RemovePasskey
+            | OwnerEndpoint::Tokens
+            | OwnerEndpoint::RemoveToken
             | OwnerEndpoint::Audit
             | OwnerEndpoint::Stream,
         )

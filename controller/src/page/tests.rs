@@ -223,6 +223,7 @@ fn entry() -> AuditEntry {
         intent: None,
         refused: None,
         intent_refused: None,
+        token: None,
         more: None,
     };
     let line = AuditChain::default().add(note).unwrap();

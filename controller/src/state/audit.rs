@@ -8,6 +8,7 @@ use lucia_proto::audit::{AuditAction, AuditActor, AuditNote, AuditView};
 use lucia_proto::code::Code;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::IntentId;
+use lucia_proto::token::TokenName;
 
 use super::{By, Controller, lock};
 use crate::refusal::Refusal;
@@ -21,13 +22,15 @@ pub struct Act {
     pub node: Option<NodeId>,
     /// Which order.
     pub intent: Option<IntentId>,
+    /// Which automation token.
+    pub token: Option<TokenName>,
 }
 
 impl Act {
     /// Something about a node, or about none.
     #[must_use]
     pub const fn new(action: AuditAction, node: Option<NodeId>) -> Self {
-        Self { action, node, intent: None }
+        Self { action, node, intent: None, token: None }
     }
 }
 
@@ -59,7 +62,15 @@ impl Controller {
         };
         let refused = done.as_ref().err().map(|refusal| refusal.code);
         let note = AuditNote::new(self.clock.now(), actor, act.action);
-        let note = AuditNote { from, via, node: act.node.clone(), intent: act.intent, refused, ..note };
+        let note = AuditNote {
+            from,
+            via,
+            node: act.node.clone(),
+            intent: act.intent,
+            token: act.token.clone(),
+            refused,
+            ..note
+        };
         self.note(match refused {
             None => vec![note],
             Some(_) => lock(&self.refused_calls).refused(&by.actor(), note, self.clock.since_boot()),

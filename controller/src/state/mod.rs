@@ -26,6 +26,7 @@ mod sign_in;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tokens;
 mod upkeep;
 mod view;
 
@@ -46,6 +47,7 @@ use lucia_proto::host_api::{
     SshKeyForm, SshKeysView,
 };
 use lucia_proto::ids::NodeId;
+use lucia_proto::names::Hostname;
 use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
 use lucia_proto::time::{Clock, UnixTime};
 use tokio::sync::watch;
@@ -62,6 +64,7 @@ use nodes::Nodes;
 use owners::Owners;
 use refused_calls::RefusedCalls;
 use sign_in::SignIns;
+use tokens::Tokens;
 
 pub use crate::refusal::Refusal;
 pub use audit::Act;
@@ -71,6 +74,7 @@ pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
 pub use sign_in::{Begun, InSession};
 pub use start::OpenError;
+pub use tokens::Looking;
 
 /// The deciding half of the controller. Share it through an [`Arc`].
 ///
@@ -105,6 +109,7 @@ pub struct Controller {
     new_starts: Mutex<VecDeque<NodeId>>,
     owners: Owners,
     sign_ins: SignIns,
+    tokens: Tokens,
     /// Taken last but one, before the journal's writer alone.
     audit: Mutex<AuditLog>,
     /// Held for itself alone.
@@ -341,6 +346,11 @@ impl Controller {
     /// Every node.
     pub fn nodes(&self) -> NodesView {
         self.view_nodes()
+    }
+
+    /// At most `limit` nodes whose name comes after `after`.
+    pub fn nodes_after(&self, after: Option<&Hostname>, limit: usize) -> NodesView {
+        self.view_nodes_after(after, limit)
     }
 
     /// One node with its last hour.

@@ -27,6 +27,7 @@ use super::journal::{self, CONTROLLER, Keeper};
 use super::nodes::Nodes;
 use super::owners::Owners;
 use super::sign_in::SignIns;
+use super::tokens::Tokens;
 use super::{Controller, Refusal, clones, lock};
 use crate::bridge::owners::OwnerQueue;
 use crate::bridge::queue::Queue;
@@ -37,8 +38,10 @@ use crate::store::layout::Layout;
 use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
 use crate::store::ssh_keys::SshKeys;
+use crate::store::tokens::TokenStore;
 use crate::store::{
     AuditLogError, DraftsError, JournalFileError, JsonFileError, LayoutError, PasskeysError, RecordError, SshKeysError,
+    TokensError,
 };
 
 /// Why the controller does not start.
@@ -86,6 +89,9 @@ pub enum OpenError {
     /// The passkeys.
     #[error("the list of passkeys stops the start")]
     Passkeys(#[source] PasskeysError),
+    /// The automation tokens.
+    #[error("the list of automation tokens stops the start")]
+    Tokens(#[source] TokensError),
     /// A device's key in the journal.
     #[error("device {id} has no usable key in the journal; `lucia-controller doctor` shows how to go back")]
     Key {
@@ -111,6 +117,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
     // Whoever slept while another took the state over writes nothing of it any more, the journal or else (F-12).
     let passkeys = layout.passkeys.guarded(file.guard());
+    let tokens = layout.tokens.guarded(file.guard());
     let [requests, removals, identities, keys, orders, owner_requests] =
         [requests, removals, identities, keys, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
     let keeper = Keeper::new(file, journal);
@@ -143,6 +150,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let queue = Queue::new(requests, removals, responses);
     settle_queue(&queue, &journal).map_err(OpenError::Write)?;
     let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
+    let tokens = TokenStore::open(tokens).map_err(OpenError::Tokens)?;
     let audit = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
     let owners = Owners::open(orders, OwnerQueue::new(owner_requests, layout.owner_responses))?;
     let controller = Controller {
@@ -166,6 +174,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         new_starts: Mutex::default(),
         owners,
         sign_ins: SignIns::new(passkeys),
+        tokens: Tokens::new(tokens),
         audit: Mutex::new(audit),
         refused_calls: Mutex::default(),
         heartbeats: AtomicU64::new(0),

@@ -16,4 +16,5 @@ mod rename;
 mod replace;
 mod room;
 mod sign_in;
+mod tokens;
 mod upkeep;

@@ -34,6 +34,7 @@ impl Controller {
         self.follow_journal();
         self.follow_owners();
         self.expire_sign_ins();
+        self.expire_tokens();
         self.note_counted();
         if self.is_queue_due()
             && let Err(refusal) = lock(&self.queue).expire(self.clock.now())

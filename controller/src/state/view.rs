@@ -8,6 +8,7 @@ use lucia_proto::host_api::{
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::{DeviceRow, EventRow, FrozenRow, Journal};
+use lucia_proto::names::Hostname;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::time::UnixTime;
 
@@ -54,7 +55,19 @@ impl Controller {
         let mut nodes: Vec<NodeLine> =
             managed.filter_map(|device| self.with_state(device, |state| line(device, state, now))).collect();
         nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
-        NodesView { server_time: now, nodes }
+        NodesView { server_time: now, nodes, next: None }
+    }
+
+    /// A part of them: at most `limit` whose name comes after `after`.
+    pub(super) fn view_nodes_after(&self, after: Option<&Hostname>, limit: usize) -> NodesView {
+        let mut view = self.view_nodes();
+        let begin = after.map_or(0, |after| view.nodes.partition_point(|node| node.hostname <= *after));
+        view.nodes.drain(..begin);
+        if view.nodes.len() > limit {
+            view.nodes.truncate(limit);
+            view.next = view.nodes.last().map(|node| node.hostname.clone());
+        }
+        view
     }
 
     pub(super) fn view_node(&self, id: &NodeId) -> Result<NodeView, Refusal> {

@@ -6,6 +6,7 @@
 //!   keys/                          0700: nobody else's
 //!   orders/                        0700: nobody else's
 //!   passkeys/                      0700: nobody else's
+//!   tokens/                        0700: nobody else's
 //!   onboarding/                    2750: state.json, its former generations, the lease
 //!   nodes/                         2750
 //!     enrollment-requests/         2750: the controller writes, the worker reads
@@ -76,6 +77,7 @@ pub(crate) struct Layout {
     pub(crate) audit: PrivateDir,
     pub(crate) orders: PrivateDir,
     pub(crate) passkeys: PrivateDir,
+    pub(crate) tokens: PrivateDir,
     pub(crate) owner_requests: PrivateDir,
     pub(crate) owner_responses: Responses,
 }
@@ -113,6 +115,7 @@ impl Layout {
             audit: sub(&state, "audit", DirRules::private())?,
             orders: sub(&state, "orders", DirRules::private())?,
             passkeys: sub(&state, "passkeys", DirRules::private())?,
+            tokens: sub(&state, "tokens", DirRules::private())?,
             owner_requests: sub(&nodes, "owner-requests", shared)?,
             owner_responses,
         })

@@ -12,6 +12,7 @@ pub(crate) mod records;
 pub(crate) mod roster_mark;
 pub(crate) mod samples;
 pub(crate) mod ssh_keys;
+pub(crate) mod tokens;
 
 mod doctor;
 
@@ -24,3 +25,4 @@ pub use layout::LayoutError;
 pub use passkeys::PasskeysError;
 pub use records::RecordError;
 pub use ssh_keys::SshKeysError;
+pub use tokens::TokensError;

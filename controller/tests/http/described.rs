@@ -3,12 +3,14 @@
 
 use std::sync::OnceLock;
 
+use lucia_proto::host_api::{NodeLine, NodesView};
 use lucia_proto::ids::NodeId;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::owner_api::OwnerEndpoint;
 use serde_json::Value;
 
 use crate::judge::judge;
+use crate::machine::Machine;
 use crate::site::{Answer, Site, request};
 
 fn description() -> &'static Value {
@@ -94,4 +96,27 @@ fn the_description_is_served_to_everybody() {
         assert_eq!(serde_json::from_str::<Value>(&answer.body).unwrap(), *description());
     }
     assert_eq!(description()["openapi"], "3.1.0");
+}
+
+// spec: AP-9
+#[test]
+fn nodes_come_in_parts_that_go_on_after_the_last_name() {
+    let site = Site::new();
+    let nodes: Vec<Machine> = (1..4).map(|number| Machine::managed(&site, number)).collect();
+    let part = |query: &str| -> NodesView { site.order("GET", &format!("/api/host/nodes{query}"), "").read() };
+    let all = part("");
+    assert_eq!((all.nodes.len(), &all.next), (nodes.len(), &None));
+    let mut seen = Vec::new();
+    let mut query = "?limit=1".to_owned();
+    for _ in 0..nodes.len() {
+        let one = part(&query);
+        assert_eq!(one.nodes.len(), 1);
+        seen.extend(one.nodes);
+        let Some(next) = one.next else { break };
+        query = format!("?limit=1&after={next}");
+    }
+    let names = |lines: &[NodeLine]| lines.iter().map(|line| line.hostname.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&seen), names(&all.nodes));
+    assert!(part("?after=zzz").nodes.is_empty());
+    assert_eq!(site.order("GET", "/api/host/nodes?limit=0", "").code(), "invalid_onboarding_request");
 }

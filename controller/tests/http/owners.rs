@@ -14,12 +14,13 @@ use lucia_proto::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequ
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
 use lucia_proto::test_support::{OrderWorld, TestOwner};
+use lucia_proto::token::{TokenMade, TokenScope, TokensView};
 
 use crate::machine::{Machine, next};
 use crate::site::{Answer, Site, exchange, request};
 use crate::slow::wait_until;
 
-/// row | nobody | a node | a frozen node | a viewer | an owner | a removed owner | the operator
+/// row | nobody | a node | a frozen node | a viewer | an owner | a removed owner | a token of every scope | the operator
 const EVERYONE: &str = include_str!("owners.txt");
 
 /// A site whose worker published a roster: alice and bob are owners, victor looks.
@@ -102,6 +103,68 @@ fn as_node(site: &Site, node: &Machine, method: &str, target: &str, body: &str) 
     site.send(&request(method, target, &[(PROOF_HEADER, &proof)], body)).code()
 }
 
+/// A token of alice's with every scope.
+fn token(site: &Site, world: &OrderWorld) -> String {
+    let scopes: Vec<&str> = TokenScope::ALL.iter().map(|scope| scope.as_str()).collect();
+    let form = format!(r#"{{"name":"all","scopes":{scopes:?},"days":1}}"#);
+    let made: TokenMade = call(site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), &form).read();
+    made.secret.reveal().to_owned()
+}
+
+/// One call with a token; one that called too often asks again.
+fn with_token(site: &Site, token: &str, method: &str, target: &str, body: &str) -> Answer {
+    let mut answer = None;
+    wait_until("an answer that is not about the rate", || {
+        let bearer = format!("Bearer {token}");
+        let got = site.send(&request(method, target, &[("Authorization", &bearer)], body));
+        let done = got.code() != "too_many_requests";
+        answer = Some(got);
+        done
+    });
+    answer.unwrap()
+}
+
+// spec: OW-21
+#[test]
+fn a_token_looks_and_does_nothing_else() {
+    let (site, world) = owned();
+    let form = |scopes: &str| format!(r#"{{"name":"one","scopes":[{scopes}],"days":7}}"#);
+    let made: TokenMade =
+        call(&site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), &form(r#""events","nodes""#)).read();
+    let token = made.secret.reveal();
+    assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").status, 200);
+    assert_eq!(with_token(&site, token, "GET", "/api/host/events?after=0&limit=1", "").status, 200);
+    // Not what it has no scope for, and nothing that changes anything or is somebody's own.
+    for (method, target, body) in [
+        ("GET", "/api/host/audit", ""),
+        ("GET", "/api/host/sessions", ""),
+        ("GET", "/api/host/tokens", ""),
+        ("GET", "/api/host/stream", ""),
+        ("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#),
+        ("POST", "/api/host/tokens", &form(r#""audit""#)),
+        ("DELETE", "/api/host/tokens/1a2b-3c4d-5e6f", ""),
+    ] {
+        assert_eq!(with_token(&site, token, method, target, body).code(), "role_required", "{method} {target}");
+    }
+    // Nobody learns why a token is none; a cookie beside it changes nothing.
+    let wrong = format!("t1.{}", "A".repeat(43));
+    let refused = with_token(&site, &wrong, "GET", "/api/host/nodes", "");
+    assert_eq!(refused.code(), "actor_required");
+    assert_eq!(with_token(&site, "x", "GET", "/api/host/nodes", "").body, refused.body);
+    assert_eq!(with_token(&site, &wrong, "POST", "/api/host/tokens", &form(r#""audit""#)).body, refused.body);
+    let listed: TokensView = call(&site, &world.alice, "GET", OwnerEndpoint::Tokens.path(), "").read();
+    assert_eq!(listed.tokens.len(), 1);
+    assert!(listed.tokens[0].used_at.is_some());
+    // A viewer makes none, the operator neither; it ends at once when it is removed.
+    for (who, code) in [(&world.victor, "role_required"), (&world.mallory, "actor_required")] {
+        assert_eq!(call(&site, who, "POST", OwnerEndpoint::MakeToken.path(), &form(r#""audit""#)).code(), code);
+    }
+    assert_eq!(site.order("POST", OwnerEndpoint::MakeToken.path(), &form(r#""audit""#)).code(), "actor_required");
+    let remove = OwnerEndpoint::RemoveToken.path_for(&listed.tokens[0].code);
+    assert_eq!(call(&site, &world.alice, "DELETE", &remove, "").status, 200);
+    assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").body, refused.body);
+}
+
 // spec: CO-1, OW-20
 #[test]
 fn every_row_of_both_tables_by_everyone() {
@@ -112,6 +175,7 @@ fn every_row_of_both_tables_by_everyone() {
     let absent = Machine::new(3);
     world.change_roster(|roster| roster.owners.retain(|owner| owner.name.as_str() != "bob"));
     publish(&site, &world);
+    let token = token(&site, &world);
     let rows = Endpoint::ALL
         .iter()
         .map(|row| (format!("{row:?}"), row.method(), row.path(), row.body_max(), row.caller() == Caller::Operator));
@@ -136,6 +200,7 @@ fn every_row_of_both_tables_by_everyone() {
             person(&world.victor),
             person(&world.alice),
             person(&world.bob),
+            with_token(&site, &token, method, &target, body).code(),
             site.order(method, &target, body).code(),
         ];
         writeln!(table, "{name} | {}", answers.join(" | ")).unwrap();

@@ -25,6 +25,7 @@ fn notes() -> Vec<AuditNote> {
         intent: (n > 1).then(|| IntentId::of("{}")),
         refused: (n == 1).then_some(Code::NotFound),
         intent_refused: (n == 3).then_some(IntentCode::Expired),
+        token: None,
         more: None,
     };
     actors.into_iter().enumerate().map(note).collect()

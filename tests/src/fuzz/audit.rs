@@ -15,8 +15,8 @@ pub(super) fn run(input: &[u8]) {
     let mut lines = String::new();
     for line in input.split(|byte| *byte == b'\n') {
         let Some(entry) = twice::<AuditEntry>(line, AUDIT_LINE_MAX) else { continue };
-        let AuditEntry { at, actor, from, action, node, intent, refused, intent_refused, more, via, .. } = entry;
-        let note = AuditNote { at, actor, from, action, node, intent, refused, intent_refused, more, via };
+        let AuditEntry { at, actor, from, action, node, intent, refused, intent_refused, token, more, via, .. } = entry;
+        let note = AuditNote { at, actor, from, action, node, intent, refused, intent_refused, token, more, via };
         let Ok(line) = chain.add(note) else { continue };
         lines += &line;
     }

@@ -7,7 +7,9 @@ use lucia_proto::text::counted;
 
 /// One line: who, from where, what, about whom, and what came of it.
 pub(crate) fn audit(entry: &AuditEntry) -> String {
-    let AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, more, .. } = entry;
+    let AuditEntry {
+        sequence, at, actor, from, via, action, node, intent, refused, intent_refused, token, more, ..
+    } = entry;
     let mut out = format!("{sequence:>6}  {at}  {:<22}  {actor}", action.as_str());
     if let Some(from) = from {
         let _ = write!(out, "  from {from}");
@@ -20,6 +22,9 @@ pub(crate) fn audit(entry: &AuditEntry) -> String {
     }
     if let Some(intent) = intent {
         let _ = write!(out, "  order {}", intent.code());
+    }
+    if let Some(token) = token {
+        let _ = write!(out, "  token {token}");
     }
     if let Some(code) = refused {
         let _ = write!(out, "  refused: {}", code.as_str());

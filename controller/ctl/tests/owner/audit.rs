@@ -24,6 +24,7 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
             intent: Some(IntentId::of("{}")),
             refused: None,
             intent_refused: (number == 1).then_some(IntentCode::Expired),
+            token: None,
             more: None,
         };
         let line = chain.add(note).unwrap();

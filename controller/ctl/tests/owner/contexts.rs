@@ -9,7 +9,7 @@ use crate::server::{Server, get};
 use crate::site::{Site, config, ended, said, world};
 
 fn nodes(now: lucia_proto::time::UnixTime) -> NodesView {
-    NodesView { server_time: now, nodes: Vec::new() }
+    NodesView { server_time: now, nodes: Vec::new(), next: None }
 }
 
 // spec: LC-1

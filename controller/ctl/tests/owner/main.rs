@@ -12,3 +12,4 @@ mod login;
 mod orders;
 mod server;
 mod site;
+mod tokens;

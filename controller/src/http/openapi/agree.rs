@@ -132,6 +132,7 @@ fn the_judge_refuses_what_is_wrong_and_knows_every_word_of_the_description() {
             value!({"b": 1}),
         ),
         (value!({"additionalProperties": {"const": 1}}), value!({"b": 1}), value!({"b": 2})),
+        (value!({"uniqueItems": true}), value!([1, 2]), value!([1, 2, 1])),
         (value!({"propertyNames": {"const": "b"}}), value!({"b": 1}), value!({"c": 2})),
         (value!({"required": ["a"]}), value!({"a": 1}), value!({})),
         (value!({"oneOf": [{"type": "string"}, {"const": "a"}]}), value!("b"), value!("a")),

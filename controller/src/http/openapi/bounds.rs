@@ -7,10 +7,12 @@ use lucia_proto::intent::IntentCode;
 use lucia_proto::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
     DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTENT_BODY_MAX, INTENT_MAX,
-    INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, OWNERS_MAX,
-    PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX, SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX,
-    SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX, WINDOW_MAX,
+    INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, NODES_PER_ANSWER_MAX,
+    OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX, SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX,
+    SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX, TOKEN_LIFETIME_MAX, TOKENS_PER_OWNER_MAX,
+    WINDOW_MAX,
 };
+use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
 
 /// P1363, 64 bytes in base64.
@@ -109,6 +111,16 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
             "type": "integer", "description": "A length of the discovery window.",
             "minimum": 1, "maximum": WINDOW_MAX.as_secs() / 60,
         }),
+        "Days" => json!({
+            "type": "integer", "description": "How long a token lives.",
+            "minimum": 1, "maximum": TOKEN_LIFETIME_MAX.as_secs() / (24 * 3600),
+        }),
+        "TokenName" => text("What people call a token.", "^[a-z][a-z0-9_.-]{0,31}$", 32),
+        "TokenSecret" => text("A token.", "^t1\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$", 46),
+        "TokenScopes" => json!({
+            "type": "array", "description": "What a token may look at.", "items": at("TokenScope"), "minItems": 1,
+            "maxItems": TokenScope::ALL.len(), "uniqueItems": true,
+        }),
         "Code" => json!({
             "type": "string", "description": "Why a call was refused.",
             "enum": Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
@@ -185,7 +197,8 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         ("InventoryFields", "disks") => items(DISKS_MAX),
         ("Interface", "addresses") => items(ADDRESSES_PER_INTERFACE_MAX),
         ("Disk", "sizeBytes") => json!({"maximum": DISK_BYTES_MAX}),
-        ("OnboardingView", "devices") | ("NodesView", "nodes") => items(DEVICES_MAX),
+        ("OnboardingView", "devices") => items(DEVICES_MAX),
+        ("NodesView", "nodes") => items(NODES_PER_ANSWER_MAX),
         ("NodeView", "gpus") => items(GPUS_MAX),
         ("NodeView", "samples") => items(SAMPLES_MAX),
         ("NodeView", "renames") | ("KeptRow", "refused") => items(8),
@@ -208,6 +221,7 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         ("Assertion", "clientDataJson") => chars(CLIENT_DATA_MAX),
         ("PasskeysView", "passkeys") => items(OWNERS_MAX * PASSKEYS_PER_OWNER_MAX),
         ("SessionsView", "sessions") => items(OWNERS_MAX * SESSIONS_PER_OWNER_MAX),
+        ("TokensView", "tokens") => items(OWNERS_MAX * TOKENS_PER_OWNER_MAX),
         ("AuditView", "entries") => items(AUDIT_PER_ANSWER_MAX),
         ("ErrorText", "message") => chars(4096),
         _ => return None,

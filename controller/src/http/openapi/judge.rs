@@ -30,6 +30,9 @@ fn at(place: &str, root: &Value, schema: &Value, value: &Value) -> Result<(), St
             "maxLength" => value.as_str().is_none_or(|text| text.chars().count() <= count(said)),
             "minItems" => value.as_array().is_none_or(|items| items.len() >= count(said)),
             "maxItems" => value.as_array().is_none_or(|items| items.len() <= count(said)),
+            "uniqueItems" => value.as_array().is_none_or(|items| {
+                items.iter().enumerate().all(|(number, item)| !items.iter().skip(number + 1).any(|other| other == item))
+            }),
             "pattern" => {
                 let pattern =
                     regex_lite::Regex::new(said.as_str().unwrap_or("?")).map_err(|error| error.to_string())?;

@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 use self::rows::{Call, Gives};
 use self::source::{Source, plain};
 use super::route::Row;
+use super::token::Looks;
 use super::who::{self, Takes};
 
 /// What stands at the head of it.
@@ -84,6 +85,10 @@ fn security_schemes() -> Value {
             "type": "apiKey", "in": "cookie", "name": SESSION_COOKIE,
             "description": "A session of the page. A change has to come from the page itself (Origin).",
         },
+        "token": {
+            "type": "http", "scheme": "bearer",
+            "description": "An automation token that an owner made (luciactl token add): it looks, as its scopes say.",
+        },
     })
 }
 
@@ -99,6 +104,9 @@ fn operation(source: &Source, row: Row, call: &Call, refusals: &mut BTreeMap<Str
             Role::Viewer => "viewer",
             Role::Owner => "owner",
         });
+    }
+    if let Some(looks) = Looks::of(row) {
+        operation["x-lucia-token-scope"] = json!(looks.scope());
     }
     let mut parameters = rows::query(row);
     for (place, name) in [("id", "NodeId"), ("code", "VerificationCode")] {
@@ -127,10 +135,17 @@ fn operation(source: &Source, row: Row, call: &Call, refusals: &mut BTreeMap<Str
 fn security(row: Row) -> Value {
     match row {
         Row::Owner(endpoint) if !matches!(endpoint.caller(), OwnerCaller::Person(_)) => json!([]),
-        Row::Base(_) | Row::Owner(_) | Row::Page(_) => match who::takes(row) {
-            Takes::Session => json!([{"ownerProof": []}, {"session": []}]),
-            Takes::Key(_) | Takes::Proof => json!([{"ownerProof": []}]),
-        },
+        Row::Base(_) | Row::Owner(_) | Row::Page(_) => {
+            let mut ways = vec![json!({"ownerProof": []})];
+            match who::takes(row) {
+                Takes::Session => ways.push(json!({"session": []})),
+                Takes::Key(_) | Takes::Proof => {}
+            }
+            if Looks::of(row).is_some() {
+                ways.push(json!({"token": []}));
+            }
+            json!(ways)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX};
-use lucia_proto::limits::AUDIT_PER_ANSWER_MAX;
+use lucia_proto::limits::{AUDIT_PER_ANSWER_MAX, NODES_PER_ANSWER_MAX};
 use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ pub(super) fn call(row: Row) -> Call {
             ),
             Endpoint::Reject | Endpoint::Dismiss | Endpoint::Restore => of(None, "OnboardingView", DEVICE),
             Endpoint::Status => of(None, "StatusView", &[]),
-            Endpoint::Nodes => of(None, "NodesView", &[]),
+            Endpoint::Nodes => of(None, "NodesView", &[Code::InvalidOnboardingRequest]),
             Endpoint::Node => of(None, "NodeView", &[Code::UnknownNode]),
             Endpoint::Remove => of(None, "OnboardingView", &[Code::UnknownNode, Code::PersistenceFailed]),
             Endpoint::Rename => of(
@@ -175,6 +175,11 @@ pub(super) fn call(row: Row) -> Call {
                 &[Code::BadKey, Code::InvalidOnboardingRequest, Code::PasskeyNotFound, Code::PersistenceFailed],
             ),
             OwnerEndpoint::RemovePasskey => of(None, "PasskeysView", PASSKEY),
+            OwnerEndpoint::Tokens => of(None, "TokensView", &[]),
+            OwnerEndpoint::MakeToken => {
+                of(Some("TokenForm"), "TokenMade", &[Code::InvalidOnboardingRequest, Code::PersistenceFailed])
+            }
+            OwnerEndpoint::RemoveToken => of(None, "TokensView", &[Code::TokenNotFound, Code::PersistenceFailed]),
             OwnerEndpoint::Audit => of(None, "AuditView", &[Code::InvalidOnboardingRequest, Code::PersistenceFailed]),
             OwnerEndpoint::Stream => Call { takes: None, gives: Gives::Events, codes: &[] },
         },
@@ -226,6 +231,13 @@ pub(super) fn query(row: Row) -> Vec<Value> {
             after(),
             limit(EVENTS_PER_ANSWER_MAX),
             number("wait", "Seconds to wait for the first one.", 0, EVENTS_WAIT_MAX.as_secs(), 0),
+        ],
+        Row::Base(Endpoint::Nodes) => vec![
+            json!({
+                "name": "after", "in": "query", "required": false, "description": "Only those of a later name.",
+                "schema": {"$ref": "#/components/schemas/Hostname"},
+            }),
+            number("limit", "As many at most.", 1, most(NODES_PER_ANSWER_MAX), most(NODES_PER_ANSWER_MAX)),
         ],
         Row::Owner(OwnerEndpoint::Audit) => vec![after(), limit(AUDIT_PER_ANSWER_MAX)],
         Row::Owner(OwnerEndpoint::Drafts) => vec![json!({

@@ -10,6 +10,7 @@ use lucia_proto::host_api::{
 use lucia_proto::intent::{Draft, IntentSignature};
 use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, RosterView};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
+use lucia_proto::token::{TokenForm, TokenMade, TokensView};
 use serde_json::{Value, json};
 
 use super::agree::Sample;
@@ -58,6 +59,7 @@ fn forms() -> Vec<Sample> {
         Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),
         Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),
         Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "assertion": assertion()})),
+        Sample::new::<TokenForm>("TokenForm", json!({"name": "prometheus", "scopes": ["nodes"], "days": 90})),
         Sample::new::<SignIn>(
             "SignIn",
             json!({
@@ -116,7 +118,7 @@ fn looks() -> Vec<Sample> {
                 }],
             }),
         ),
-        Sample::new::<NodesView>("NodesView", json!({"serverTime": AT, "nodes": [line()]})),
+        Sample::new::<NodesView>("NodesView", json!({"serverTime": AT, "nodes": [line()], "next": "web-1"})),
         Sample::new::<NodeView>(
             "NodeView",
             json!({
@@ -166,11 +168,16 @@ fn looks() -> Vec<Sample> {
 
 fn people() -> Vec<Sample> {
     let signed = json!({"payload": "AAAA", "signature": "AAAA"});
+    let token = json!({
+        "code": CODE, "name": "prometheus", "owner": "alice", "scopes": ["nodes", "status"], "addedAt": AT,
+        "expiresAt": AT, "usedAt": AT,
+    });
     let passkey = json!({"code": CODE, "owner": "alice", "label": "phone", "addedAt": AT});
     let entry = |actor: Value| {
         json!({
             "sequence": 1, "at": AT, "actor": actor, "from": "192.0.2.1", "via": "session", "action": "draft-added", "node": ID,
-            "intent": HASH, "refused": "not_found", "intentRefused": "expired", "more": 1, "prev": HASH,
+            "intent": HASH, "refused": "not_found", "intentRefused": "expired", "token": "prometheus", "more": 7,
+            "prev": HASH,
         })
     };
     vec![
@@ -208,6 +215,8 @@ fn people() -> Vec<Sample> {
                 "usedAt": AT, "expiresAt": AT, "current": false,
             }]}),
         ),
+        Sample::new::<TokensView>("TokensView", json!({"serverTime": AT, "tokens": [token]})),
+        Sample::new::<TokenMade>("TokenMade", json!({"token": token, "secret": format!("t1.{}", "A".repeat(43))})),
         Sample::new::<AuditView>(
             "AuditView",
             json!({"lastSequence": 6, "head": HASH, "entries": [

@@ -79,7 +79,7 @@ fn nobody(log: impl Into<String>) -> Refusal {
     Refusal::logged(Code::ActorRequired, message, log)
 }
 
-fn own(by: &By) -> Option<&OwnerId> {
+pub(super) fn own(by: &By) -> Option<&OwnerId> {
     match by {
         By::Operator(_) => None,
         By::Owner { id, .. } => Some(id),
@@ -88,11 +88,11 @@ fn own(by: &By) -> Option<&OwnerId> {
 
 impl Controller {
     /// What the roster says of somebody now.
-    fn standing(&self, owner: &OwnerId) -> Option<Role> {
+    pub(super) fn standing(&self, owner: &OwnerId) -> Option<Role> {
         Some(self.owners.roster()?.owner(owner)?.role)
     }
 
-    fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
+    pub(super) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
         Some(self.owners.roster()?.owner(owner)?.name.clone())
     }
 

@@ -1,0 +1,228 @@
+//! Automation tokens (design.md O1): made by an owner with the owner key, kept as hashes, and good for looking alone.
+//!
+//! A token is its owner's: it opens nothing once the roster has them no more as an owner, and goes then for good. Whoever
+//! presents one that is unknown, wrong, over or removed gets one and the same refusal, counted by where they call from.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use lucia_proto::audit::AuditAction;
+use lucia_proto::code::Code;
+use lucia_proto::digest::Digest;
+use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
+use lucia_proto::owner::Role;
+use lucia_proto::time::UnixTime;
+use lucia_proto::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
+use subtle::ConstantTimeEq as _;
+
+use super::owners::Rates;
+use super::sign_in::own;
+use super::{Act, By, Controller, lock};
+use crate::refusal::Refusal;
+use crate::store::tokens::{Token, TokenStore};
+
+/// What the controller holds of tokens.
+///
+/// Locks are taken in this order: `store`, `used`.
+pub(super) struct Tokens {
+    store: Mutex<TokenStore>,
+    /// By hash, since the start.
+    used: Mutex<BTreeMap<Digest, Used>>,
+    /// Calls with a token, right or wrong.
+    calls: Rates,
+}
+
+/// When a token was last used, and how often within the last second.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    at: UnixTime,
+    second: Duration,
+    calls: u32,
+}
+
+/// Whose token a call comes with, and what it may look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looking {
+    /// What its owner calls it.
+    pub name: TokenName,
+    /// What it may look at.
+    pub scopes: TokenScopes,
+}
+
+impl Tokens {
+    pub(super) fn new(store: TokenStore) -> Self {
+        Self {
+            store: Mutex::new(store),
+            used: Mutex::default(),
+            calls: Rates::new(Duration::from_secs(1), TOKEN_CALLS_PER_SOURCE),
+        }
+    }
+}
+
+/// Whoever presents no token of ours: one code, one message.
+fn nobody(log: impl Into<String>) -> Refusal {
+    let message = "This token opens nothing here: an owner makes one by luciactl token add, and each ends by itself.";
+    Refusal::logged(Code::ActorRequired, message, log)
+}
+
+/// The name of a token in calls: its hash, cut, says nothing of it.
+fn code(token: &Token) -> Option<VerificationCode> {
+    token.hash.to_string().parse::<Fingerprint>().ok().map(|hash| hash.verification_code())
+}
+
+impl Controller {
+    /// Whether a token is its owner's still and its time is not over.
+    fn goes_on(&self, token: &Token, now: UnixTime) -> bool {
+        now < token.expires_at && self.standing(&token.owner) == Some(Role::Owner)
+    }
+
+    /// Whose token this is, which counts as used now.
+    ///
+    /// # Errors
+    /// `actor_required` for whatever is none, `too_many_requests`.
+    pub fn token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
+        self.counted(self.try_token(presented, from))
+    }
+
+    fn try_token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
+        let since_boot = self.clock.since_boot();
+        self.tokens.calls.allow(from, since_boot)?;
+        let secret = presented.and_then(|text| text.parse::<TokenSecret>().ok());
+        let kept = secret.ok_or_else(|| nobody("what was presented is no token"))?.kept();
+        let store = lock(&self.tokens.store);
+        // All are compared, each in the same time: how long it takes tells nothing of any.
+        let mut found = None;
+        for token in store.list() {
+            if bool::from(token.hash.as_bytes().ct_eq(kept.as_bytes())) {
+                found = Some(token);
+            }
+        }
+        let token = found.ok_or_else(|| nobody("there is no such token"))?;
+        let now = self.clock.now();
+        if !self.goes_on(token, now) {
+            return Err(nobody(format!("the token {} is over, or its owner is none any more", token.name)));
+        }
+        let mut all = lock(&self.tokens.used);
+        let used = all.entry(token.hash).or_insert(Used { at: now, second: since_boot, calls: 0 });
+        if since_boot >= used.second.saturating_add(Duration::from_secs(1)) {
+            (used.second, used.calls) = (since_boot, 0);
+        }
+        if used.calls >= TOKEN_CALLS_PER_SECOND {
+            let message = format!("More than {TOKEN_CALLS_PER_SECOND} calls with one token within 1 s.");
+            return Err(Refusal::new(Code::TooManyRequests, message));
+        }
+        used.calls += 1;
+        used.at = now;
+        Ok(Looking { name: token.name.clone(), scopes: token.scopes.clone() })
+    }
+
+    /// Makes a token of whoever asks. The answer is the one place where it stands.
+    ///
+    /// # Errors
+    /// `actor_required` for the operator, who looks over the socket; `invalid_onboarding_request` for a name they use
+    /// already and when they have as many as they may; `persistence_failed`.
+    pub fn make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
+        let act = Act { token: Some(form.name.clone()), ..Act::new(AuditAction::TokenMade, None) };
+        self.counted(self.audited(by, &act, |controller| controller.try_make_token(form, by)))
+    }
+
+    fn try_make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
+        let By::Owner { id, .. } = by else {
+            return Err(Refusal::actor("the operator has no tokens"));
+        };
+        let now = self.clock.now();
+        let mut store = lock(&self.tokens.store);
+        let own = store.list().iter().filter(|token| token.owner == *id && self.goes_on(token, now));
+        let refuse = |message: String| Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+        if own.clone().any(|token| token.name == form.name) {
+            return refuse(format!("name: you have a token {} already; remove it first.", form.name));
+        }
+        if own.count() >= TOKENS_PER_OWNER_MAX {
+            return refuse(format!("You have {TOKENS_PER_OWNER_MAX} tokens already; remove one first."));
+        }
+        let mut random = [0; 32];
+        getrandom::fill(&mut random)
+            .map_err(|error| Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string()))?;
+        let secret = TokenSecret::from_random(&random);
+        let token = Token {
+            owner: id.clone(),
+            name: form.name,
+            scopes: form.scopes,
+            hash: secret.kept(),
+            added_at: now,
+            expires_at: now.plus(form.days.duration()),
+        };
+        let view = self.view(&token).ok_or_else(|| Refusal::new(Code::Busy, "The token has no code."))?;
+        store.add(token, |there| self.goes_on(there, now)).map_err(|error| Refusal::persistence(&error))?;
+        Ok(TokenMade { token: view, secret })
+    }
+
+    fn view(&self, token: &Token) -> Option<TokenView> {
+        Some(TokenView {
+            code: code(token)?,
+            name: token.name.clone(),
+            owner: self.name_of(&token.owner),
+            scopes: token.scopes.clone(),
+            added_at: token.added_at,
+            expires_at: token.expires_at,
+            used_at: lock(&self.tokens.used).get(&token.hash).map(|used| used.at),
+        })
+    }
+
+    /// The tokens of whoever asks; the operator sees all.
+    pub fn tokens(&self, by: &By) -> TokensView {
+        let (of, now) = (own(by), self.clock.now());
+        let store = lock(&self.tokens.store);
+        let shown = store.list().iter().filter(|token| of.is_none_or(|owner| token.owner == *owner));
+        let tokens = shown.filter(|token| now < token.expires_at).filter_map(|token| self.view(token)).collect();
+        TokensView { server_time: now, tokens }
+    }
+
+    /// Removes one of them: it opens nothing from then on.
+    ///
+    /// # Errors
+    /// `token_not_found`, `persistence_failed`.
+    pub fn remove_token(&self, wanted: &VerificationCode, by: &By) -> Result<(), Refusal> {
+        let of = own(by);
+        let is_meant =
+            |token: &Token| code(token).as_ref() == Some(wanted) && of.is_none_or(|owner| token.owner == *owner);
+        let name = lock(&self.tokens.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
+        let act = Act { token: name, ..Act::new(AuditAction::TokenRemoved, None) };
+        self.counted(self.audited(by, &act, |controller| {
+            let mut store = lock(&controller.tokens.store);
+            let gone = store.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
+            if gone.is_empty() {
+                return Err(Refusal::new(Code::TokenNotFound, format!("You have no token {wanted}.")));
+            }
+            let mut used = lock(&controller.tokens.used);
+            used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));
+            Ok(())
+        }))
+    }
+
+    /// Takes away what is over, and what somebody made who is no owner any more: they come back without it.
+    pub(super) fn expire_tokens(&self) {
+        let now = self.clock.now();
+        // Until the roster was read nobody is known to have left it.
+        if self.owners.roster().is_none() {
+            return;
+        }
+        let mut store = lock(&self.tokens.store);
+        match store.remove(|token| !self.goes_on(token, now)) {
+            Ok(gone) => {
+                let mut used = lock(&self.tokens.used);
+                used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));
+                for token in gone {
+                    tracing::info!(token = %token.name, "an automation token is over, or its owner is none any more");
+                }
+            }
+            // They open nothing all the same, and go when the disk takes it.
+            Err(error) => {
+                tracing::warn!("automation tokens that are over stay on the disk: {}", crate::refusal::chain(&error))
+            }
+        }
+    }
+}
