@@ -10,7 +10,7 @@ use std::time::Duration;
 use lucia_proto::code::Code;
 use lucia_proto::key::{Fingerprint, NodeKey, VerificationCode};
 use lucia_proto::limits::APPLICATION_LIFETIME;
-use lucia_proto::owner;
+use lucia_proto::owner::{self, OwnerName};
 use lucia_proto::owner_api::{Application, Applied, OwnerEndpoint, RosterView};
 use lucia_proto::text::shown;
 use serde::Serialize;
@@ -58,6 +58,17 @@ pub(crate) enum LoginError {
         own: VerificationCode,
         /// As it came.
         sent: VerificationCode,
+    },
+    /// The key that lies there is in the roster already, for somebody else.
+    #[error(
+        "the key that lies there is {held}'s and not {asked}'s: the one in the roster. Give {asked} a key of their own: another \
+         --context NAME, or a --config FILE in a directory of its own"
+    )]
+    OtherName {
+        /// Whose it is.
+        held: OwnerName,
+        /// Who was to log in.
+        asked: OwnerName,
     },
     /// Nobody approved it.
     #[error("nobody approved the key in time; run the same luciactl login again to ask once more with the same key")]
@@ -117,7 +128,7 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
     let fingerprint = me.key.public().fingerprint();
     let asked = Asked { context: &name, verification_code: own.clone(), fingerprint, expires_at: applied.expires_at };
     out.say(&asked, || show::asked(&name, &args.name, &own, &fingerprint, applied.expires_at))?;
-    if args.no_wait { Ok(()) } else { wait(Client::Owner(Box::new(me))).await }
+    if args.no_wait { Ok(()) } else { wait(Client::Owner(Box::new(me)), &args.name).await }
 }
 
 /// Keeps the root beside the key: the file that was given may go.
@@ -152,7 +163,7 @@ fn key(path: &Path, place: &Place, no_passphrase: bool) -> Result<NodeKey, Owner
 }
 
 /// Waits until the key is in the roster.
-async fn wait(client: Client) -> Result<(), Failure> {
+async fn wait(client: Client, asked: &OwnerName) -> Result<(), Failure> {
     let Some(me) = client.me() else { return Ok(()) };
     note("Waiting for that. Ctrl-C ends the waiting and nothing else.");
     let most = APPLICATION_LIFETIME.as_secs() / PAUSE.as_secs();
@@ -168,6 +179,9 @@ async fn wait(client: Client) -> Result<(), Failure> {
                 if let Some((owner, _)) =
                     roster.as_ref().and_then(|roster| roster.caller(&me.key.public().fingerprint()))
                 {
+                    if owner.name != *asked {
+                        return Err(LoginError::OtherName { held: owner.name.clone(), asked: asked.clone() }.into());
+                    }
                     note(&show::approved(owner));
                     return Ok(());
                 }

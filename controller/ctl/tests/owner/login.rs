@@ -157,6 +157,21 @@ fn a_key_without_a_passphrase_is_made_only_when_told_so() {
 
 // spec: LC-4
 #[test]
+fn a_key_that_lies_there_is_not_taken_for_somebody_elses() {
+    let world = world();
+    let server = Server::new(world.clone(), vec![apply(), get("GET /api/host/roster", &roster(&world))]);
+    let site = Site::bare(&world);
+    std::fs::create_dir(site.path("localhost")).unwrap();
+    std::fs::set_permissions(site.path("localhost"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    site.write("localhost/owner.key", &world.alice.key.to_pem().unwrap(), 0o600);
+    let (root, controller) = (site.path("given.pem"), format!("https://localhost:{}", server.port));
+    let args = ["login", "--controller", &controller, "--root", arg(&root), "--name", "bob"];
+    ended(&site.run(&args), 1, "is alice's and not bob's");
+    server.done();
+}
+
+// spec: LC-4
+#[test]
 fn an_answer_about_another_key_ends_the_login() {
     let world = world();
     let other = |world: &OrderWorld, _: &Asked| {
