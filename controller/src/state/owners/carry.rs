@@ -21,7 +21,7 @@ use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
 use super::orders::{Orders, signed};
-use super::progress::{Entry, in_force, is_done};
+use super::progress::{Entry, in_force, is_done, is_final};
 use super::relay::{Standing, Told, Waiting};
 use crate::refusal::Refusal;
 
@@ -83,9 +83,16 @@ impl Controller {
             let Some(entry) = orders.get(&id) else { continue };
             let mut next = entry.clone();
             let outcome = |one: &Told| Outcome { node_id: one.node.clone(), at: one.at, refused: one.outcome.refused };
-            let news: Vec<Outcome> =
-                told.iter().map(outcome).filter(|outcome| next.note_node(outcome.clone())).collect();
-            if news.is_empty() {
+            let (mut news, mut changed) = (Vec::new(), false);
+            for outcome in told.iter().map(outcome) {
+                // Why a node waits may change for as long as it likes; in the audit is the first reason and the end.
+                let is_line = is_final(&outcome) || next.of_node(&outcome.node_id).is_none();
+                if next.note_node(outcome.clone()) {
+                    changed = true;
+                    news.extend(is_line.then_some(outcome));
+                }
+            }
+            if !changed {
                 continue;
             }
             if let Err(refusal) = self.settle(&mut orders, next, &news, Actor::Node) {

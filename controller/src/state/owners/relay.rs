@@ -20,6 +20,9 @@ use super::progress::{in_force, is_retried};
 use super::trust::Trust;
 use crate::store::ssh_keys::Delivered;
 
+/// Between two reasons of one node why it does not carry out an order yet: each is a write.
+const RETRIED_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Bytes of a reply with neither keys nor orders, and of what JSON puts around those.
 const REPLY_BASE: usize = 1024;
 
@@ -102,8 +105,9 @@ pub(super) struct Relay {
     /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
     told: Vec<Told>,
-    /// What was told last where it is asked again: the same answer again is no news.
-    retried: BTreeMap<(NodeId, IntentId), IntentCode>,
+    /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
+    /// another one is written once a minute, however often a node changes its mind.
+    retried: BTreeMap<(NodeId, IntentId), (IntentCode, Duration)>,
     /// One for each holder of an identity, a few at most; the worker is asked one of them at a time.
     questions: BTreeMap<NodeId, Vec<Question>>,
     /// When a question of a node was written last: each is a write, whoever asks.
@@ -155,7 +159,7 @@ impl Relay {
         since_boot: Duration,
     ) -> OrdersReply {
         if standing != Standing::Refused {
-            report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now));
+            report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now, since_boot));
             report.freshness.iter().for_each(|nonce| self.note_question(node, holder, nonce, since_boot));
         }
         let reply = self.reply(node, report, standing, now);
@@ -170,16 +174,19 @@ impl Relay {
         self.handed.get(node).copied()
     }
 
-    fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime) {
+    fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime, since_boot: Duration) {
         let Some(orders) = self.waiting.get_mut(node) else { return };
         if !orders.iter().any(|order| order.id == outcome.intent) {
             return;
         }
         match outcome.refused.filter(|code| is_retried(*code)) {
             Some(code) => {
-                if self.retried.insert((node.clone(), outcome.intent), code) == Some(code) {
+                let key = (node.clone(), outcome.intent);
+                let is_early = |at: Duration| since_boot < at.saturating_add(RETRIED_INTERVAL);
+                if self.retried.get(&key).is_some_and(|(last, at)| *last == code || is_early(*at)) {
                     return;
                 }
+                self.retried.insert(key, (code, since_boot));
             }
             None => orders.retain(|order| order.id != outcome.intent),
         }

@@ -128,6 +128,8 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
         let plan = lucia_durable::crash_point::record(&world.file("orders"));
         tells(&world, &node, &fleet, first, Some(code));
         assert!(plan.steps().is_empty(), "{:?}", plan.steps());
+        drop(plan);
+        world.advance(60);
     }
     // Another controller's start hands it out as well.
     let world = world.restart();
@@ -145,6 +147,35 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
     ordered(&world, &fleet, &keys(&fleet, 5));
     let call = node.heartbeat_call(&node.challenge(&world));
     assert_eq!(world.controller.heartbeat(node.id(), call, node.from).unwrap().orders, None);
+}
+
+/// threats.md M: a node that is root's enemy can say another reason to wait with each of its ten calls a second.
+// spec: CO-80
+#[test]
+fn a_node_that_changes_its_mind_fills_neither_disk_nor_audit() {
+    let (world, fleet, node) = owned();
+    let order = ordered(&world, &fleet, &keys(&fleet, 4));
+    let lines = || world.controller.audit_size().0;
+    let before = lines();
+    let codes = [IntentCode::NoFreshness, IntentCode::RosterBehind, IntentCode::BundleBehind];
+    tells(&world, &node, &fleet, order, Some(codes[0]));
+    assert_eq!(lines(), before + 1, "the first reason");
+    let plan = lucia_durable::crash_point::record(&world.file("orders"));
+    for code in codes.into_iter().cycle().take(50) {
+        let reply = tells(&world, &node, &fleet, order, Some(code));
+        assert_eq!(reply.intent.map(|intent| intent.id()), Some(order), "it waits for the node all the same");
+    }
+    assert!(plan.steps().is_empty(), "within a minute: {:?}", plan.steps());
+    drop(plan);
+    world.advance(60);
+    for (again, code) in codes.into_iter().rev().enumerate() {
+        tells(&world, &node, &fleet, order, Some(code));
+        let shown = state_of(&world, order).outcomes.first().unwrap().refused;
+        assert_eq!((shown, lines()), (Some(code), before + 1), "{again}: shown, and no line more");
+        world.advance(60);
+    }
+    tells(&world, &node, &fleet, order, None);
+    assert_eq!((state_of(&world, order).state, lines()), (DraftState::Done, before + 2), "the end is a line");
 }
 
 /// An order about another account.
