@@ -257,6 +257,12 @@ impl VerifiedRoster {
         (known.key_use == KeyUse::OwnerKey).then_some((owner, &known.public))
     }
 
+    /// Whether this key stands in it, whoever's and for whatever use: a key is for one use.
+    #[must_use]
+    pub fn has_key(&self, key: &Fingerprint) -> bool {
+        self.keys.iter().any(|known| known.public.fingerprint() == *key)
+    }
+
     /// Where intents of `kind` may be signed by a passkey; nothing where they may not.
     #[must_use]
     pub fn page_origin(&self, kind: IntentKind) -> Option<&PageOrigin> {

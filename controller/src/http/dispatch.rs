@@ -161,7 +161,7 @@ impl Edge {
             OwnerEndpoint::EndSessions => sign_in::end(self, None, by, headers).await,
             OwnerEndpoint::EndSession => sign_in::end(self, Some(target.code()?), by, headers).await,
             OwnerEndpoint::Passkeys => sign_in::passkeys(self, by).await,
-            OwnerEndpoint::ApprovePasskey => sign_in::approve(self, target.code()?, by).await,
+            OwnerEndpoint::ApprovePasskey => sign_in::approve(self, target.code()?, by, headers).await,
             OwnerEndpoint::RemovePasskey => sign_in::remove(self, target.code()?, by).await,
             OwnerEndpoint::Tokens => token::tokens(self, by).await,
             OwnerEndpoint::MakeToken => token::make(self, edge::read(endpoint, body)?, by).await,

@@ -2,7 +2,7 @@
 //! do, as Server-Sent Events.
 //!
 //! Whoever does not read in time is let go and comes again. A stream in a session ends with it and keeps nobody signed
-//! in; one by proof ends after an hour.
+//! in; one by proof ends after an hour, and at once when the roster has its owner no more.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,6 +18,7 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use lucia_proto::code::Code;
 use lucia_proto::ids::NodeId;
 use lucia_proto::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
+use lucia_proto::owner::OwnerId;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -84,6 +85,8 @@ struct Watcher {
     send: mpsc::Sender<Bytes>,
     /// Whose it is, as the journal has them.
     whose: String,
+    /// Who of the roster that is; nothing for the operator.
+    owner: Option<OwnerId>,
     /// The session it is of; nothing for a proof or the operator.
     token: Option<String>,
     /// When it ends at the latest.
@@ -101,7 +104,12 @@ impl Hub {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn join(&self, whose: String, token: Option<String>, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+    fn join(&self, by: &By, token: Option<String>, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+        let whose = by.actor();
+        let owner = match by {
+            By::Operator(_) => None,
+            By::Owner { id, .. } => Some(id.clone()),
+        };
         self.with(|watchers| {
             watchers.retain(|watcher| !watcher.send.is_closed());
             let own = watchers.iter().filter(|watcher| watcher.whose == whose).count();
@@ -110,7 +118,7 @@ impl Hub {
                 return Err(ApiError::new(Code::TooManyRequests, &message));
             }
             let (send, events) = mpsc::channel(WAITING_MAX);
-            watchers.push(Watcher { send, whose, token, until: now + PROVED_FOR, is_new: true });
+            watchers.push(Watcher { send, whose, owner, token, until: now + PROVED_FOR, is_new: true });
             Ok(events)
         })
     }
@@ -178,7 +186,7 @@ fn whole(seen: &Seen) -> String {
 pub(super) fn watch(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     let proved = headers.contains_key(lucia_proto::owner_proof::OWNER_PROOF_HEADER);
     let token = who::token(headers).filter(|_| !proved && matches!(by, By::Owner { .. })).map(str::to_owned);
-    let events = edge.shared.hub.join(by.actor(), token, Instant::now())?;
+    let events = edge.shared.hub.join(by, token, Instant::now())?;
     let mut response = Response::new(Body::Events(events));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -211,9 +219,11 @@ impl Edge {
     async fn look(&self, seen: Seen, sign: bool) -> Seen {
         let hub = Arc::clone(&self.shared.hub);
         let now = Instant::now();
-        let goes_on = |watcher: &Watcher| match &watcher.token {
-            Some(token) => self.shared.controller.session_goes_on(token),
-            None => now < watcher.until,
+        let controller = &self.shared.controller;
+        let goes_on = |watcher: &Watcher| match (&watcher.token, &watcher.owner) {
+            (Some(token), _) => controller.session_goes_on(token),
+            (None, Some(owner)) => now < watcher.until && controller.is_in_roster(owner),
+            (None, None) => now < watcher.until,
         };
         if hub.with(|watchers| {
             watchers.retain(goes_on);
@@ -281,9 +291,9 @@ mod tests {
         assert_eq!(whole(&seen(&[], 9)), "event: list\ndata: {\"sequence\":9}\n\n");
         let hub = Hub::default();
         let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
-        let mut one = hub.join("a".to_owned(), None, Instant::now()).unwrap();
+        let mut one = hub.join(&By::Operator(1), None, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
-        let mut two = hub.join("b".to_owned(), None, Instant::now()).unwrap();
+        let mut two = hub.join(&By::Operator(2), None, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
         hub.tell(&all, None);
         let read = |events: &mut mpsc::Receiver<Bytes>| events.try_recv().ok();
@@ -302,17 +312,17 @@ mod tests {
     #[test]
     fn few_watch_in_all_and_fewer_of_one_person() {
         let hub = Hub::default();
-        let join = |whose: String| hub.join(whose, None, Instant::now());
+        let join = |uid: u32| hub.join(&By::Operator(uid), None, Instant::now());
         let mut there = Vec::new();
         for _ in 0..STREAMS_PER_OWNER_MAX {
-            there.push(join("alice".to_owned()).unwrap());
+            there.push(join(1000).unwrap());
         }
-        assert_eq!(join("alice".to_owned()).unwrap_err().code, Code::TooManyRequests);
-        for n in STREAMS_PER_OWNER_MAX..STREAMS_MAX {
-            there.push(join(format!("p{n}")).unwrap());
+        assert_eq!(join(1000).unwrap_err().code, Code::TooManyRequests);
+        for uid in (0..).take(STREAMS_MAX - STREAMS_PER_OWNER_MAX) {
+            there.push(join(uid).unwrap());
         }
-        assert_eq!(join("bob".to_owned()).unwrap_err().code, Code::TooManyRequests);
+        assert_eq!(join(2000).unwrap_err().code, Code::TooManyRequests);
         there.pop();
-        assert!(join("bob".to_owned()).is_ok());
+        assert!(join(2000).is_ok());
     }
 }

@@ -9,7 +9,8 @@ use lucia_proto::owner::PageOrigin;
 use lucia_proto::sign_in::{PasskeyForm, SignIn};
 
 use super::error::ApiError;
-use super::{Answer, Edge, blocking, who};
+use super::{Answer, Edge, blocking, edge, who};
+use crate::refusal::Refusal;
 use crate::state::By;
 
 /// Where the page is; passkeys are of no use without.
@@ -67,9 +68,19 @@ pub(super) async fn passkeys(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
 }
 
 /// `POST /api/host/passkeys/{code}`.
-pub(super) async fn approve(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn approve(
+    edge: &Edge,
+    code: &VerificationCode,
+    by: &By,
+    headers: &HeaderMap,
+) -> Result<Answer, ApiError> {
+    // The very proof that let the call in; over the socket there is none, and the operator has no passkeys.
+    let key = match by {
+        By::Owner { .. } => edge::owner_proof(headers)?.key,
+        By::Operator(_) => return Err(Refusal::actor("the operator has no passkeys").into()),
+    };
     let (by, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.approve_passkey(&code, &by)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.approve_passkey(&code, &by, &key)).await.map(|view| Answer::ok(&view))
 }
 
 /// `DELETE /api/host/passkeys/{code}`; the answer is what is left.

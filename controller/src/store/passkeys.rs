@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lucia_durable::PrivateDir;
 use lucia_proto::bounded::Version;
 use lucia_proto::host_api::KeyLabel;
-use lucia_proto::key::{KeyError, NodePublicKey, VerificationCode};
+use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{OWNERS_MAX, PASSKEYS_FILE_MAX, PASSKEYS_PER_OWNER_MAX};
 use lucia_proto::owner::{CredentialId, OwnerId};
 use lucia_proto::time::UnixTime;
@@ -59,6 +59,9 @@ struct Row {
     credential_id: CredentialId,
     public_key_pem: String,
     added_at: UnixTime,
+    /// Not in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    confirmed_by: Option<Fingerprint>,
 }
 
 /// One passkey, its key read.
@@ -76,6 +79,8 @@ pub(crate) struct Passkey {
     pub(crate) key: NodePublicKey,
     /// Since when.
     pub(crate) added_at: UnixTime,
+    /// The owner key that confirmed it: once that is out of the roster, the passkey signs nobody in.
+    pub(crate) confirmed_by: Option<Fingerprint>,
 }
 
 /// The list and its file.
@@ -94,8 +99,8 @@ impl Passkeys {
         let read = |row: Row| {
             let key = NodePublicKey::from_pem(&row.public_key_pem)
                 .map_err(|source| PasskeysError::Key { path: path.clone(), source })?;
-            let Row { owner, code, label, credential_id, added_at, .. } = row;
-            Ok(Passkey { owner, code, label, credential_id, key, added_at })
+            let Row { owner, code, label, credential_id, added_at, confirmed_by, .. } = row;
+            Ok(Passkey { owner, code, label, credential_id, key, added_at, confirmed_by })
         };
         let list = rows.into_iter().map(read).collect::<Result<_, PasskeysError>>()?;
         Ok(Self { dir, list })
@@ -147,6 +152,7 @@ impl Passkeys {
             credential_id: passkey.credential_id.clone(),
             public_key_pem: passkey.key.to_pem(),
             added_at: passkey.added_at,
+            confirmed_by: passkey.confirmed_by,
         };
         let file = File { schema_version: Version, passkeys: list.iter().map(row).collect() };
         PASSKEYS.write(&self.dir, FILE, &file)?;

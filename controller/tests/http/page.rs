@@ -5,11 +5,12 @@ use lucia_proto::heartbeat::Heartbeat;
 use lucia_proto::host_api::OnboardingView;
 use lucia_proto::json;
 use lucia_proto::owner_api::OwnerEndpoint;
+use lucia_proto::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::sign_in::PasskeysView;
 
 use crate::machine::Machine;
-use crate::owners::{call, owned};
+use crate::owners::{asked, call, challenge, owned, publish};
 use crate::sign_in::{add, cookie, enter, within};
 use crate::site::{Site, request};
 use crate::slow::wait_until;
@@ -94,6 +95,22 @@ fn whoever_watches_hears_of_changes_until_their_session_ends() {
     assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#).status, 200);
     hear(&mut stream, &["event: list"]);
     assert_eq!(within(&site, &alices, "DELETE", "/api/host/sessions", "").status, 200);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+}
+
+// spec: PG-81
+#[test]
+fn whoever_watches_by_proof_is_let_go_when_they_leave_the_roster() {
+    use std::io::{Read as _, Write as _};
+    let (site, mut world) = owned();
+    let asked = asked(site.ca.root().sha256(), &world.alice.id, "GET", "/api/host/stream", "");
+    let proof = OwnerProof::sign(&asked, &challenge(&site), &world.alice.key).unwrap().to_header();
+    let mut stream = site.tls();
+    stream.write_all(&request("GET", "/api/host/stream", &[(OWNER_PROOF_HEADER, &proof)], "")).unwrap();
+    hear(&mut stream, &["event: list"]);
+    world.change_roster(|roster| roster.owners.retain(|owner| owner.name.as_str() != "alice"));
+    publish(&site, &world);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
 }

@@ -130,6 +130,13 @@ impl Controller {
         waiting
     }
 
+    /// Whether this key is one of the roster, or is asked for: a key is for one use.
+    pub(in crate::state) fn is_for_orders(&self, key: &NodePublicKey) -> bool {
+        let fingerprint = key.fingerprint();
+        self.owners.roster().is_some_and(|roster| roster.has_key(&fingerprint))
+            || lock(&self.owners.applications).0.contains_key(&OwnerId::of(&fingerprint))
+    }
+
     /// Somebody asks to become an owner. The same key gets the same answer.
     ///
     /// # Errors
@@ -151,6 +158,11 @@ impl Controller {
         if roster.is_some_and(|roster| has(&roster, &asked, &key)) {
             // Who is in the roster has nothing to wait for, and is told no more than anybody.
             return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
+        }
+        if asked.passkey.is_some() && self.signs_in(&key) {
+            let message = "This passkey signs somebody in on the page, and a key is for one use: what it is made to sign \
+                           there could be an order. Make another one for orders (the page, Passkeys).";
+            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
         }
         // Nothing is taken that cannot be noted.
         self.note(Vec::new())?;

@@ -15,9 +15,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
-use lucia_proto::key::VerificationCode;
+use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
-use lucia_proto::owner::{OwnerId, OwnerName, PageOrigin, Role};
+use lucia_proto::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 
 use super::owners::{Rates, Source};
@@ -92,6 +92,27 @@ impl Controller {
         Some(self.owners.roster()?.owner(owner)?.role)
     }
 
+    /// The same of somebody whose passkey was confirmed by this key: nothing once the key was taken away.
+    fn standing_by(&self, owner: &OwnerId, confirmed_by: Option<&Fingerprint>) -> Option<Role> {
+        let roster = self.owners.roster()?;
+        let is_there = |key: &Fingerprint| roster.key(owner, key, KeyUse::OwnerKey).is_some();
+        confirmed_by.is_none_or(is_there).then(|| roster.owner(owner).map(|owner| owner.role)).flatten()
+    }
+
+    fn standing_of(&self, session: &Session) -> Option<Role> {
+        self.standing_by(&session.owner, session.confirmed_by.as_ref())
+    }
+
+    /// Whether somebody signs in with this key.
+    pub(super) fn signs_in(&self, key: &NodePublicKey) -> bool {
+        lock(&self.sign_ins.passkeys).list().iter().any(|passkey| passkey.key == *key)
+    }
+
+    /// Whether the roster has somebody still: for what goes on after its call was let in.
+    pub fn is_in_roster(&self, owner: &OwnerId) -> bool {
+        self.standing(owner).is_some()
+    }
+
     pub(super) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
         Some(self.owners.roster()?.owner(owner)?.name.clone())
     }
@@ -117,9 +138,13 @@ impl Controller {
         let verified = sign_in.verify(&nonce, key, origin);
         let passkey = passkey.ok_or_else(|| nobody("there is no such passkey"))?;
         verified.map_err(|error| nobody(format!("the sign-in is refused: {}", chain(&error))))?;
-        let (Some(role), Some(name)) = (self.standing(&passkey.owner), self.name_of(&passkey.owner)) else {
-            return Err(nobody("the passkey's owner is not in the roster"));
+        let role = self.standing_by(&passkey.owner, passkey.confirmed_by.as_ref());
+        let (Some(role), Some(name)) = (role, self.name_of(&passkey.owner)) else {
+            return Err(nobody("the passkey's owner, or the key that confirmed it, is not in the roster"));
         };
+        if self.owners.roster().is_some_and(|roster| roster.has_key(&passkey.key.fingerprint())) {
+            return Err(nobody("the passkey signs orders by now, and a key is for one use"));
+        }
         self.challenges.accept_owner(&sign_in.challenge_id, &passkey.owner)?;
         let mut random = [0; 32];
         getrandom::fill(&mut random)
@@ -130,6 +155,7 @@ impl Controller {
             name: name.clone(),
             role,
             passkey: passkey.code,
+            confirmed_by: passkey.confirmed_by,
             from,
             since: self.clock.now(),
             begun: now,
@@ -157,7 +183,7 @@ impl Controller {
     /// `actor_required` for every token that is none.
     pub fn session(&self, token: &str, uses: bool) -> Result<InSession, Refusal> {
         let mut sessions = lock(&self.sign_ins.sessions);
-        let found = sessions.find(token, uses, self.clock.since_boot(), &|owner| self.standing(owner));
+        let found = sessions.find(token, uses, self.clock.since_boot(), &|session| self.standing_of(session));
         let found = found.map(|session| InSession {
             id: session.owner.clone(),
             name: session.name.clone(),
@@ -169,7 +195,7 @@ impl Controller {
 
     /// Whether a session goes on, without using it.
     pub fn session_goes_on(&self, token: &str) -> bool {
-        lock(&self.sign_ins.sessions).goes_on(token, self.clock.since_boot(), &|owner| self.standing(owner))
+        lock(&self.sign_ins.sessions).goes_on(token, self.clock.since_boot(), &|session| self.standing_of(session))
     }
 
     /// The sessions of whoever asks; the operator sees all. `current` is the token they ask with.
@@ -221,17 +247,23 @@ impl Controller {
         }
     }
 
-    /// Confirms a passkey that waits: from now on it signs in whoever confirmed it with their owner key.
+    /// Confirms a passkey that waits: from now on it signs in whoever confirmed it with their owner key `key`, for as long
+    /// as the roster has that.
     ///
     /// # Errors
     /// `passkey_not_found`, `invalid_onboarding_request` when they have as many as they may or it signs somebody in
     /// already, `actor_required` for the operator, who has no passkeys, `persistence_failed`.
-    pub fn approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
+    pub fn approve_passkey(&self, code: &VerificationCode, by: &By, key: &Fingerprint) -> Result<PasskeyView, Refusal> {
         let act = Act::new(AuditAction::PasskeyConfirmed, None);
-        self.counted(self.audited(by, &act, |controller| controller.try_approve_passkey(code, by)))
+        self.counted(self.audited(by, &act, |controller| controller.try_approve_passkey(code, by, *key)))
     }
 
-    fn try_approve_passkey(&self, code: &VerificationCode, by: &By) -> Result<PasskeyView, Refusal> {
+    fn try_approve_passkey(
+        &self,
+        code: &VerificationCode,
+        by: &By,
+        confirmed_by: Fingerprint,
+    ) -> Result<PasskeyView, Refusal> {
         let By::Owner { id, name, .. } = by else {
             return Err(Refusal::actor("the operator has no passkeys"));
         };
@@ -239,6 +271,12 @@ impl Controller {
         let mut asked = lock(&self.sign_ins.asked);
         let form = asked.find(code, self.clock.since_boot()).ok_or_else(none)?.clone();
         let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
+        if self.is_for_orders(&key) {
+            let message = "This passkey signs orders, or is asked for to do so, and a key is for one use: what it is made to \
+                           sign when somebody signs in could be an order. Make another one for signing in (the page, \
+                           Passkeys).";
+            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+        }
         let mut passkeys = lock(&self.sign_ins.passkeys);
         let stays = |owner: &OwnerId| self.standing(owner).is_some();
         if passkeys.find(&form.credential_id).is_some() {
@@ -256,6 +294,7 @@ impl Controller {
             credential_id: form.credential_id,
             key,
             added_at: self.clock.now(),
+            confirmed_by: Some(confirmed_by),
         };
         let view = PasskeyView {
             code: passkey.code.clone(),
@@ -307,6 +346,6 @@ impl Controller {
     pub(super) fn expire_sign_ins(&self) {
         let now = self.clock.since_boot();
         lock(&self.sign_ins.asked).expire(now);
-        lock(&self.sign_ins.sessions).expire(now, &|owner| self.standing(owner));
+        lock(&self.sign_ins.sessions).expire(now, &|session| self.standing_of(session));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What the browser holds is 32 random bytes; here is their hash, so that nobody who reads this memory or a log has a
 //! cookie. A session ends when it was not used for half an hour, after twelve hours in all, and as soon as the roster no
-//! longer has its owner in the role they signed in with.
+//! longer has its owner in the role they signed in with, or the key that confirmed their passkey.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,6 +23,8 @@ pub(super) struct Session {
     pub(super) role: Role,
     /// The passkey that signed in.
     pub(super) passkey: VerificationCode,
+    /// The owner key that confirmed it.
+    pub(super) confirmed_by: Option<Fingerprint>,
     pub(super) from: IpAddr,
     /// When it began, for people; and by time since boot, which no step of the clock moves.
     pub(super) since: UnixTime,
@@ -35,14 +37,14 @@ pub(super) struct Session {
 #[derive(Debug, Default)]
 pub(super) struct Sessions(BTreeMap<Digest, Session>);
 
-/// What the roster says of somebody now.
-pub(super) type Standing<'a> = &'a dyn Fn(&OwnerId) -> Option<Role>;
+/// What the roster says now of whoever has a session.
+pub(super) type Standing<'a> = &'a dyn Fn(&Session) -> Option<Role>;
 
 impl Session {
     fn is_over(&self, now: Duration, standing: Standing<'_>) -> bool {
         now >= self.used.saturating_add(SESSION_IDLE)
             || now >= self.begun.saturating_add(SESSION_LIFETIME)
-            || standing(&self.owner) != Some(self.role)
+            || standing(self) != Some(self.role)
     }
 
     /// When it ends at the latest, for people.
@@ -144,6 +146,7 @@ mod tests {
             name: name.parse().unwrap(),
             role: Role::Owner,
             passkey: "1a2b-3c4d-5e6f".parse().unwrap(),
+            confirmed_by: None,
             from: [192, 0, 2, 1].into(),
             since: UnixTime::from_secs(1_795_982_400),
             begun,
@@ -151,7 +154,7 @@ mod tests {
         }
     }
 
-    fn owner(_: &OwnerId) -> Option<Role> {
+    fn owner(_: &Session) -> Option<Role> {
         Some(Role::Owner)
     }
 

@@ -8,11 +8,13 @@ use lucia_proto::challenge::Scope;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::KeyLabel;
 use lucia_proto::intent::passkey_challenge;
+use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::{
     OWNER_CALLS_PER_SOURCE, PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE,
     PASSKEYS_PER_OWNER_MAX, PROOFS_PER_SECOND, SIGN_INS_PER_SOURCE,
 };
-use lucia_proto::owner::{CredentialId, OwnerId, PageOrigin, Role};
+use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey, PageOrigin, Role};
+use lucia_proto::owner_api::Application;
 use lucia_proto::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
 use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
@@ -37,10 +39,14 @@ fn by(owner: &TestOwner) -> By {
     By::Owner { id: owner.id.clone(), name: owner.name.parse().unwrap(), from: ip(1), via: AuditVia::Session }
 }
 
+fn confirm(world: &World, code: &VerificationCode, owner: &TestOwner) -> Result<PasskeyView, Refusal> {
+    world.controller.approve_passkey(code, &by(owner), &owner.key.public().fingerprint())
+}
+
 /// Handed in and confirmed.
 fn add(world: &World, number: u8, owner: &TestOwner) -> Result<PasskeyView, Refusal> {
     let asked = world.controller.ask_passkey(form(number), ip(number))?;
-    world.controller.approve_passkey(&asked.code, &by(owner))
+    confirm(world, &asked.code, owner)
 }
 
 /// A sign-in with the passkey `claimed`, signed by `number` at `page`, over what `change` makes of the right challenge.
@@ -67,6 +73,68 @@ fn enter(world: &World, number: u8) -> Result<Begun, Refusal> {
 
 fn token(begun: Result<Begun, Refusal>) -> String {
     begun.unwrap().token
+}
+
+/// threats.md C: what a page makes somebody sign at each sign-in would be an order, were it the same key.
+// spec: PG-80
+#[test]
+fn a_passkey_signs_orders_or_signs_in_and_never_both() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    publish(&world, &fleet);
+    let by_alice = |fleet: &OrderWorld, number: u8| {
+        let (alice, passkey) = (&fleet.alice, key(number));
+        let place = (alice.id.clone(), alice.name.parse().unwrap());
+        let asked = (passkey.public(), form(number).credential_id);
+        Application::confirm(place, (fleet.fleet, world.now()), asked, &alice.key)
+    };
+    add(&world, 71, &fleet.alice).unwrap();
+    let apply = |asked| code(world.controller.apply(asked, ip(9)));
+    assert_eq!(apply(by_alice(&fleet, 71)), Some(Code::InvalidOnboardingRequest), "it signs in");
+    assert_eq!(apply(by_alice(&fleet, 72)), None);
+    assert_eq!(code(add(&world, 72, &fleet.alice)), Some(Code::InvalidOnboardingRequest), "it is asked for");
+    enter(&world, 71).unwrap();
+    // Whoever approved it on the worker's host all the same.
+    fleet.change_roster(|roster| {
+        let key = OwnerKey {
+            key_use: KeyUse::IntentPasskey,
+            public_key_pem: key(71).public().to_pem(),
+            credential_id: Some(form(71).credential_id),
+        };
+        roster.owners.first_mut().unwrap().keys.push(key);
+    });
+    publish(&world, &fleet);
+    assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired));
+    add(&world, 73, &fleet.alice).unwrap();
+    enter(&world, 73).unwrap();
+}
+
+/// Whoever had an owner key once and was found out keeps nothing that it let in.
+// spec: PG-82
+#[test]
+fn a_passkey_goes_with_the_key_that_confirmed_it_and_so_do_its_sessions() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    // Alice has a second key, and the first one is stolen.
+    let second = OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: key(90).public().to_pem(), credential_id: None };
+    fleet.change_roster(|roster| roster.owners.first_mut().unwrap().keys.push(second));
+    publish(&world, &fleet);
+    add(&world, 71, &fleet.alice).unwrap();
+    let asked = world.controller.ask_passkey(form(72), ip(72)).unwrap();
+    world.controller.approve_passkey(&asked.code, &by(&fleet.alice), &key(90).public().fingerprint()).unwrap();
+    // By which key each was confirmed outlives a restart.
+    let world = world.restart();
+    publish(&world, &fleet);
+    let (thief, own) = (token(enter(&world, 71)), token(enter(&world, 72)));
+    let first = fleet.alice.key.public().to_pem();
+    fleet.change_roster(|roster| {
+        roster.owners.first_mut().unwrap().keys.retain(|key| key.public_key_pem != first);
+    });
+    publish(&world, &fleet);
+    assert_eq!(code(world.controller.session(&thief, true)), Some(Code::ActorRequired));
+    assert!(world.controller.session(&own, true).is_ok());
+    assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired));
+    enter(&world, 72).unwrap();
 }
 
 // spec: CO-23
@@ -144,18 +212,18 @@ fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     assert_eq!(asked.expires_at, world.now().plus(PASSKEY_REQUEST_LIFETIME));
     assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired), "nobody confirmed it");
     assert_eq!(world.controller.ask_passkey(form(71), ip(1)).unwrap(), asked, "the same again is asking once");
+    assert_eq!(code(confirm(&world, &form(72).code(), &fleet.alice)), Some(Code::PasskeyNotFound));
     assert_eq!(
-        code(world.controller.approve_passkey(&form(72).code(), &by(&fleet.alice))),
-        Some(Code::PasskeyNotFound)
+        code(world.controller.approve_passkey(&asked.code, &By::Operator(0), &fleet.alice.key.public().fingerprint())),
+        Some(Code::ActorRequired)
     );
-    assert_eq!(code(world.controller.approve_passkey(&asked.code, &By::Operator(0))), Some(Code::ActorRequired));
-    let view = world.controller.approve_passkey(&asked.code, &by(&fleet.victor)).unwrap();
+    let view = confirm(&world, &asked.code, &fleet.victor).unwrap();
     assert_eq!(view.owner.as_ref().unwrap().as_str(), "victor");
     let begun = enter(&world, 71).unwrap();
     assert_eq!((begun.answer.name.as_str(), begun.answer.role), ("victor", Role::Viewer));
     assert_eq!(world.controller.session(&begun.token, true).unwrap().id, fleet.victor.id);
     // It is confirmed once, and of one person.
-    assert_eq!(code(world.controller.approve_passkey(&asked.code, &by(&fleet.alice))), Some(Code::PasskeyNotFound));
+    assert_eq!(code(confirm(&world, &asked.code, &fleet.alice)), Some(Code::PasskeyNotFound));
     assert_eq!(code(add(&world, 71, &fleet.alice)), Some(Code::InvalidOnboardingRequest));
     assert_eq!(world.controller.passkeys(&by(&fleet.alice)).passkeys, []);
     assert_eq!(world.controller.passkeys(&by(&fleet.victor)).passkeys, [view]);
@@ -188,10 +256,7 @@ fn few_passkeys_wait_and_for_an_hour() {
     assert_eq!(PASSKEY_REQUESTS_OPEN_PER_SOURCE, 4);
     assert_eq!(code(ask(140, 99)), Some(Code::RegistryFull));
     world.advance(PASSKEY_REQUEST_LIFETIME.as_secs());
-    assert_eq!(
-        code(world.controller.approve_passkey(&form(100).code(), &by(&fleet.alice))),
-        Some(Code::PasskeyNotFound)
-    );
+    assert_eq!(code(confirm(&world, &form(100).code(), &fleet.alice)), Some(Code::PasskeyNotFound));
     for n in 0..4 {
         ask(140 + n, 10).unwrap();
     }
