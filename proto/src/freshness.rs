@@ -147,8 +147,9 @@ struct Question {
     at: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
+    signed: SignedFreshness,
     asked_at: Duration,
     time: UnixTime,
     bundle_version: u64,
@@ -159,7 +160,7 @@ impl Freshness {
     /// Whether to ask: nothing is known, or what is known was asked for six hours ago.
     #[must_use]
     pub fn is_due(&self, since_boot: Duration) -> bool {
-        self.held.is_none_or(|held| age(held, since_boot).is_none_or(|age| age >= FRESHNESS_INTERVAL))
+        self.held.as_ref().is_none_or(|held| age(held, since_boot).is_none_or(|age| age >= FRESHNESS_INTERVAL))
     }
 
     /// What to send now: nothing when it is not due, the open question for ten minutes, then one of these 32 bytes, which
@@ -198,6 +199,7 @@ impl Freshness {
             }
         }
         self.held = Some(Held {
+            signed: signed.clone(),
             asked_at: asked.at,
             time: answer.time,
             bundle_version: answer.bundle_version,
@@ -207,24 +209,29 @@ impl Freshness {
         Ok(())
     }
 
+    /// A newer bundle is held: what a worker said that it has no more is known no more, and is asked anew.
+    pub fn hold_against(&mut self, bundle: &VerifiedBundle) {
+        self.held = self.held.take().filter(|held| held.signed.0.is_of(TAG, bundle.workers()));
+    }
+
     /// The worker's time from which on no order is taken without another answer; nothing when there was none.
     #[must_use]
     pub fn until(&self) -> Option<UnixTime> {
-        self.held.map(|held| held.time.plus(FRESHNESS_MAX))
+        self.held.as_ref().map(|held| held.time.plus(FRESHNESS_MAX))
     }
 
     /// How late it is; nothing when no answer is under 24 hours old, counted from when it was asked for.
     #[must_use]
     pub fn time(&self, since_boot: Duration) -> Option<IntentTime> {
-        let held = self.held?;
+        let held = self.held.as_ref()?;
         let age = age(held, since_boot).filter(|age| *age < FRESHNESS_MAX)?;
-        let Held { time, bundle_version, roster_version, .. } = held;
-        Some(IntentTime { now: time.plus(age), bundle_version, roster_version })
+        let (bundle_version, roster_version) = (held.bundle_version, held.roster_version);
+        Some(IntentTime { now: held.time.plus(age), bundle_version, roster_version })
     }
 }
 
 /// How long ago it was asked for; nothing when that was later than now, which is a clock of another boot.
-const fn age(held: Held, since_boot: Duration) -> Option<Duration> {
+const fn age(held: &Held, since_boot: Duration) -> Option<Duration> {
     since_boot.checked_sub(held.asked_at)
 }
 

@@ -202,7 +202,12 @@ impl Owners {
             (_, None) => {}
         }
         let Some(roster) = roster else { return Ok(()) };
-        match self.roster.with(roster) {
+        // It was checked with the answer's own bundle, which may be the older one: its worker may be retired by now.
+        let roster = match &self.bundle {
+            Some(bundle) => roster.signed().verify(bundle, &self.fleet),
+            None => Ok(roster),
+        };
+        match roster.and_then(|roster| self.roster.with(roster)) {
             Ok(Some(next)) => self.hold_roster(state, next),
             Ok(None) => Ok(()),
             Err(error) => {
@@ -354,6 +359,7 @@ impl Owners {
 
     fn hold(&mut self, bundle: VerifiedBundle) {
         self.roster.verify(&bundle, &self.fleet);
+        self.freshness.hold_against(&bundle);
         self.bundle = Some(bundle);
     }
 

@@ -81,6 +81,9 @@ fn a_newer_bundle_and_roster_are_kept_in_this_order_and_a_mark_outlives_its_work
     let status = door.owners.status();
     assert_eq!((status.roster_version, status.believed, status.owners.len()), (5, false, 0));
     assert_eq!(door.said().roster_version, 0, "what is not believed is asked for again");
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::NoFreshness)));
+    let freshness = Some(door.answer(&next, |answer| answer.bundle_version = 4));
+    door.offered(OrdersReply { freshness, ..OrdersReply::default() });
     assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::RosterBehind)));
     // Whoever has the former worker's key gives out no roster any more, and an older one is older for ever.
     let former = door.world.roster.signed().clone();
@@ -130,6 +133,48 @@ fn a_roster_of_the_enrolment_answer_is_held_and_an_older_one_passed_over() {
     door.owners.answered(&door.state, Some(&door.world.bundle), None).unwrap();
     assert_eq!(door.said().bundle_version, 4);
     assert_eq!(door.files()["bundle.json"], serde_json::to_vec(&newer).unwrap());
+}
+
+/// threats.md W: a worker whose key was stolen may have said anything; with the bundle that retires it that is over.
+// spec: AO-81
+#[test]
+fn what_a_retired_worker_said_of_the_time_counts_no_more() {
+    let mut door = Door::settled();
+    let same = door.world.ca.signed_bundle(4, NOW);
+    door.offered(OrdersReply { bundle: Some(same), ..OrdersReply::default() });
+    assert_eq!(door.said().freshness, None, "its own worker's word stands");
+    let next = key(88);
+    let mut bundle = Bundle { version: 5, ..door.world.bundle.bundle().clone() };
+    bundle.workers = vec![next.public().to_pem()];
+    let bundle = SignedBundle::sign(&bundle, &door.world.ca.root_key).unwrap();
+    let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
+    door.offered(OrdersReply { bundle: Some(bundle), roster: Some(anew), ..OrdersReply::default() });
+    assert!(door.said().freshness.is_some(), "it is asked at once");
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::NoFreshness)));
+    let formers = door.answer(&OrderWorld::new(NOW).ca.worker_key, |answer| answer.bundle_version = 5);
+    assert_eq!(door.refused(&OrdersReply { freshness: Some(formers), ..OrdersReply::default() }), ["freshness"]);
+    let freshness = Some(door.answer(&next, |answer| answer.bundle_version = 5));
+    door.offered(OrdersReply { freshness, ..OrdersReply::default() });
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
+}
+
+/// A worker that was retired says nothing more of who may order, by an answer that was under way either.
+// spec: AO-80
+#[test]
+fn the_roster_of_an_enrolment_answer_is_held_against_the_newest_bundle() {
+    let mut door = Door::settled();
+    let next = key(88);
+    let mut bundle = Bundle { version: 4, ..door.world.bundle.bundle().clone() };
+    bundle.workers = vec![next.public().to_pem()];
+    let bundle = SignedBundle::sign(&bundle, &door.world.ca.root_key).unwrap();
+    let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
+    door.offered(OrdersReply { bundle: Some(bundle), roster: Some(anew), ..OrdersReply::default() });
+    let before = door.files();
+    door.world.change_roster(|roster| roster.owners.truncate(1));
+    let formers = door.world.roster.clone();
+    door.owners.answered(&door.state, Some(&door.world.bundle), Some(formers)).unwrap();
+    assert_eq!((door.said().roster_version, door.owners.status().owners.len()), (5, 2));
+    assert_eq!(door.files(), before);
 }
 
 // spec: AO-8
