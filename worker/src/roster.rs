@@ -14,7 +14,7 @@ use lucia_durable::{FileRules, PrivateDir, ReadError, WriteError};
 use lucia_proto::digest::Digest;
 use lucia_proto::intent::IntentPolicy;
 use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
 use lucia_proto::owner::{Owner, OwnerKey, OwnerName, Role};
 use lucia_proto::roster::{Roster, RosterError, RosterMark, SignedRoster, VerifiedRoster};
 use lucia_proto::time::UnixTime;
@@ -121,6 +121,16 @@ pub enum RosterFileError {
     /// The ledger cannot be read.
     #[error("who may order cannot be told")]
     LedgerRead(#[source] LedgerError),
+    /// Nodes would refuse it for its length.
+    #[error(
+        "the roster would have {bytes} bytes and nodes take {ROSTER_PAYLOAD_MAX}, so it has no room for more people, keys or \
+         rules; nothing was changed. Take a key or somebody away first: owner list, then owner remove NAME --key FINGERPRINT \
+         or owner remove NAME"
+    )]
+    TooLong {
+        /// What it would have.
+        bytes: usize,
+    },
     /// It cannot be put together.
     #[error("the roster cannot be put together; nothing was changed")]
     Made(#[source] RosterError),
@@ -275,8 +285,12 @@ pub fn bytes(roster: &VerifiedRoster) -> Result<Vec<u8>, RosterFileError> {
 /// Signs a roster, and checks it as nodes will.
 ///
 /// # Errors
-/// [`RosterFileError::Made`].
+/// [`RosterFileError::TooLong`], [`RosterFileError::Made`].
 pub fn sign(roster: &Roster, identity: &Identity) -> Result<VerifiedRoster, RosterFileError> {
+    let bytes = json::to_string(roster).map_err(RosterFileError::Json)?.len();
+    if bytes > ROSTER_PAYLOAD_MAX {
+        return Err(RosterFileError::TooLong { bytes });
+    }
     let signed = SignedRoster::sign(roster, &identity.worker_key).map_err(RosterFileError::Made)?;
     signed.verify(&identity.bundle, &identity.root.sha256()).map_err(RosterFileError::Made)
 }

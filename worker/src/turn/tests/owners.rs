@@ -6,10 +6,10 @@ use lucia_proto::freshness::Freshness;
 use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::json;
 use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{INTENT_LIFETIME_MAX, JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::limits::{INTENT_LIFETIME_MAX, JSON_DEPTH_MAX, OWNER_KEYS_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::owner::{KeyUse, OwnerKey, OwnerName, Role};
 use lucia_proto::roster::{Roster, SignedRoster, VerifiedRoster};
-use lucia_proto::test_support::{TestNode, TestOwner};
+use lucia_proto::test_support::{TestNode, TestOwner, key};
 use lucia_proto::time::UnixTime;
 
 use super::{NOW, Story};
@@ -436,4 +436,30 @@ fn where_somebody_is_an_owner_a_removal_in_the_journal_bars_nobody() {
     story.leave("alice").unwrap();
     story.turn(NOW.plus(secs(80)));
     assert!(story.ledger().node(&four.node_id).unwrap().barred_at.is_none());
+}
+
+/// Twelve people with a few keys each fill a roster: whoever approves the next one hears what makes room.
+// spec: OA-80
+#[test]
+fn a_roster_that_would_be_too_long_for_nodes_is_refused_with_what_makes_room() {
+    let story = Story::owned("");
+    let mut numbers = 60_u8..;
+    let mut grow = || {
+        for name in ["bob", "carol", "dave", "erin", "frank", "grace", "heidi"] {
+            story.enter(&TestOwner::new(name, numbers.next().unwrap()), Role::Owner)?;
+            for _ in 1..OWNER_KEYS_MAX {
+                story.other_key(name, &key(numbers.next().unwrap()), true)?;
+            }
+        }
+        Ok::<_, Box<dyn std::error::Error>>(())
+    };
+    let refused = grow().unwrap_err().to_string();
+    assert!(
+        refused.contains("nodes take 12288") && refused.contains("owner remove NAME --key FINGERPRINT"),
+        "{refused}"
+    );
+    let before = *story.ledger().roster().unwrap();
+    story.leave("bob").unwrap();
+    story.enter(&TestOwner::new("ivan", 250), Role::Owner).unwrap();
+    assert_eq!(story.ledger().roster().unwrap().version, before.version + 2, "there is room again");
 }
