@@ -72,7 +72,7 @@ pub(crate) fn verify_file(out: Out, file: &Path, anchor: Option<AuditChain>) -> 
     let failed = |source| AuditProblem::File { file: file.to_owned(), source };
     let mut lines = BufReader::new(File::open(file).map_err(failed)?);
     let most = u64::try_from(AUDIT_LINE_MAX).unwrap_or(u64::MAX) + 1;
-    let mut checked = Checked::new(anchor);
+    let mut checked = Checked::new(anchor.as_slice());
     loop {
         let mut line = Vec::new();
         if lines.by_ref().take(most).read_until(b'\n', &mut line).map_err(failed)? == 0 {
@@ -89,16 +89,14 @@ pub(crate) async fn audit(client: &Client, out: Out, args: Audit) -> Result<(), 
     match args.verb {
         None => watch(client, out, args.after, args.follow).await,
         Some(AuditVerb::Export) => {
-            whole(client, None, |line| write(line.as_bytes())).await?;
+            whole(client, &[], |line| write(line.as_bytes())).await?;
             Ok(())
         }
         Some(AuditVerb::Verify { anchor, .. }) => {
             let seen = client.me().map(seen).transpose()?.flatten();
-            // Both have to be there; what was noted here is one of them.
-            let chain = whole(client, seen, |_| Ok(())).await?;
-            if let Some(anchor) = anchor {
-                whole(client, Some(anchor), |_| Ok(())).await?;
-            }
+            // Both have to be there, in one reading: to two a controller could show two audits.
+            let anchors: Vec<AuditChain> = seen.into_iter().chain(anchor).collect();
+            let chain = whole(client, &anchors, |_| Ok(())).await?;
             if let Some(me) = client.me() {
                 note(me, &chain)?;
             }
@@ -132,10 +130,10 @@ async fn watch(client: &Client, out: Out, mut after: u64, follow: bool) -> Resul
 /// Reads all of it, checks it, and gives each line to `each`.
 async fn whole(
     client: &Client,
-    anchor: Option<AuditChain>,
+    anchors: &[AuditChain],
     mut each: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<AuditChain, Failure> {
-    let mut checked = Checked::new(anchor);
+    let mut checked = Checked::new(anchors);
     loop {
         let view: AuditView = client.audit(checked.chain.entries).await?;
         for entry in &view.entries {
@@ -155,24 +153,23 @@ async fn whole(
     }
 }
 
-/// How far it was followed, and a line it has to come by.
-struct Checked {
+/// How far it was followed, and the lines it has to come by.
+struct Checked<'a> {
     chain: AuditChain,
-    anchor: Option<AuditChain>,
+    anchors: &'a [AuditChain],
 }
 
-impl Checked {
-    fn new(anchor: Option<AuditChain>) -> Self {
-        Self { chain: AuditChain::default(), anchor }
+impl<'a> Checked<'a> {
+    fn new(anchors: &'a [AuditChain]) -> Self {
+        Self { chain: AuditChain::default(), anchors }
     }
 
     fn follow(&mut self, line: &[u8]) -> Result<(), AuditProblem> {
         self.chain.follow(line).map_err(AuditProblem::Broken)?;
-        match self.anchor {
-            Some(anchor) if anchor.entries == self.chain.entries && anchor.head != self.chain.head => {
-                Err(AuditProblem::Anew(anchor.entries))
-            }
-            Some(_) | None => Ok(()),
+        let is_other = |anchor: &&AuditChain| anchor.entries == self.chain.entries && anchor.head != self.chain.head;
+        match self.anchors.iter().find(is_other) {
+            Some(anchor) => Err(AuditProblem::Anew(anchor.entries)),
+            None => Ok(()),
         }
     }
 
@@ -184,11 +181,11 @@ impl Checked {
     }
 
     fn end(self) -> Result<AuditChain, AuditProblem> {
-        match self.anchor {
-            Some(anchor) if anchor.entries > self.chain.entries => {
+        match self.anchors.iter().find(|anchor| anchor.entries > self.chain.entries) {
+            Some(anchor) => {
                 Err(AuditProblem::Broken(AuditError::Short { found: self.chain.entries, anchored: anchor.entries }))
             }
-            Some(_) | None => Ok(self.chain),
+            None => Ok(self.chain),
         }
     }
 }

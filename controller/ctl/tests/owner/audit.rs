@@ -109,6 +109,28 @@ fn an_audit_that_was_cut_edited_or_written_anew_is_found() {
     server.done();
 }
 
+/// threats.md C: a controller that wrote the audit anew still has the old one, and shows it to whoever asks by the anchor.
+// spec: LC-80
+#[test]
+fn what_was_seen_and_the_workers_anchor_are_held_against_one_reading() {
+    let world = world();
+    let (_, chain) = history(&world, 3, "alice");
+    let (others, other) = history(&world, 4, "malice");
+    let anchor = format!("3:{}", chain.head);
+    let early = history(&world, 2, "malice").1;
+    let seen = vec![part(0, &others[..2], &early), part(0, &others, &other)];
+    for script in [vec![part(0, &others, &other)], seen] {
+        let had = script.len() > 1;
+        let server = Server::new(world.clone(), script);
+        let site = Site::alice(&world, server.port);
+        if had {
+            ended(&site.run(&["audit", "verify"]), 0, "Anchor for the next time: 2:");
+        }
+        ended(&site.run(&["audit", "verify", "--anchor", &anchor]), 1, "written anew: its line 3");
+        server.done();
+    }
+}
+
 // spec: LC-12
 #[test]
 fn an_exported_file_is_checked_without_a_controller() {
