@@ -4,13 +4,15 @@
 //! intents on the page, of the kinds the roster allows there, and nothing else; passkeys for signing in are the
 //! controller's affair and stand in no roster, so that whatever a sign-in is made to sign is no order.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::checked_text;
 use crate::key::{Fingerprint, NodePublicKey, VerificationCode};
 use crate::limits::CREDENTIAL_ID_MAX;
 use crate::names::DnsName;
-use crate::signed::{from_base64, to_base64};
+use crate::signed::{some_base64, to_base64};
 
 checked_text! {
     /// An owner for good, whatever keys come and go: the first 32 hex digits of the first key's fingerprint.
@@ -89,7 +91,7 @@ pub enum KeyUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CredentialId(
-    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<CREDENTIAL_ID_MAX, _>")] Vec<u8>,
+    #[serde(serialize_with = "to_base64", deserialize_with = "some_base64::<CREDENTIAL_ID_MAX, _>")] Vec<u8>,
 );
 
 impl CredentialId {
@@ -103,6 +105,12 @@ impl CredentialId {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// As it travels: padded base64.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(&self.0)
     }
 }
 
@@ -189,10 +197,22 @@ mod tests {
         }
     }
 
+    // spec: IN-40
     #[test]
-    fn a_credential_id_is_bounded() {
-        for (length, ok) in [(0, false), (1, true), (256, true), (257, false)] {
-            assert_eq!(CredentialId::from_bytes(vec![1; length]).is_some(), ok, "{length}");
+    fn a_credential_id_has_1_to_256_bytes_however_it_comes() {
+        #[derive(Deserialize)]
+        struct Holder {
+            id: CredentialId,
+        }
+        for (length, ok) in [(0, false), (1, true), (255, true), (256, true), (257, false), (258, false), (259, false)]
+        {
+            let bytes = vec![1; length];
+            let text = format!(r#"{{"id":"{}"}}"#, STANDARD.encode(&bytes));
+            let made = CredentialId::from_bytes(bytes);
+            assert_eq!(made.is_some(), ok, "{length}");
+            let read = crate::json::from_str::<Holder>(&text, 4096, 8).ok().map(|read| read.id);
+            assert_eq!(read, made, "{length}");
+            assert!(made.is_none_or(|made| text.contains(&format!(":\"{}\"", made.to_text()))), "{length}");
         }
     }
 }

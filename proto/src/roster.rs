@@ -161,10 +161,9 @@ impl SignedRoster {
                     index,
                     source,
                 })?;
-                let credential = key.credential_id.as_ref().map(CredentialId::as_bytes);
                 let right = match key.key_use {
-                    KeyUse::OwnerKey => credential.is_none(),
-                    KeyUse::IntentPasskey => credential.is_some_and(|id| !id.is_empty()),
+                    KeyUse::OwnerKey => key.credential_id.is_none(),
+                    KeyUse::IntentPasskey => key.credential_id.is_some(),
                 };
                 if !right {
                     return Err(RosterError::Credential { owner: owner.name.clone(), index });
@@ -261,6 +260,14 @@ impl VerifiedRoster {
     #[must_use]
     pub fn has_key(&self, key: &Fingerprint) -> bool {
         self.keys.iter().any(|known| known.public.fingerprint() == *key)
+    }
+
+    /// Whether a passkey of this id or key stands in it, for whatever use: such a one signs nobody in.
+    #[must_use]
+    pub fn has_passkey(&self, id: &CredentialId, key: &Fingerprint) -> bool {
+        let mut keys = self.roster.owners.iter().flat_map(|owner| &owner.keys);
+        keys.any(|known| known.credential_id.as_ref() == Some(id))
+            || self.keys.iter().any(|known| known.public.fingerprint() == *key)
     }
 
     /// Where intents of `kind` may be signed by a passkey; nothing where they may not.

@@ -95,5 +95,13 @@ pub(crate) fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deseriali
     if text.len() > MAX.div_ceil(3) * 4 {
         return Err(de::Error::custom(format_args!("more than {MAX} bytes in base64")));
     }
-    STANDARD.decode(text).map_err(|_| de::Error::custom("not padded standard base64"))
+    let bytes = STANDARD.decode(text).map_err(|_| de::Error::custom("not padded standard base64"))?;
+    // The last letters have room for two bytes more.
+    if bytes.len() > MAX { Err(de::Error::custom(format_args!("more than {MAX} bytes in base64"))) } else { Ok(bytes) }
+}
+
+/// The same, of one byte at least.
+pub(crate) fn some_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let bytes = from_base64::<MAX, D>(deserializer)?;
+    if bytes.is_empty() { Err(de::Error::custom("no bytes in base64")) } else { Ok(bytes) }
 }

@@ -26,7 +26,8 @@ struct Told {
     optional: bool,
     closed: bool,
     transparent: bool,
-    base64: Option<usize>,
+    /// The least letters and the most bytes.
+    base64: Option<(usize, usize)>,
 }
 
 impl Source {
@@ -160,9 +161,14 @@ impl Source {
 
     /// The schema of one member.
     fn member(&self, (file, of): (&str, &str), key: &str, ty: &Type, told: &Told) -> Value {
-        if let Some(bytes) = told.base64 {
+        if let Some((least, bytes)) = told.base64 {
             let most = bytes.div_ceil(3) * 4;
-            return json!({"type": "string", "contentEncoding": "base64", "maxLength": most, "pattern": BASE64});
+            let mut schema =
+                json!({"type": "string", "contentEncoding": "base64", "maxLength": most, "pattern": BASE64});
+            if least > 0 {
+                schema["minLength"] = least.into();
+            }
+            return schema;
         }
         let mut schema = self.of(file, &format!("{of}.{key}"), ty);
         if let Some(bound) = bound(of, key) {
@@ -288,8 +294,14 @@ fn told(attrs: &[Attribute]) -> Told {
                 ("deny_unknown_fields", None) => told.closed = true,
                 ("transparent", None) => told.transparent = true,
                 ("deserialize_with", Some(text)) => {
-                    let bound = text.strip_prefix("from_base64::<").and_then(|rest| rest.split(',').next());
-                    told.base64 = Some(constant(bound.unwrap_or_else(|| panic!("{text} is not known here"))));
+                    let (way, rest) = text.split_once("::<").unwrap_or_default();
+                    let least = match way {
+                        "from_base64" => 0,
+                        // One byte is four letters.
+                        "some_base64" => 4,
+                        _ => panic!("{text} is not known here"),
+                    };
+                    told.base64 = Some((least, constant(rest.split(',').next().unwrap_or_default())));
                 }
                 ("skip_serializing_if" | "serialize_with", Some(_)) => {}
                 (name, _) => panic!("serde({name}) is not known here"),
