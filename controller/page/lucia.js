@@ -10,6 +10,7 @@ const say = (text, bad) => {
   said.textContent = text;
 };
 const bytesOf = (buffer) => [...new Uint8Array(buffer)];
+const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const base64 = (buffer) => btoa(String.fromCharCode(...bytesOf(buffer)));
 const hex = (buffer) => bytesOf(buffer).map((b) => b.toString(16).padStart(2, '0')).join('');
 const sha256 = (bytes) => crypto.subtle.digest('SHA-256', bytes);
@@ -60,6 +61,13 @@ async function look(path) {
 
 // Passkeys.
 
+// What a passkey signed, as it is sent.
+const asserted = ({ response }) => ({
+  authenticatorData: base64(response.authenticatorData),
+  clientDataJson: new TextDecoder().decode(response.clientDataJSON),
+  signature: base64(response.signature),
+});
+
 async function signIn(button) {
   const offered = await call('GET', '/api/host/challenge');
   const challenge = await sha256(utf8(['lucia-sign-in-v1', offered.challengeId, offered.nonce].join('\n')));
@@ -69,16 +77,13 @@ async function signIn(button) {
   await call('POST', '/api/host/sessions', {
     challengeId: offered.challengeId,
     credentialId: base64(made.rawId),
-    assertion: {
-      authenticatorData: base64(made.response.authenticatorData),
-      clientDataJson: new TextDecoder().decode(made.response.clientDataJSON),
-      signature: base64(made.response.signature),
-    },
+    assertion: asserted(made),
   });
   location.assign('/');
 }
 
-async function makePasskey(form) {
+// A new P-256 key for this site, with its user verified; one for signing in is found without being named.
+async function created(form, residentKey) {
   const label = form.elements.label.value.trim();
   const made = await navigator.credentials.create({
     publicKey: {
@@ -87,24 +92,63 @@ async function makePasskey(form) {
       // Nobody is named before the owner key did it: a random handle says nothing.
       user: { id: crypto.getRandomValues(new Uint8Array(16)), name: label, displayName: label },
       pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
-      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      authenticatorSelection: { residentKey, userVerification: 'required' },
       attestation: 'none',
       timeout: 100000,
     },
   });
   const key = made.response.getPublicKey();
   if (!key || made.response.getPublicKeyAlgorithm() !== -7) throw new Error('This authenticator makes no P-256 keys; use another.');
+  return { label, id: made.rawId, key };
+}
+
+async function makePasskey(form) {
+  const { label, id, key } = await created(form, 'required');
   // The code as this browser has it: the controller's is not taken on trust.
   const head = utf8('lucia-sign-in-passkey-v1\n');
-  const code = await codeOf(new Uint8Array([...head, ...new Uint8Array(key), ...new Uint8Array(made.rawId)]));
-  const asked = await call('POST', '/api/host/passkeys', { label, credentialId: base64(made.rawId), publicKey: base64(key) });
+  const code = await codeOf(new Uint8Array([...head, ...new Uint8Array(key), ...new Uint8Array(id)]));
+  const asked = await call('POST', '/api/host/passkeys', { label, credentialId: base64(id), publicKey: base64(key) });
   if (asked.code !== code) throw new Error('The controller answered with the code of another passkey. Confirm nothing, and look at the controller.');
   by('passkey-code').textContent = code;
   by('passkey-made').hidden = false;
   by('passkey-head').focus();
 }
 
-// Orders: drafted here, read and signed elsewhere.
+// One for orders: nothing is sent, its owner takes it to luciactl. It is not to come up where somebody signs in.
+async function makeOrdersPasskey(form) {
+  const { label, id, key } = await created(form, 'discouraged');
+  by('orders-text').value = JSON.stringify({ label, credentialId: base64(id), publicKey: base64(key) });
+  by('orders-code').textContent = await codeOf(key);
+  by('orders-print').textContent = hex(await sha256(key));
+  by('orders-made').hidden = false;
+  by('orders-head').focus();
+}
+
+// Signs the order of this document with a passkey for orders, where the roster allows that.
+async function signHere({ dataset }) {
+  const { draft: { intentJson } } = await call('GET', `/api/host/intents/${dataset.code}`);
+  if (await codeOf(utf8(intentJson)) !== dataset.code) throw new Error('The controller answered with another order than this one. Sign nothing, and look at the controller.');
+  const keys = new Map(dataset.passkeys.split(' ').map((pair) => pair.split(':')));
+  const made = await navigator.credentials.get({
+    publicKey: {
+      challenge: await sha256(utf8(`lucia-intent-passkey-v1\n${intentJson}`)),
+      rpId: dataset.rp,
+      allowCredentials: [...keys.keys()].map((id) => ({ type: 'public-key', id: bytes(id) })),
+      userVerification: 'required',
+      timeout: 100000,
+    },
+  });
+  await call('POST', `/api/host/intents/${dataset.code}/signatures`, {
+    owner: main.dataset.owner,
+    key: keys.get(base64(made.rawId)),
+    assertion: asserted(made),
+  });
+  await refresh();
+  say('You signed it.');
+  main.focus();
+}
+
+// Orders: drafted here, read and signed elsewhere unless the roster says otherwise.
 
 // Drafts an order about `nodes`; `body` is its text. What is done once has a nonce and a day, a state its revision.
 async function draft(kind, nodes, body, terms) {
@@ -201,7 +245,7 @@ async function held(account) {
 }
 
 // As ssh-keygen -l has it.
-const printOf = async (key) => `SHA256:${base64(await sha256(Uint8Array.from(atob(key.split(' ')[1]), (c) => c.charCodeAt(0)))).replace(/=+$/, '')}`;
+const printOf = async (key) => `SHA256:${base64(await sha256(bytes(key.split(' ')[1]))).replace(/=+$/, '')}`;
 
 const nodeBoxes = () => [...document.querySelectorAll('#choose input')];
 const tellChosen = () => {
@@ -340,15 +384,18 @@ const ACTS = {
     await call('DELETE', `/api/host/intents/${dataset.code}`);
     location.assign('/orders');
   },
+  'sign-here': signHere,
   draft: ({ dataset }) => draft(dataset.kind, [dataset.node], dataset.body),
   copy: async (button) => {
-    await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent);
+    const copied = button.parentElement.querySelector('code, textarea');
+    await navigator.clipboard.writeText(copied.value ?? copied.textContent);
     say('Copied.');
   },
 };
 
 const FORMS = {
   'passkey-form': makePasskey,
+  'orders-form': makeOrdersPasskey,
   'approve-form': approve,
   'keys-form': orderKeys,
   'window-form': async (form) => {

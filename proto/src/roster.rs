@@ -256,12 +256,6 @@ impl VerifiedRoster {
         (known.key_use == KeyUse::OwnerKey).then_some((owner, &known.public))
     }
 
-    /// Whether this key stands in it, whoever's and for whatever use: a key is for one use.
-    #[must_use]
-    pub fn has_key(&self, key: &Fingerprint) -> bool {
-        self.keys.iter().any(|known| known.public.fingerprint() == *key)
-    }
-
     /// Whether a passkey of this id or key stands in it, for whatever use: such a one signs nobody in.
     #[must_use]
     pub fn has_passkey(&self, id: &CredentialId, key: &Fingerprint) -> bool {

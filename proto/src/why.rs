@@ -1,6 +1,8 @@
 //! What is wrong with a node as far as a controller knows, and what cures it: one judgement, for `luciactl why` and for
 //! the page, so that both say the same.
 
+mod readiness;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use crate::names::Hostname;
 use crate::owner_api::DraftLine;
 use crate::text::{shown, span};
 use crate::time::UnixTime;
+
+pub use readiness::Readiness;
 
 /// A node renews with six days left: with fewer than this something is in its way.
 const CERTIFICATE_LOW: Duration = Duration::from_secs(5 * 24 * 3600);
@@ -42,6 +46,8 @@ pub enum Finding {
     MemoryFull(u64),
     /// Its processor has this many degrees.
     Hot(f64),
+    /// It takes no order now; why, with the cure.
+    NoOrders(String),
 }
 
 impl fmt::Display for Finding {
@@ -77,6 +83,7 @@ impl fmt::Display for Finding {
             }
             Self::MemoryFull(percent) => write!(f, "its memory is {percent} % taken: see on it what takes so much"),
             Self::Hot(celsius) => write!(f, "its processor has {celsius:.0} °C: look at its fans and its load"),
+            Self::NoOrders(why) => f.write_str(why),
         }
     }
 }
@@ -92,7 +99,7 @@ impl Finding {
             Self::Lapsed(..) => "its certificate lapsed".to_owned(),
             Self::NotRenewed(left) => format!("its certificate ends in {}", span(*left)),
             Self::Directory(_, true) => "its directory failed".to_owned(),
-            Self::Directory(_, false) => return None,
+            Self::Directory(_, false) | Self::NoOrders(_) => return None,
             Self::StorageFull(percent) => format!("storage {percent} % full"),
             Self::MemoryFull(percent) => format!("memory {percent} % full"),
             Self::Hot(celsius) => format!("{celsius:.0} °C"),
@@ -164,15 +171,22 @@ pub struct Why {
     pub refused: Vec<RefusedOrder>,
     /// Its identity was seen twice, and nobody decided yet.
     pub frozen: bool,
+    /// Whether it could take an order now.
+    pub orders: Readiness,
 }
 
 impl Why {
     /// Judges what the controller has of a node, and what became of these orders for it.
     #[must_use]
     pub fn of(view: &NodeView, drafts: &[DraftLine]) -> Self {
-        let node = &view.node;
+        let (node, now) = (&view.node, view.server_time);
+        let orders = Readiness::of(view.orders.as_ref(), now);
+        // Of one that is not heard from anything else is wrong first.
+        let wrong = orders.wrong().filter(|_| view.orders.is_some() || node.state == SnapshotState::Online);
+        let findings = findings(node, view.directory.as_ref(), view.samples.last(), now);
         Self {
-            findings: findings(node, view.directory.as_ref(), view.samples.last(), view.server_time),
+            findings: findings.into_iter().chain(wrong.map(Finding::NoOrders)).collect(),
+            orders,
             refused: drafts.iter().flat_map(|draft| refused_at(draft, &node.node_id)).collect(),
             frozen: node.frozen || view.frozen.is_some(),
         }
@@ -204,7 +218,8 @@ mod tests {
         let text = format!(
             r#"{{"serverTime":"2026-11-29T20:00:00Z","node":{{"nodeId":"{id}","hostname":"web-1",
             "verificationCode":"1a2b-3c4d-5e6f"{more}}},"fingerprint":"{id}{id}",
-            "taskId":"00000000-0000-4000-8000-000000000000"{about}}}"#,
+            "taskId":"00000000-0000-4000-8000-000000000000",
+            "orders":{{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":false}}{about}}}"#,
             id = "1a2b3c4d5e6f00000000000000000000",
         );
         crate::json::from_str(&text, 1 << 16, 24).unwrap()
@@ -303,5 +318,23 @@ mod tests {
         let mut frozen = view(WELL, NO_SAMPLES);
         frozen.node.frozen = true;
         assert!(!Why::of(&frozen, &[]).is_well());
+    }
+
+    // spec: PG-84
+    #[test]
+    fn one_that_takes_no_order_is_not_well_and_why_is_told_last() {
+        let mut view = view(WELL, NO_SAMPLES);
+        assert_eq!((Why::of(&view, &[]).orders, Why::of(&view, &[]).is_well()), (Readiness::Before, true));
+        view.orders.as_mut().unwrap().asks = true;
+        view.node.certificate_expires_at = None;
+        let findings = Why::of(&view, &[]).findings;
+        let [Finding::NoCertificate, Finding::NoOrders(why)] = findings.as_slice() else { panic!("{findings:?}") };
+        assert!(why.contains("takes no order before the answer"));
+        // An agent that says nothing of orders, and one that says nothing at all.
+        view.orders = None;
+        assert_eq!(Why::of(&view, &[]).findings.len(), 2);
+        view.node.state = SnapshotState::AwaitingHeartbeat;
+        let findings = Why::of(&view, &[]).findings;
+        assert_eq!(findings, [Finding::NeverHeard, Finding::NoCertificate]);
     }
 }

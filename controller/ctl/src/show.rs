@@ -15,7 +15,6 @@ use lucia_proto::time::UnixTime;
 
 mod audit;
 mod clones;
-mod freshness;
 mod keys;
 mod live;
 mod orders;

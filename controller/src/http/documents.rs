@@ -58,7 +58,13 @@ impl Asked {
     /// Where orders may be drafted: by an owner, in a fleet with a roster.
     fn drafting(&self, controller: &Controller) -> Option<Drafting> {
         let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
-        Some(Drafting { fleet: controller.fleet(), owner: session.id.clone() })
+        let roster = controller.verified_roster();
+        let here = roster
+            .as_deref()
+            .map(VerifiedRoster::roster)
+            .filter(|roster| roster.page_origin.as_ref() == Some(&self.origin));
+        let page_kinds = here.map(|roster| roster.page_kinds.clone()).unwrap_or_default();
+        Some(Drafting { fleet: controller.fleet(), owner: session.id.clone(), page_kinds })
     }
 
     fn id(&self) -> Result<&NodeId, Refusal> {

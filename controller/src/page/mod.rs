@@ -16,6 +16,7 @@ mod words;
 
 use askama::Template;
 use lucia_proto::digest::Digest;
+use lucia_proto::intent::IntentKind;
 use lucia_proto::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
@@ -64,6 +65,8 @@ pub(crate) struct Drafting {
     pub(crate) fleet: Digest,
     /// Who drafts.
     pub(crate) owner: OwnerId,
+    /// The kinds that may be signed on this page, by a passkey for orders; none by default.
+    pub(crate) page_kinds: Vec<IntentKind>,
 }
 
 /// What stands around every document.
@@ -122,6 +125,12 @@ impl Frame {
 
     fn orders(&self) -> bool {
         self.who.as_ref().is_some_and(Who::orders)
+    }
+
+    /// The kinds of order that may be signed here, in the words that the worker's host has for them.
+    fn page_kinds(&self) -> Vec<&'static str> {
+        let kinds = self.drafting.iter().flat_map(|drafting| &drafting.page_kinds);
+        kinds.map(|kind| kind.as_str()).collect()
     }
 }
 

@@ -4,7 +4,8 @@ use askama::Template;
 use lucia_proto::host_api::NodeLine;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{IntentKind, ReadDraft, Rule, Terms};
-use lucia_proto::owner::OwnerId;
+use lucia_proto::key::NodePublicKey;
+use lucia_proto::owner::{KeyUse, OwnerId, OwnerKey, Role};
 use lucia_proto::owner_api::{DraftLine, DraftState, Outcome};
 use lucia_proto::roster::Roster;
 use lucia_proto::text::{counted, shown};
@@ -114,6 +115,8 @@ pub(crate) struct Order {
     tone: Tone,
     is_over: bool,
     waits: bool,
+    /// Somebody may have it who did not say yet what became of it.
+    handed_out: bool,
     /// What the signed bytes say, line by line.
     lines: Vec<String>,
     /// What the controller calls the nodes it names.
@@ -126,7 +129,36 @@ pub(crate) struct Order {
     outcomes: Vec<OutcomeRow>,
     /// Where the roster lets orders of this kind be signed by a passkey; nothing where it does not.
     page: Option<String>,
+    /// How whoever looks may sign it on this page.
+    here: Option<SignHere>,
     two: bool,
+}
+
+/// What a button to sign on this page takes.
+struct SignHere {
+    /// The site of the passkeys.
+    rp_id: String,
+    /// Credential and key of each that may sign, with a colon between them and a space after.
+    passkeys: String,
+}
+
+impl SignHere {
+    /// Nothing where the kind is not signed on this page, and for who has no passkey for orders or signed already.
+    fn new(frame: &Frame, line: &DraftLine, roster: &Roster) -> Option<Self> {
+        let drafting = frame.drafting.as_ref().filter(|drafting| drafting.page_kinds.contains(&line.kind))?;
+        let owner = roster.owners.iter().find(|owner| owner.id == drafting.owner && owner.role == Role::Owner)?;
+        let passkey = |key: &OwnerKey| match key.key_use {
+            KeyUse::IntentPasskey => {
+                let public = NodePublicKey::from_pem(&key.public_key_pem).ok()?;
+                Some(format!("{}:{}", key.credential_id.as_ref()?.to_text(), public.fingerprint()))
+            }
+            KeyUse::OwnerKey => None,
+        };
+        let passkeys: Vec<String> = owner.keys.iter().filter_map(passkey).collect();
+        let rp_id = roster.page_origin.as_ref()?.rp_id().to_owned();
+        let may = line.state == DraftState::Drafted && !line.signers.contains(&owner.id) && !passkeys.is_empty();
+        may.then(|| Self { rp_id, passkeys: passkeys.join(" ") })
+    }
 }
 
 struct OutcomeRow {
@@ -182,6 +214,7 @@ impl Order {
             tone: tone(line.state),
             is_over: is_over(line.state),
             waits: line.state == DraftState::Drafted,
+            handed_out: line.handed_out,
             lines: read.words(),
             names: read.intent().nodes.iter().filter_map(hostname).collect(),
             signers: line.signers.iter().map(name).collect(),
@@ -190,6 +223,7 @@ impl Order {
             ago: ago(now, line.at),
             left: left.filter(|_| !is_over(line.state)),
             outcomes: line.outcomes.iter().map(outcome).collect(),
+            here: roster.and_then(|roster| SignHere::new(&frame, line, roster)),
             page: page.and_then(|roster| roster.page_origin.as_ref()).map(ToString::to_string),
             two: roster.is_some_and(|roster| roster.policy.rule(line.kind) == Rule::TwoOwners),
             frame,

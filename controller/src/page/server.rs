@@ -8,7 +8,7 @@ use lucia_proto::journal::Holder;
 use lucia_proto::limits::RENEW_UNDER;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::Why;
+use lucia_proto::why::{Readiness, Why};
 
 use super::chart::{Chart, charts};
 use super::servers::state;
@@ -209,6 +209,7 @@ fn about(view: &NodeView, now: UnixTime) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Address", or_nothing(line.address.map(|address| address.to_string()))),
         ("Last heard", line.last_seen_at.map_or_else(|| "never".to_owned(), |at| ago(now, at))),
+        ("Orders", Readiness::of(view.orders.as_ref(), now).to_string()),
         ("System", or_nothing(view.os_version.as_ref().map(|text| shown(text.as_str())))),
         ("Up for", or_nothing(view.uptime_seconds.map(|secs| span(std::time::Duration::from_secs(secs))))),
         ("Installation", view.task_id.to_string()),

@@ -13,6 +13,9 @@ use lucia_proto::test_support::OrderWorld;
 use lucia_proto::why::Why;
 
 use super::*;
+
+mod passkey;
+
 use crate::state::{Applicant, CertificateFacts, ServerRow};
 
 /// Markup in every way it could be meant; none of it may be left as it is.
@@ -22,7 +25,7 @@ const NOW: u64 = 1_795_982_400;
 fn frame(at: &'static str) -> Frame {
     let who = Who { name: "alice".parse().unwrap(), role: Role::Owner };
     let world = OrderWorld::new(time(NOW));
-    let drafting = Drafting { fleet: world.fleet, owner: world.alice.id };
+    let drafting = Drafting { fleet: world.fleet, owner: world.alice.id, page_kinds: Vec::new() };
     Frame::new("A title", at, Some(who), UnixTime::from_secs(NOW)).drafting(Some(drafting))
 }
 

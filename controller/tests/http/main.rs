@@ -23,6 +23,7 @@ mod observe;
 mod owners;
 mod page;
 mod page_orders;
+mod page_passkey;
 mod schemathesis;
 mod sign_in;
 mod signed;

@@ -42,7 +42,7 @@ fn signed_in(site: &Site, world: &OrderWorld) -> Browser {
 }
 
 /// The text of the element of this id.
-fn shown(browser: &Browser, id: &str) -> String {
+pub(crate) fn shown(browser: &Browser, id: &str) -> String {
     let text = browser.run(&format!("return document.getElementById('{id}')?.textContent ?? ''"));
     text.as_str().unwrap().to_owned()
 }
@@ -67,7 +67,7 @@ fn sign(site: &Site, world: &OrderWorld, code: &VerificationCode, view: &DraftVi
 }
 
 /// A heartbeat that tells of orders; the order that comes with its answer.
-fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Vec<NodeOutcome>) -> Option<IntentId> {
+pub(crate) fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Vec<NodeOutcome>) -> Option<IntentId> {
     let report = OrdersReport {
         bundle_version: world.bundle.bundle().version,
         roster_version: world.roster.version(),

@@ -10,7 +10,7 @@ use lucia_proto::time::UnixTime;
 use lucia_proto::why;
 use serde::Serialize;
 
-use super::{certificate, clones::clones, freshness::freshness, line, names, paint, renaming, span, state};
+use super::{certificate, clones::clones, line, names, paint, renaming, span, state};
 use crate::table::Screen;
 
 /// An order of this node that was refused.
@@ -50,14 +50,13 @@ impl<'a> Why<'a> {
             let why::RefusedOrder { code, kind, at, refused } = order;
             RefusedOrder { code, kind, at, refused, cure: refused.cure() }
         });
-        let (freshness, wrong) = freshness(view.orders.as_ref(), view.server_time);
         Self {
             node_id: node.node_id.clone(),
             hostname: node.hostname.clone(),
             state: node.state,
             frozen: why.frozen,
-            findings: why.findings.iter().map(ToString::to_string).chain(wrong).collect(),
-            freshness,
+            findings: why.findings.iter().map(ToString::to_string).collect(),
+            freshness: why.orders.to_string(),
             refused_orders: refused_orders.collect(),
             view,
         }

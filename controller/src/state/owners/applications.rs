@@ -11,7 +11,7 @@ use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
 use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::{self, KeyUse, OwnerId, OwnerName};
+use lucia_proto::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName};
 use lucia_proto::owner_api::{Application, ApplicationError, Applied};
 use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::roster::VerifiedRoster;
@@ -130,11 +130,14 @@ impl Controller {
         waiting
     }
 
-    /// Whether this key is one of the roster, or is asked for: a key is for one use.
-    pub(in crate::state) fn is_for_orders(&self, key: &NodePublicKey) -> bool {
-        let fingerprint = key.fingerprint();
-        self.owners.roster().is_some_and(|roster| roster.has_key(&fingerprint))
-            || lock(&self.owners.applications).0.contains_key(&OwnerId::of(&fingerprint))
+    /// Whether the roster has this passkey, by its id or its key: one for orders signs nobody in (design.md O2).
+    pub(in crate::state) fn signs_orders(&self, id: &CredentialId, key: &NodePublicKey) -> bool {
+        self.owners.roster().is_some_and(|roster| roster.has_passkey(id, &key.fingerprint()))
+    }
+
+    /// Whether it does, or is asked for to do so: a passkey is for one use.
+    pub(in crate::state) fn is_for_orders(&self, id: &CredentialId, key: &NodePublicKey) -> bool {
+        self.signs_orders(id, key) || lock(&self.owners.applications).0.contains_key(&OwnerId::of(&key.fingerprint()))
     }
 
     /// Somebody asks to become an owner. The same key gets the same answer.

@@ -119,8 +119,8 @@ impl Controller {
 
     /// Somebody signs in with a passkey, over a challenge of scope `owner`, on the page at `origin`.
     ///
-    /// An unknown passkey, a wrong signature, another page and somebody who left are one and the same refusal after one
-    /// verification.
+    /// An unknown passkey, a wrong signature, another page, a passkey for orders and somebody who left are one and the same
+    /// refusal after one verification.
     ///
     /// # Errors
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
@@ -142,8 +142,8 @@ impl Controller {
         let (Some(role), Some(name)) = (role, self.name_of(&passkey.owner)) else {
             return Err(nobody("the passkey's owner, or the key that confirmed it, is not in the roster"));
         };
-        if self.owners.roster().is_some_and(|roster| roster.has_key(&passkey.key.fingerprint())) {
-            return Err(nobody("the passkey signs orders by now, and a key is for one use"));
+        if self.signs_orders(&passkey.credential_id, &passkey.key) {
+            return Err(nobody("the roster has this passkey for orders by now"));
         }
         self.challenges.accept_owner(&sign_in.challenge_id, &passkey.owner)?;
         let mut random = [0; 32];
@@ -271,9 +271,9 @@ impl Controller {
         let mut asked = lock(&self.sign_ins.asked);
         let form = asked.find(code, self.clock.since_boot()).ok_or_else(none)?.clone();
         let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
-        if self.is_for_orders(&key) {
-            let message = "This passkey signs orders, or is asked for to do so, and a key is for one use: what it is made to \
-                           sign when somebody signs in could be an order. Make another one for signing in (the page, \
+        if self.is_for_orders(&form.credential_id, &key) {
+            let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \
+                           is made to sign at a sign-in could be an order. Make another one for signing in (the page, \
                            Passkeys).";
             return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
         }

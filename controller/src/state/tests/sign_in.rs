@@ -15,6 +15,7 @@ use lucia_proto::limits::{
 };
 use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey, PageOrigin, Role};
 use lucia_proto::owner_api::Application;
+use lucia_proto::roster::Roster;
 use lucia_proto::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
 use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
@@ -310,6 +311,49 @@ fn whoever_is_not_let_in_learns_nothing() {
     assert!((0..SIGN_INS_PER_SOURCE).map(refused).all(|code| code == Some(Code::ActorRequired)));
     assert_eq!(refused(0), Some(Code::TooManyRequests));
     assert!(attempt(&world, (71, 71), &page, ip(5), same).is_ok(), "from elsewhere one goes on");
+}
+
+// spec: PG-85
+#[test]
+fn a_passkey_for_orders_signs_nobody_in() {
+    let world = World::new();
+    let mut fleet = fleet(&world);
+    publish(&world, &fleet);
+    add(&world, 71, &fleet.alice).unwrap();
+    enter(&world, 71).unwrap();
+    let other = |number: u8, id: u8| PasskeyForm { credential_id: form(id).credential_id, ..form(number) };
+    let alice = |roster: &mut Roster, number: u8| {
+        roster.owners[0].keys.push(OwnerKey {
+            key_use: KeyUse::IntentPasskey,
+            public_key_pem: key(number).public().to_pem(),
+            credential_id: Some(form(number).credential_id),
+        });
+    };
+    fleet.change_roster(|roster| alice(roster, 72));
+    publish(&world, &fleet);
+    // By its key or its id, whoever confirms it; and an owner key is no passkey.
+    for (from, (name, form, who)) in (1..).zip([
+        ("hers", form(72), &fleet.alice),
+        ("hers, by bob", form(72), &fleet.bob),
+        ("its id under another key", other(73, 72), &fleet.alice),
+        ("its key under another id", other(72, 73), &fleet.alice),
+        ("an owner key", form(41), &fleet.alice),
+    ]) {
+        let asked = world.controller.ask_passkey(form, ip(from)).unwrap();
+        let refusal =
+            world.controller.approve_passkey(&asked.code, &by(who), &who.key.public().fingerprint()).expect_err(name);
+        assert_eq!(refusal.code, Code::InvalidOnboardingRequest, "{name}");
+        assert!(refusal.message.contains("a passkey for orders signs nobody in"), "{name}: {}", refusal.message);
+    }
+    assert_eq!(code(enter(&world, 72)), Some(Code::ActorRequired));
+    // One that signed her in until the roster had it for orders does so no more, and one of hers that it has not goes on.
+    add(&world, 74, &fleet.alice).unwrap();
+    fleet.change_roster(|roster| alice(roster, 71));
+    publish(&world, &fleet);
+    let refusal = enter(&world, 71).unwrap_err();
+    assert_eq!(refusal.code, Code::ActorRequired);
+    assert_eq!(refusal.message, enter(&world, 99).unwrap_err().message, "and learns nothing");
+    assert!(enter(&world, 74).is_ok());
 }
 
 // spec: PG-5, PG-6

@@ -1,0 +1,112 @@
+//! Passkeys for orders, and what an order's and a node's document say of being too late.
+
+use lucia_proto::owner::KeyUse;
+
+use super::*;
+
+const BUTTON: &str = "data-act=\"sign-here\"";
+
+/// The document of an order that waits, for alice, as the roster says and as `line` and `frame` are changed.
+fn waits(roster: &Roster, kinds: &[IntentKind], change: impl FnOnce(&mut DraftLine, &mut Frame)) -> String {
+    let world = OrderWorld::new(time(NOW));
+    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let mut line = draft_line(DraftState::Drafted);
+    line.signers.clear();
+    let mut frame = frame("/orders/{code}");
+    frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
+    change(&mut line, &mut frame);
+    let facts = OrderFacts { line: &line, read: &draft.read().unwrap(), roster: Some(roster), nodes: &[] };
+    render(&Order::new(frame, &facts)).unwrap()
+}
+
+// spec: PG-86
+#[test]
+fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has_a_passkey_for_it() {
+    let mut world = OrderWorld::new(time(NOW));
+    let kinds = [IntentKind::SshKey];
+    world.change_roster(|roster| roster.page_kinds = kinds.to_vec());
+    let roster = world.roster.roster();
+    let open = waits(roster, &kinds, |_, _| ());
+    let credential = roster.owners[0].keys[1].credential_id.as_ref().unwrap().to_text();
+    let passkeys = format!("data-passkeys=\"{credential}:{}\"", world.alice.passkey.public().fingerprint());
+    assert!(
+        open.contains(BUTTON) && open.contains(&passkeys) && open.contains("data-rp=\"controller.test\""),
+        "{open}"
+    );
+    // What it means, and the other way.
+    for words in ["you sign what this page shows you", "not what you saw", "luciactl sign "] {
+        assert!(open.contains(words), "{words}");
+    }
+    let mut without = roster.clone();
+    without.owners[0].keys.retain(|key| key.key_use == KeyUse::OwnerKey);
+    let mut viewer = roster.clone();
+    viewer.owners[0].role = Role::Viewer;
+    for (name, text) in [
+        ("at another page", waits(roster, &[], |_, _| ())),
+        ("of another kind", waits(roster, &[IntentKind::Admit], |_, _| ())),
+        ("without a passkey", waits(&without, &kinds, |_, _| ())),
+        ("by a viewer", waits(&viewer, &kinds, |_, _| ())),
+        ("by nobody who orders", waits(roster, &kinds, |_, frame| frame.drafting = None)),
+        ("twice", waits(roster, &kinds, |line, _| line.signers = vec![world.alice.id.clone()])),
+        ("once it is an order", waits(roster, &kinds, |line, _| line.state = DraftState::Signed)),
+    ] {
+        assert!(!text.contains("sign-here"), "{name}");
+    }
+    assert!(waits(roster, &kinds, |line, _| line.signers = vec![world.bob.id.clone()]).contains(BUTTON));
+    // Only where nothing is signed here does the page say that it never asks.
+    let never = "never asks you to sign anything here";
+    let keys = |kinds: &[IntentKind]| {
+        let mut frame = frame("/keys");
+        frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
+        render(&Keys::new(frame, &[], &[], &[line()])).unwrap()
+    };
+    assert!(keys(&[]).contains(never) && !keys(&kinds).contains(never));
+}
+
+// spec: PG-87
+#[test]
+fn an_owner_is_told_what_a_passkey_for_orders_would_sign_and_a_viewer_makes_none() {
+    let text = |frame: Frame| render(&Passkeys::new(frame, "c.test", &[], &[])).unwrap();
+    let mut open = frame("/passkeys");
+    open.drafting.as_mut().unwrap().page_kinds = vec![IntentKind::SshKey];
+    let (closed, open) = (text(frame("/passkeys")), text(open));
+    assert!(closed.contains("until it does such a passkey signs nothing") && closed.contains("id=\"orders-form\""));
+    assert!(open.contains("<code>ssh-key</code>") && open.contains("luciactl passkey orders -"));
+    let viewer = Who { name: "victor".parse().unwrap(), role: Role::Viewer };
+    for who in [Some(viewer), None] {
+        assert!(!text(Frame::new("Passkeys", "/passkeys", who, time(NOW))).contains("orders-form"));
+    }
+}
+
+// spec: PG-83
+#[test]
+fn an_order_that_was_handed_out_says_that_it_cannot_be_called_back() {
+    let roster = roster();
+    let signed =
+        |handed_out| waits(&roster, &[], |line, _| (line.state, line.handed_out) = (DraftState::Signed, handed_out));
+    let words = "cannot be called back";
+    assert!(signed(true).contains(words) && !signed(false).contains(words));
+}
+
+// spec: PG-84
+#[test]
+fn a_node_says_whether_it_takes_orders() {
+    let mut view = node();
+    let document = |view: &NodeView| {
+        let why = Why::of(view, &[]);
+        let facts = ServerFacts { view, why: &why, events: &[], certificate: None };
+        render(&Server::new(frame("/servers/{id}"), &facts)).unwrap()
+    };
+    let held =
+        |asks: bool| Some(read(&format!(r#"{{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":{asks}}}"#)));
+    for (orders, says, wrong) in [
+        (held(false), "it has an answer from before", false),
+        (held(true), "its question waits", true),
+        (None, "said nothing of orders", false),
+    ] {
+        view.orders = orders;
+        let text = document(&view);
+        assert!(text.contains(says), "{says}");
+        assert_eq!(text.contains("takes no order before the answer"), wrong, "{says}");
+    }
+}
