@@ -18,8 +18,9 @@ use nix::unistd::Pid;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What setup.sh does around its installation, with a program of the test's as apt.
-const SCRIPT: &str = r#"#!/bin/bash
+/// What setup.sh does around its installation, with a program of the test's as apt. A shell cannot take back signals that
+/// whoever started the test ignores, as `nohup` does.
+const SCRIPT: &str = r#"#!/usr/bin/env -S --default-signal=INT,HUP,TERM bash
 set -euo pipefail
 say() { printf '%s\n' "$*"; }
 . "$1/qualification/without-daemons.sh"

@@ -193,7 +193,7 @@ impl Controller {
         let act = Act { token: name, ..Act::new(AuditAction::TokenRemoved, None) };
         self.counted(self.audited(by, &act, |controller| {
             let mut store = lock(&controller.tokens.store);
-            let gone = store.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
+            let gone = store.forget(is_meant).map_err(|error| Refusal::persistence(&error))?;
             if gone.is_empty() {
                 return Err(Refusal::new(Code::TokenNotFound, format!("You have no token {wanted}.")));
             }
@@ -211,7 +211,7 @@ impl Controller {
             return;
         }
         let mut store = lock(&self.tokens.store);
-        match store.remove(|token| !self.goes_on(token, now)) {
+        match store.forget(|token| !self.goes_on(token, now)) {
             Ok(gone) => {
                 let mut used = lock(&self.tokens.used);
                 used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));

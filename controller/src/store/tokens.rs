@@ -114,7 +114,7 @@ impl TokenStore {
     }
 
     /// Removes the ones that `goes` names, and says which those were.
-    pub(crate) fn remove(&mut self, goes: impl Fn(&Token) -> bool) -> Result<Vec<Token>, TokensError> {
+    pub(crate) fn forget(&mut self, goes: impl Fn(&Token) -> bool) -> Result<Vec<Token>, TokensError> {
         let (gone, list): (Vec<Token>, Vec<Token>) = self.list.iter().cloned().partition(|token| goes(token));
         if !gone.is_empty() {
             self.keep(list)?;
