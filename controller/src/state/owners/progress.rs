@@ -214,7 +214,13 @@ impl Entry {
     /// Notes an outcome of a node, in place of a former one. Whether that says anything new.
     pub(super) fn note_node(&mut self, outcome: Outcome) -> bool {
         let former = self.row.nodes.iter_mut().find(|former| former.node_id == outcome.node_id);
+        // Ended by `end_by` while the node already had it: its own word that it was carried out is the truth.
+        let overtaken = |former: &Outcome| former.refused == Some(IntentCode::OlderRevision) && is_done(&outcome);
         match former {
+            Some(former) if overtaken(former) => {
+                *former = outcome;
+                true
+            }
             Some(former) if is_final(former) || former.refused == outcome.refused => false,
             Some(former) => {
                 *former = outcome;

@@ -232,6 +232,22 @@ fn of_one_subject_the_later_revision_is_handed_out_whichever_was_signed_first() 
     }
 }
 
+// spec: CO-14
+#[test]
+fn an_earlier_revision_that_was_carried_out_is_told_as_done_although_a_later_one_came_before_its_answer() {
+    let (world, fleet, node) = owned();
+    let earlier = ordered(&world, &fleet, &keys(&fleet, 4));
+    assert_eq!(handed(&world, &node, &fleet), Some(earlier));
+    world.advance(1);
+    let later = ordered(&world, &fleet, &keys(&fleet, 5));
+    assert_eq!(state_of(&world, earlier).state, DraftState::Refused, "nobody said that it was carried out");
+    tells(&world, &node, &fleet, earlier, None);
+    assert_eq!(state_of(&world, earlier).state, DraftState::Done, "it was, and the node says so");
+    tells(&world, &node, &fleet, earlier, Some(IntentCode::OlderRevision));
+    assert_eq!(state_of(&world, earlier).state, DraftState::Done, "which stays");
+    assert_eq!(handed(&world, &node, &fleet), Some(later));
+}
+
 // spec: CO-15
 #[test]
 fn the_worker_comes_first_and_what_it_refuses_nobody_else_is_asked() {
