@@ -147,7 +147,8 @@ fn replaced(journal: &Journal, id: &NodeId, form: &ApproveForm) -> Result<Option
 }
 
 fn check_disk(inventory: &HardwareInventory, id: &DiskId) -> Result<(), Refusal> {
-    let refuse = |why: &str| Err(Refusal::new(Code::IneligibleDisk, format!("Disk {id} {why}.")));
+    let cure = "luciactl onboarding shows the disks there are";
+    let refuse = |why: &str| Err(Refusal::new(Code::IneligibleDisk, format!("Disk {id} {why}; {cure}.")));
     match inventory.disk(id) {
         None => refuse("is not in the device's inventory"),
         Some(disk) if disk.is_removable => refuse("can be taken out"),

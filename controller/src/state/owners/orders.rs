@@ -365,7 +365,9 @@ impl Controller {
         let mut orders = lock(&self.owners.orders);
         let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
         if there.is_begun() {
-            return Err(refused(IntentCode::AlreadyDone, "somebody carried the order out"));
+            let message =
+                "The order was carried out already, so there is nothing to drop; another order undoes what it did.";
+            return Err(Refusal::new(Code::IntentRefused, message));
         }
         let now = self.clock.now();
         if self.is_handed_out(there, now) {
