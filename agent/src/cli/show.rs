@@ -199,8 +199,13 @@ fn directory(report: &DirectoryReport) -> String {
 
 /// What it waits for or was refused, what cures it, and the clock if it is off.
 fn sentence(status: &Status, now: UnixTime) -> String {
+    // While nothing is heard at all that is what to cure first.
+    let timely = status.owners.as_ref().filter(|_| status.doing == Doing::Heartbeating && status.refusals.is_empty());
+    let late = timely.and_then(|owners| untimely(owners, controllers(now, status.clock_offset_seconds)));
     let mut sentence = match (status.refusals.first(), status.doing) {
-        (Some(last), _) => format!("{} is held up: {}; to cure it: {}", last.call, last.what, last.cure),
+        (Some(last), _) => {
+            format!("{} is held up: {}; to cure it: {}", last.call, last.what.trim_end_matches('.'), last.cure)
+        }
         (None, Doing::Heartbeating) if status.frozen => {
             let mut chars = status::FROZEN.chars();
             let first = chars.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
@@ -210,6 +215,7 @@ fn sentence(status: &Status, now: UnixTime) -> String {
             let text = status.other_name.as_ref().map(OtherName::sentence).unwrap_or_default();
             text.strip_prefix("this").map(|rest| format!("This{rest}")).unwrap_or(text)
         }
+        (None, Doing::Heartbeating) if late.is_some() => "Heartbeats are accepted".to_owned(),
         (None, Doing::Heartbeating) => "All is well: heartbeats are accepted and nothing is waited for".to_owned(),
         (None, _) => {
             let line = status.line();
@@ -222,9 +228,7 @@ fn sentence(status: &Status, now: UnixTime) -> String {
     if let Some(order) = newest.filter(|order| order.refused.is_some()) {
         sentence.push_str(&format!("; the last order was not carried out: {}", order_line(order)));
     }
-    // While nothing is heard at all that is what to cure first.
-    let timely = status.owners.as_ref().filter(|_| status.doing == Doing::Heartbeating && status.refusals.is_empty());
-    if let Some(why) = timely.and_then(|owners| untimely(owners, controllers(now, status.clock_offset_seconds))) {
+    if let Some(why) = late {
         sentence.push_str(&format!("; the worker's time for orders: {why}"));
     }
     if let Some(secs) = status.clock_offset_seconds
