@@ -277,10 +277,11 @@ fn try_next(site: &Site) -> Result<String, DemoError> {
          \x20 {dir}/node systemctl status lucia-node-agent\n\
          \x20 {dir}/node                    a shell on the node\n\
          {login}\
-         \x20 {dir}/luciactl remove {host}  its key is refused from then on\n\
+         \x20 {dir}/{owner} remove {host}    an order: the node wipes what it has of the fleet\n\
          Logs: {dir}/log; settings: {dir}/etc",
         host = place::HOSTNAME,
         login = login::try_next(place),
+        owner = owner::OWNER,
         page = page::try_next(site)?,
     ))
 }

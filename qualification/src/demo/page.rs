@@ -219,6 +219,7 @@ pub(super) fn try_next(site: &Site) -> Result<String, DemoError> {
          \x20    and sign the order that the page drafts, once you have read it:\n\
          \x20    {dir}/{screen}\n\
          \x20    {dir}/{OWNER} sign CODE\n\
+         \x20    There it ends: nothing is installed on {SECOND}, so it stays approved and becomes no node.\n\
          \x20 From another machine: ssh -L {port}:127.0.0.1:{port} this-machine, then the same address there.\n",
         screen = second::SCREEN,
     ))
