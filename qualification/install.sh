@@ -12,6 +12,14 @@ ln -sf /usr/lib/lucia/agent/lucia-node-agent "$dest$prefix/bin/lucia-node-agent"
 for program in lucia-controller lucia-enrollment-worker luciactl; do
   install -D -m 0755 "$built/$program" "$dest$prefix/bin/$program"
 done
+# Manual and completions come from luciactl itself; one that was built for another machine cannot be asked here.
+ctl=$dest$prefix/bin/luciactl share=$dest$prefix/share
+man=$share/man/man1 bash=$share/bash-completion/completions zsh=$share/zsh/vendor-completions fish=$share/fish/vendor_completions.d
+install -d "$man" "$bash" "$zsh" "$fish"
+if ! "$ctl" man --into "$man" || ! "$ctl" completions bash >"$bash/luciactl" || ! "$ctl" completions zsh >"$zsh/_luciactl" ||
+  ! "$ctl" completions fish >"$fish/luciactl.fish"; then
+  echo "install: luciactl does not run here: no manual and no completions; on its machine: luciactl man --into /usr/share/man/man1"
+fi
 for unit in lucia-node-agent lucia-controller lucia-enrollment-worker; do
   install -d "$dest/usr/lib/systemd/system"
   sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"

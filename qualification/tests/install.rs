@@ -26,6 +26,8 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
     for program in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker", "luciactl"] {
         fs::write(binaries.join(program), program).unwrap();
     }
+    let ctl = "#!/bin/sh\nif [ \"$1\" = man ]; then echo page >\"$3/luciactl.1\"; else echo \"$2\"; fi\n";
+    fs::write(binaries.join("luciactl"), ctl).unwrap();
     install(&binaries, &destination);
     fs::write(destination.join("etc/lucia/agent.toml"), "mine").unwrap();
     install(&binaries, &destination);
@@ -36,6 +38,11 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
         assert_eq!(fs::read(destination.join(format!("etc/lucia/{part}.toml"))).unwrap(), shipped);
     }
     assert!(destination.join("usr/local/bin/luciactl").exists());
+    let share = destination.join("usr/local/share");
+    assert_eq!(fs::read_to_string(share.join("man/man1/luciactl.1")).unwrap(), "page\n");
+    assert_eq!(fs::read_to_string(share.join("bash-completion/completions/luciactl")).unwrap(), "bash\n");
+    assert_eq!(fs::read_to_string(share.join("zsh/vendor-completions/_luciactl")).unwrap(), "zsh\n");
+    assert_eq!(fs::read_to_string(share.join("fish/vendor_completions.d/luciactl.fish")).unwrap(), "fish\n");
     assert!(destination.join("usr/lib/sysusers.d/lucia.conf").exists());
     assert!(destination.join("usr/lib/tmpfiles.d/lucia.conf").exists());
     for unit in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker"] {

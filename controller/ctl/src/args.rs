@@ -185,8 +185,13 @@ pub(crate) enum Verb {
         /// The shell.
         shell: Shell,
     },
-    /// Prints the manual page.
-    Man,
+    /// Prints the manual page, or lays a page for each verb into a directory.
+    #[command(after_help = "Examples:\n  luciactl man | man -l -\n  luciactl man --into /usr/local/share/man/man1")]
+    Man {
+        /// Writes luciactl.1 and a page for each verb into this directory instead.
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -94,6 +94,14 @@ pub(crate) enum Failure {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// The manual cannot be laid.
+    #[error("cannot write the manual's pages into {} ({err}); is it a directory that you may write?", shown(&.directory.to_string_lossy()))]
+    Pages {
+        /// Where.
+        directory: PathBuf,
+        /// What the system said.
+        err: io::Error,
+    },
     /// Only an owner can.
     #[error("{0} needs an owner's key: luciactl login makes one and a context, --context NAME uses another context")]
     OwnersOnly(&'static str),
@@ -162,6 +170,7 @@ impl Failure {
             | Self::OtherFingerprint { .. }
             | Self::NotConfirmed
             | Self::Output(_)
+            | Self::Pages { .. }
             | Self::Start(_) => Exit(1),
         }
     }

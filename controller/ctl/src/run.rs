@@ -44,7 +44,11 @@ async fn verb(args: Args) -> Result<(), Failure> {
             clap_complete::generate(shell, &mut Args::command(), "luciactl", &mut text);
             return write(&text);
         }
-        Verb::Man => {
+        Verb::Man { into: Some(directory) } => {
+            return clap_mangen::generate_to(Args::command(), &directory)
+                .map_err(|err| Failure::Pages { directory, err });
+        }
+        Verb::Man { into: None } => {
             let mut text = Vec::new();
             clap_mangen::Man::new(Args::command()).render(&mut text).map_err(Failure::Output)?;
             return write(&text);
@@ -153,7 +157,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         | Verb::Login(_)
         | Verb::Context(_)
         | Verb::Completions { .. }
-        | Verb::Man => Ok(()),
+        | Verb::Man { .. } => Ok(()),
     }
 }
 

@@ -348,6 +348,16 @@ fn manual_and_completions_come_from_the_program_itself() {
     let output = program().arg("man").output().unwrap();
     assert!(output.status.success() && said(&output).contains(".TH luciactl"));
     assert!(said(&output).contains("Exit codes") && said(&output).contains("NO_COLOR"), "{}", said(&output));
+    let pages = std::env::temp_dir().join(format!("luciactl-man-{}", std::process::id()));
+    let output = program().args(["man", "--into"]).arg(&pages).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "a directory that is not there: {output:?}");
+    std::fs::create_dir_all(&pages).unwrap();
+    let output = program().args(["man", "--into"]).arg(&pages).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for page in ["luciactl", "luciactl-approve", "luciactl-window-open"] {
+        assert!(pages.join(format!("{page}.1")).exists(), "{page}");
+    }
+    std::fs::remove_dir_all(&pages).unwrap();
     for shell in ["bash", "zsh", "fish"] {
         let output = program().args(["completions", shell]).output().unwrap();
         assert!(output.status.success() && said(&output).contains("onboarding"), "{shell}");
