@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug, Error)]
 pub(crate) enum CallError {
     /// Nobody listens there, or we may not.
-    #[error("no controller answers on {} ({err}); is it running, and are you root or its user?", shown(&path.to_string_lossy()))]
+    #[error("no controller answers on {} ({err}); {}", shown(&path.to_string_lossy()), no_socket(err))]
     NoSocket {
         /// The socket.
         path: PathBuf,
@@ -97,6 +97,18 @@ pub(crate) enum CallError {
     Refused(ErrorBody),
 }
 
+/// What cures a socket that is not there, is left over, or is not ours.
+fn no_socket(err: &std::io::Error) -> &'static str {
+    match err.kind() {
+        std::io::ErrorKind::NotFound => {
+            "on the controller's host: systemctl start lucia-controller; on your own machine: luciactl login, which makes \
+             you an owner and this machine's context"
+        }
+        std::io::ErrorKind::PermissionDenied => "be root or the controller's user: sudo luciactl ...",
+        _ => "start it: systemctl start lucia-controller; its log says why it ended",
+    }
+}
+
 /// What cures a refusal where the controller's own words may not say it.
 fn cure(code: Code) -> &'static str {
     match code {
@@ -104,7 +116,7 @@ fn cure(code: Code) -> &'static str {
             "\nThe roster does not have this key. Run luciactl login again and have it approved on the worker's host; if \
              it was approved, wait until the controller has the roster."
         }
-        Code::RoleRequired => "\nA viewer may look only; ask somebody who is an owner.",
+        Code::RoleRequired => "\nAsk an owner (luciactl owners), or whoever runs the worker to make you one.",
         Code::NoRoster => "\nThe first owner is approved on the worker's host: lucia-enrollment-worker owner approve.",
         Code::DraftNotFound => "\nluciactl drafts shows the orders there are.",
         _ => "",

@@ -46,7 +46,7 @@ pub(crate) enum FileError {
         cure: &'static str,
     },
     /// Longer than such a file is.
-    #[error("{} has more than {max} bytes; it is none of ours", shown(&path.to_string_lossy()))]
+    #[error("{} has more than {max} bytes; is it the file that you mean?", shown(&path.to_string_lossy()))]
     TooLong {
         /// Which.
         path: PathBuf,

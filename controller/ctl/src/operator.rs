@@ -172,7 +172,12 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
     if !yes {
         ask(&sentence(&name, &id), &name)?;
     }
-    out.onboarding(&client.call(Endpoint::Remove, Some(&id)).await?)
+    let view = client.call(Endpoint::Remove, Some(&id)).await?;
+    note(&format!(
+        "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
+         lucia-enrollment-worker confirm-removals shows it, if it was a node."
+    ));
+    out.onboarding(&view)
 }
 
 /// A node by hostname, id or code.

@@ -5,7 +5,7 @@ use std::io;
 use clap::CommandFactory as _;
 use lucia_proto::api::Endpoint;
 use lucia_proto::code::Code;
-use lucia_proto::host_api::{OpenWindow, RenameForm};
+use lucia_proto::host_api::{OpenWindow, RenameForm, StatusView};
 use lucia_proto::key::VerificationCode;
 use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
 use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionsView};
@@ -290,6 +290,8 @@ async fn owners(client: &Client, out: Out) -> Result<(), Failure> {
 
 async fn whoami(session: &Session, out: Out) -> Result<(), Failure> {
     let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
+        // Whoever may not call is nobody there.
+        let _: StatusView = session.client.call(Endpoint::Status, None).await?;
         return out.say(&"operator", || show::operator(&session.context));
     };
     let looked: Result<RosterView, CallError> = session.client.look(OwnerEndpoint::Roster, None).await;

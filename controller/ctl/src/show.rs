@@ -6,6 +6,7 @@ use std::time::Duration;
 use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::{
     DeviceView, EventLine, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
+    TaskView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::NewName;
@@ -114,11 +115,16 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
             let disks = device.inventory.disks.iter().find(|disk| !disk.is_removable && !disk.is_read_only);
             let disk = disks.map_or("DISK", |disk| disk.id.as_str());
             format!(
-                "compare the fingerprint with the machine's screen; if equal, within {}:\n{:15}luciactl approve {code} \
-                 --hostname NAME --disk {disk} --fingerprint {}",
+                "compare the fingerprint with the machine's screen and take HEX from there; if equal, within {}:\n{:15}luciactl \
+                 approve {code} --hostname NAME --disk {disk} --fingerprint HEX",
                 left(now, device.expires_at),
-                "",
-                device.fingerprint
+                ""
+            )
+        }
+        (DevicePhase::Approved, Some(TaskView { progress_expires_at: Some(until), .. })) => {
+            format!(
+                "the installer has its permission and goes on by itself; its system has to call within {}",
+                left(now, *until)
             )
         }
         (DevicePhase::Approved, Some(task)) => {

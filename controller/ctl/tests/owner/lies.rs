@@ -123,7 +123,7 @@ fn what_a_controller_says_neither_leads_elsewhere_nor_commands_the_terminal() {
         (
             403,
             "{\"error\":{\"code\":\"role_required\",\"message\":\"no\",\"type\":\"server_error\"}}",
-            "ask somebody who is an owner",
+            "Ask an owner",
         ),
         (
             403,
