@@ -48,7 +48,10 @@ pub(super) fn story(standing: &mut Standing, page: Option<&Page>, screen: &Scree
         screen.say(Who::Person, &format!("luciactl keys add alice {CLIENT}/id_ed25519.pub --label demo --all, signed"));
     }
     refused(site, "alice", "the key that no heartbeat's answer has brought yet")?;
-    screen.say(Who::Person, "ssh alice@demo-1\nPermission denied: the node does not have the key yet");
+    screen.say(
+        Who::Person,
+        "ssh alice@demo-1\nPermission denied: the node does not have the key yet; the next heartbeat brings it, within 30 s",
+    );
     told(site, managed, "the key on the node", |there| there)?;
     screen.say(Who::Node, &format!("a heartbeat's answer brought the key: {KEYS}"));
     let id = login(site, "alice", "id")?;
@@ -67,7 +70,10 @@ pub(super) fn story(standing: &mut Standing, page: Option<&Page>, screen: &Scree
     let key = ran(Program::SshKeygen.command().args(["-l", "-f", &public]))?;
     let key = key.split_whitespace().nth(1).unwrap_or_default();
     site.owner(&["keys", "remove", OWNER, key, "--all", "--yes"])?;
-    screen.say(Who::Person, &format!("luciactl keys remove alice {key} --all, signed"));
+    screen.say(
+        Who::Person,
+        &format!("luciactl keys remove alice {key} --all, signed; the next heartbeat tells the node, within 30 s"),
+    );
     told(site, managed, "the key's removal on the node", |there| !there)?;
     refused(site, "alice", "the key that was removed")?;
     screen.say(Who::Person, "ssh alice@demo-1\nPermission denied: the next heartbeat's answer took the key away");

@@ -120,11 +120,7 @@ fn what_a_controller_says_neither_leads_elsewhere_nor_commands_the_terminal() {
         (200, "\u{1b}[2J", "not understood"),
         (200, "{\"\\u001b[2J\":1}", "not understood"),
         (503, "{\"error\":{\"code\":\"busy\",\"message\":\"\\u202e\\u0009\",\"type\":\"server_error\"}}", "(busy)"),
-        (
-            403,
-            "{\"error\":{\"code\":\"role_required\",\"message\":\"no\",\"type\":\"server_error\"}}",
-            "Ask an owner",
-        ),
+        (403, "{\"error\":{\"code\":\"role_required\",\"message\":\"no\",\"type\":\"server_error\"}}", "Ask an owner"),
         (
             403,
             "{\"error\":{\"code\":\"actor_required\",\"message\":\"no\",\"type\":\"server_error\"}}",
