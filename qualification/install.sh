@@ -20,6 +20,7 @@ if ! "$ctl" man --into "$man" || ! "$ctl" completions bash >"$bash/luciactl" || 
   ! "$ctl" completions fish >"$fish/luciactl.fish"; then
   echo "install: luciactl does not run here: no manual and no completions; on its machine: luciactl man --into /usr/share/man/man1"
 fi
+find "$man" "$bash" "$zsh" "$fish" -maxdepth 1 -name '*luciactl*' -exec chmod 0644 {} +
 for unit in lucia-node-agent lucia-controller lucia-enrollment-worker; do
   install -d "$dest/usr/lib/systemd/system"
   sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"

@@ -157,8 +157,8 @@ fn anchor(text: &str) -> Result<AuditChain, String> {
 Example:
   luciactl passkey approve 1a2b-3c4d-5e6f
 
-Make the passkey on the page, under Passkeys; it shows the code. One that signs in signs no order, and one for
-orders signs nobody in.")]
+Make the passkey on the page, under Passkeys; it shows the code. One that signs in
+signs no order, and one for orders signs nobody in.")]
 pub(crate) enum PasskeyVerb {
     /// Confirms the passkey of this code: whoever holds it signs in under your name from now on.
     Approve {
