@@ -370,7 +370,10 @@ impl Controller {
     pub(super) fn index_orders(&self, orders: &Orders) {
         // Every heartbeat waits for the relay: what takes long is done before.
         let Index { waiting, decisions } = index(orders, self.clock.now());
-        lock(&self.owners.relay).set_orders(waiting, decisions);
+        let overtaken = orders.all().flat_map(Entry::overtaken).collect();
+        let mut relay = lock(&self.owners.relay);
+        relay.set_orders(waiting, decisions);
+        relay.set_overtaken(overtaken);
     }
 }
 

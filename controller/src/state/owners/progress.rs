@@ -41,6 +41,11 @@ pub(super) fn is_done(outcome: &Outcome) -> bool {
     outcome.refused.is_none_or(IntentCode::is_repeat)
 }
 
+/// Whether a later order about the same ended it.
+fn is_overtaken(outcome: &Outcome) -> bool {
+    outcome.refused == Some(IntentCode::OlderRevision)
+}
+
 /// The owners who signed so far.
 pub(super) fn signers(row: &DraftRow) -> Vec<OwnerId> {
     row.signatures.iter().map(|signature| signature.owner.clone()).collect()
@@ -214,10 +219,9 @@ impl Entry {
     /// Notes an outcome of a node, in place of a former one. Whether that says anything new.
     pub(super) fn note_node(&mut self, outcome: Outcome) -> bool {
         let former = self.row.nodes.iter_mut().find(|former| former.node_id == outcome.node_id);
-        // Ended by `end_by` while the node already had it: its own word that it was carried out is the truth.
-        let overtaken = |former: &Outcome| former.refused == Some(IntentCode::OlderRevision) && is_done(&outcome);
         match former {
-            Some(former) if overtaken(former) => {
+            // Its own word that it was carried out is the truth.
+            Some(former) if is_overtaken(former) && is_done(&outcome) => {
                 *former = outcome;
                 true
             }
@@ -231,6 +235,12 @@ impl Entry {
                 true
             }
         }
+    }
+
+    /// Where `end_by` ended it, at a node that may have carried it out before.
+    pub(super) fn overtaken(&self) -> impl Iterator<Item = (NodeId, IntentId)> {
+        let ended = self.row.nodes.iter().filter(|outcome| is_overtaken(outcome));
+        ended.map(|outcome| (outcome.node_id.clone(), self.id))
     }
 
     /// Whether two orders say how one and the same thing is, and this one is the earlier of them.

@@ -3,7 +3,7 @@
 //! A heartbeat looks up and takes note; it waits for no disk. What it left is written, and what lies in files is put in
 //! here, by the ticks (`carry`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +104,8 @@ pub(super) struct Relay {
     waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
     /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
+    /// Orders that a later one of the same subject ended here while the node may have carried them out already.
+    overtaken: BTreeSet<(NodeId, IntentId)>,
     told: Vec<Told>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
     /// another one is written once a minute, however often a node changes its mind.
@@ -149,6 +151,11 @@ impl Relay {
         }
     }
 
+    /// Of which orders a node is still heard, if it says that it carried them out.
+    pub(super) fn set_overtaken(&mut self, overtaken: BTreeSet<(NodeId, IntentId)>) {
+        self.overtaken = overtaken;
+    }
+
     /// Takes note of what a node says, and answers it.
     pub(super) fn hear(
         &mut self,
@@ -175,6 +182,11 @@ impl Relay {
     }
 
     fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime, since_boot: Duration) {
+        let done = outcome.refused.is_none_or(IntentCode::is_repeat);
+        if done && self.overtaken.remove(&(node.clone(), outcome.intent)) {
+            self.told.push(Told { node: node.clone(), outcome: outcome.clone(), at: now });
+            return;
+        }
         let Some(orders) = self.waiting.get_mut(node) else { return };
         if !orders.iter().any(|order| order.id == outcome.intent) {
             return;
