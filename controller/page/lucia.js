@@ -578,7 +578,7 @@ function refresh() {
 function live() {
   const shown = by('live');
   const source = new EventSource('/api/host/stream');
-  source.addEventListener('open', () => { shown.textContent = ', live since'; });
+  source.addEventListener('open', () => { shown.textContent = ', and live since then'; });
   source.addEventListener('nodes', (event) => {
     const server = document.querySelector('[data-live="server"]');
     for (const cells of JSON.parse(event.data).rows) {

@@ -192,20 +192,20 @@ fn line_of(controller: &Controller, code: &VerificationCode) -> Result<DraftLine
     found.ok_or_else(|| Refusal::new(Code::DraftNotFound, format!("There is no draft {code}.")))
 }
 
-/// The newest order that admits this machine and that waits for a signature or for the worker.
+/// The newest order that admits this machine, unless nothing comes of it any more.
 fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
     let mut found = None;
     orders(controller, |line| {
-        let waits = match line.state {
-            DraftState::Drafted | DraftState::Signed => true,
-            DraftState::Done | DraftState::Refused | DraftState::Expired => false,
+        let counts = match line.state {
+            DraftState::Drafted | DraftState::Signed | DraftState::Done => true,
+            DraftState::Refused | DraftState::Expired => false,
         };
         let is_its = || {
             let view = controller.draft(&line.code).ok()?;
             let read = view.draft.read().ok()?;
             Some(read.intent().nodes.contains(id))
         };
-        let is_it = waits && line.kind == IntentKind::Admit && is_its().unwrap_or(false);
+        let is_it = counts && line.kind == IntentKind::Admit && is_its().unwrap_or(false);
         found = is_it.then_some(line);
         !is_it
     })?;

@@ -31,6 +31,7 @@ struct OwnerRow {
 
 struct ApplicantRow {
     name: String,
+    passkey: bool,
     code: String,
     fingerprint: String,
     left: String,
@@ -93,6 +94,7 @@ impl Owners {
         };
         let applicant = |applicant: &Applicant| ApplicantRow {
             name: applicant.name.to_string(),
+            passkey: applicant.is_passkey,
             code: applicant.code.to_string(),
             fingerprint: applicant.fingerprint.to_string(),
             left: left(frame.now, applicant.until),

@@ -141,7 +141,7 @@ pub(super) fn next(device: &DeviceView, now: UnixTime) -> String {
         DevicePhase::Discovered => {
             format!("Compare the fingerprint at its console and approve it within {}.", left(now, device.expires_at))
         }
-        DevicePhase::Approved => "The installer asks for its permission by itself.".to_owned(),
+        DevicePhase::Approved => "The installer asks for its permission, and goes on once it has it.".to_owned(),
         DevicePhase::Installing => "The installer is at work.".to_owned(),
         DevicePhase::AwaitingEnrollment => {
             "It asks for its certificate; the worker issues it once an owner's admit order is signed, or somebody admits it \

@@ -195,6 +195,7 @@ fn ordered() -> OrderedKeys {
 fn applicant() -> Applicant {
     Applicant {
         name: "carol".parse().unwrap(),
+        is_passkey: false,
         code: "0123-4567-89ab".parse().unwrap(),
         fingerprint: "0123456789abcdef".repeat(4).parse().unwrap(),
         until: time(NOW + 600),

@@ -105,6 +105,8 @@ impl Applications {
 pub struct Applicant {
     /// As they call themselves.
     pub name: OwnerName,
+    /// Whether the key is a passkey that is to sign orders, of somebody who is an owner already.
+    pub is_passkey: bool,
     /// The short form of their key.
     pub code: VerificationCode,
     /// The whole of it.
@@ -123,7 +125,8 @@ impl Controller {
             .filter_map(|open| {
                 let key = NodePublicKey::from_pem(&open.application.public_key_pem).ok()?;
                 let (name, code) = (open.application.name.clone(), owner::code(&key));
-                Some(Applicant { name, code, fingerprint: key.fingerprint(), until: open.expires_at })
+                let is_passkey = open.application.passkey.is_some();
+                Some(Applicant { name, is_passkey, code, fingerprint: key.fingerprint(), until: open.expires_at })
             })
             .collect();
         waiting.sort_by_key(|applicant| applicant.until);
