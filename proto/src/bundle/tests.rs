@@ -103,7 +103,7 @@ fn the_wire_form_is_strict() {
     let ca = TestCa::new(NOW);
     let text = json::to_string(&sign(&ca, |_| ())).unwrap();
     let long = format!(r#"{{"payload":"{}","signature":""}}"#, "A".repeat(64_176));
-    let longest = format!(r#"{{"payload":"{}","signature":"{}"}}"#, "A".repeat(64_172), "A".repeat(96));
+    let longest = format!(r#"{{"payload":"{}=","signature":"{}"}}"#, "A".repeat(64_171), "A".repeat(96));
     assert!(json::from_str::<SignedBundle>(&longest, 1 << 20, 4).is_ok());
     for (name, text) in [
         ("unknown member", text.replacen('{', "{\"x\":1,", 1)),
@@ -112,6 +112,7 @@ fn the_wire_form_is_strict() {
         ("loose bits", r#"{"payload":"YR==","signature":""}"#.to_owned()),
         ("line end", r#"{"payload":"YWFh\n","signature":""}"#.to_owned()),
         ("long payload", long),
+        ("a payload of one byte more", longest.replace("A=", "AA")),
         ("long signature", format!(r#"{{"payload":"","signature":"{}"}}"#, "A".repeat(100))),
         ("array", r#"["",""]"#.to_owned()),
     ] {
