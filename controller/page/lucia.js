@@ -525,7 +525,8 @@ function count() {
 const keyOf = (node) => node.dataset?.node ?? node.dataset?.key;
 
 // Makes `old` say what `fresh` says and leaves in place whatever does already, so that a reader loses neither focus nor place.
-function morph(old, fresh) {
+// It stops after each element, as hundreds of rows are more than a browser may do without listening to a person.
+function* morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -541,13 +542,25 @@ function morph(old, fresh) {
     }
     if (have === at) at = at.nextSibling;
     else old.insertBefore(have, at);
-    if (have.nodeType === Node.ELEMENT_NODE) morph(have, want);
+    if (have.nodeType === Node.ELEMENT_NODE) yield* morph(have, want);
     else if (have.data !== want.data) have.data = want.data;
+    yield;
   }
   while (at) {
     const next = at.nextSibling;
     at.remove();
     at = next;
+  }
+}
+
+const pause = () => new Promise((go) => setTimeout(go));
+
+async function inSlices(steps) {
+  let until = performance.now() + SLICE;
+  while (!steps.next().done) {
+    if (performance.now() < until) continue;
+    await pause();
+    until = performance.now() + SLICE;
   }
 }
 
@@ -564,7 +577,8 @@ function refresh() {
       if (!next) return;
       for (const old of document.querySelectorAll('[data-live]')) {
         const fresh = next.querySelector(`[data-live="${old.dataset.live}"]`);
-        if (fresh) morph(old, fresh);
+        await pause();
+        if (fresh) await inSlices(morph(old, fresh));
       }
       by('as-of').textContent = next.getElementById('as-of')?.textContent ?? '';
       main.dataset.sequence = next.getElementById('main')?.dataset.sequence ?? '';
