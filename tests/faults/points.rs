@@ -254,7 +254,6 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("controller/src/store/json_file.rs", 2),
     ("controller/src/store/layout.rs", 3),
     ("controller/src/store/records.rs", 4),
-    ("controller/src/store/tokens.rs", 2),
     ("controller/src/tls.rs", 3),
     ("worker/src/cli/acts.rs", 1),
     ("worker/src/cli/admit.rs", 1),

@@ -41,7 +41,6 @@ use crate::store::ssh_keys::SshKeys;
 use crate::store::tokens::TokenStore;
 use crate::store::{
     AuditLogError, DraftsError, JournalFileError, JsonFileError, LayoutError, PasskeysError, RecordError, SshKeysError,
-    TokensError,
 };
 
 /// Why the controller does not start.
@@ -91,7 +90,7 @@ pub enum OpenError {
     Passkeys(#[source] PasskeysError),
     /// The automation tokens.
     #[error("the list of automation tokens stops the start")]
-    Tokens(#[source] TokensError),
+    Tokens(#[source] JsonFileError),
     /// A device's key in the journal.
     #[error("device {id} has no usable key in the journal; `lucia-controller doctor` shows how to go back")]
     Key {

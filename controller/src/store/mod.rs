@@ -25,4 +25,3 @@ pub use layout::LayoutError;
 pub use passkeys::PasskeysError;
 pub use records::RecordError;
 pub use ssh_keys::SshKeysError;
-pub use tokens::TokensError;

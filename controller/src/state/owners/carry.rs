@@ -198,15 +198,23 @@ impl Controller {
             .filter(|(entry, _)| !entry.is_ended(now, |node| self.is_there(node)))
             .map(|(entry, code)| (entry.clone(), code))
             .collect();
+        let is_news = !stopped.is_empty();
+        let mut all = Ok(());
         for (mut entry, code) in stopped {
             let (id, Some(node_id)) = (entry.id, entry.node().cloned()) else { continue };
             let outcome = Outcome { node_id, at: now, refused: Some(code) };
             entry.row.controller = Some(outcome.clone());
             let settled = self.settle(&mut orders, entry, std::slice::from_ref(&outcome), Actor::Controller);
-            self.index_orders(&orders);
-            settled.and_then(|()| self.withdraw_order(&id))?;
+            all = settled.and_then(|()| self.withdraw_order(&id));
+            if all.is_err() {
+                break;
+            }
         }
-        Ok(())
+        // Once for all of them, whatever came between: each is every order that waits, written anew.
+        if is_news {
+            self.index_orders(&orders);
+        }
+        all
     }
 
     /// Does the controller's own part of orders that the worker carried out.
