@@ -71,6 +71,34 @@ impl Fingerprint {
     pub fn verification_code(&self) -> VerificationCode {
         VerificationCode::of(&self.0)
     }
+
+    /// How every screen shows it to be compared: two rows of eight groups of four digits, a space between groups.
+    #[must_use]
+    pub fn rows(&self) -> [String; 2] {
+        let text = self.0.to_string();
+        let (first, second) = text.split_at(text.len() / 2);
+        [in_groups(first), in_groups(second)]
+    }
+
+    /// What a person typed or copied from a screen: the 64 digits in any case, with spaces and line ends anywhere between.
+    ///
+    /// # Errors
+    /// [`BadDigest`](crate::digest::BadDigest): something else is left without the spaces.
+    pub fn typed(text: &str) -> Result<Self, crate::digest::BadDigest> {
+        text.split_whitespace().collect::<String>().to_ascii_lowercase().parse()
+    }
+}
+
+/// A space after each four digits.
+fn in_groups(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 4);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && place % 4 == 0 {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// A fingerprint's hex always parses as an id: the lengths are constants of this crate.

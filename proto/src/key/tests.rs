@@ -25,6 +25,22 @@ fn the_fingerprint_is_the_node() {
 }
 
 #[test]
+fn a_fingerprint_is_compared_in_two_rows_and_read_back_as_it_was_shown() {
+    let fingerprint = key(7).public().fingerprint();
+    let hex = fingerprint.to_string();
+    let [first, second] = fingerprint.rows();
+    assert_eq!((first.len(), second.len()), (39, 39));
+    assert!(first.starts_with(&format!("{} {} ", &hex[..4], &hex[4..8])), "{first}");
+    assert!(second.starts_with(&format!("{} {} ", &hex[32..36], &hex[36..40])), "{second}");
+    for typed in [hex.clone(), hex.to_uppercase(), format!("{first} {second}"), format!("  {first}\n  {second}\n")] {
+        assert_eq!(Fingerprint::typed(&typed), Ok(fingerprint), "{typed:?}");
+    }
+    for bad in ["", &hex[1..], &format!("{first}-{second}"), &format!("{hex}0"), &format!("g{}", &hex[1..])] {
+        assert!(Fingerprint::typed(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
 fn a_typed_code_may_be_upper_case_or_bare() {
     for (text, want) in [
         ("1a2b-3c4d-5e6f", Some("1a2b-3c4d-5e6f")),
