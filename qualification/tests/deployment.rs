@@ -1,4 +1,4 @@
-//! A real deployment, by the commands of the README and nothing else: `make install` on a host whose systemd starts
+//! A real deployment, by the commands of docs and nothing else: `make install` on a host whose systemd starts
 //! controller and worker in their real units under their real users, and a server that becomes a node of theirs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
@@ -38,7 +38,7 @@ fn shows(node: &Node, line: &str, word: &str) -> String {
     last
 }
 
-/// The hosts' files as `make install` lays them, and the one edit the README asks for.
+/// The hosts' files as `make install` lays them, and the one edit that docs/deployment.md asks for.
 fn lay_host(root: &Path) {
     let bin = built("lucia-controller");
     let installed = Program::Built(workspace().join("qualification/install.sh"))
@@ -134,7 +134,7 @@ fn the_readmes_commands_make_a_fleet_and_its_first_node() {
     host.stop().unwrap();
 }
 
-/// The last block of the README, on the host.
+/// What docs/operation.md asks when something waits, on the host.
 #[track_caller]
 fn when_something_waits(host: &Node) {
     does(host, "runuser -u lucia-worker -- lucia-enrollment-worker status");

@@ -1,4 +1,4 @@
-//! Every command of the README exists as it is written: its program, its verb and its options.
+//! Every command of the README and of docs exists as it is written: its program, its verb and its options.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop the test where it stands")]
 
@@ -22,7 +22,9 @@ fn built(program: &str) -> PathBuf {
 
 /// The lines of every block of shell.
 fn commands() -> Vec<String> {
-    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let mut files = vec![root().join("README.md")];
+    files.extend(std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.flat_map(str::lines).map(str::to_owned).collect()
 }
@@ -37,7 +39,7 @@ fn help(program: &str, verb: &[&str]) -> String {
 
 // spec: SD-16
 #[test]
-fn every_command_of_the_readme_exists() {
+fn every_command_of_the_documents_exists() {
     let commands = commands();
     assert!(commands.len() > 15, "{commands:?}");
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();

@@ -239,7 +239,7 @@ fn the_worker_reaches_its_directory_by_the_readmes_drop_in_and_nothing_without()
     node.stop().unwrap();
 }
 
-/// A user with the directories of the README, whose systemd runs without a login: pam_systemd, which a Debian has and this
+/// A user with the directories that `make install` lays, whose systemd runs without a login: pam_systemd, which a Debian has and this
 /// node has not, would name the runtime directory.
 const A_USER: &str = "useradd --create-home op && cd /home/op && install -d -o op -g op .config .config/lucia .local .local/state \
      .local/state/lucia && install -d -m 0700 -o op -g op .ssh .local/state/lucia/worker .local/state/lucia/controller \

@@ -4,6 +4,8 @@ use crate::tree;
 
 const DOCS: &[&str] = &[
     "README.md",
+    "docs/deployment.md",
+    "docs/operation.md",
     "ARCHITECTURE.md",
     "SPECIFICATION.md",
     "THREATS.md",
@@ -22,7 +24,7 @@ fn every_root_document_is_there() {
 /// Every `path` in backticks that looks like one of ours must exist.
 #[test]
 fn every_path_the_documents_name_exists() {
-    let tops = ["proto/", "agent/", "controller/", "worker/", "tests/", "qualification/", "systemd/", ".ci/"];
+    let tops = ["proto/", "agent/", "controller/", "worker/", "tests/", "qualification/", "systemd/", "docs/", ".ci/"];
     for doc in DOCS {
         let text = tree::read(doc);
         for quoted in text.split('`').skip(1).step_by(2) {
@@ -32,6 +34,21 @@ fn every_path_the_documents_name_exists() {
             }
         }
     }
+}
+
+/// `[text](file)`: the file lies where the document that names it looks for it.
+#[test]
+fn every_link_of_the_documents_leads_to_a_file() {
+    let mut links = 0;
+    for doc in DOCS {
+        let beside = tree::root().join(doc);
+        for rest in tree::read(doc).split("](").skip(1) {
+            let target = rest.split([')', '#']).next().unwrap_or_default();
+            assert!(beside.with_file_name(target).is_file(), "{doc} links to `{target}`, which does not exist");
+            links += 1;
+        }
+    }
+    assert!(links > 5, "{links} links were seen");
 }
 
 #[test]
