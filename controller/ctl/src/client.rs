@@ -21,6 +21,7 @@ use lucia_proto::limits::{DEVICES_MAX, JSON_DEPTH_MAX};
 use lucia_proto::owner::{OwnerId, PageOrigin};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest, Target};
+use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::text::shown;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,6 +142,8 @@ pub(crate) struct Me {
     own: OwnerId,
     /// Whom the roster has with this key, once that was seen.
     known: OnceLock<OwnerId>,
+    /// The roster, once this run asked for it and believed it.
+    pub(crate) roster: OnceLock<VerifiedRoster>,
     /// Whether a place was asked for with this key, and it was not seen since whose that is.
     asked: bool,
     /// Signs them.
@@ -160,8 +163,8 @@ impl Me {
     pub(crate) fn new(controller: &PageOrigin, root: Root, key: NodeKey, file: &Path) -> Result<Self, CallError> {
         let (tls, file) = (Tls::new(controller, &root)?, file.to_owned());
         let own = OwnerId::of(&key.public().fingerprint());
-        let (known, challenge) = (OnceLock::new(), Mutex::new(None));
-        let mut me = Self { own, known, asked: false, root, key, file, tls, challenge };
+        let (known, roster, challenge) = (OnceLock::new(), OnceLock::new(), Mutex::new(None));
+        let mut me = Self { own, known, roster, asked: false, root, key, file, tls, challenge };
         // A note that cannot be read is as none: then the key is taken for the first one of its owner.
         if let Ok(text) = files::read(&me.note(OWNER_NOTE), OWNER_NOTE_MAX, Secret::Yes) {
             match text.trim().parse::<OwnerId>() {

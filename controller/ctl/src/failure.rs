@@ -129,9 +129,53 @@ pub(crate) enum Failure {
     /// What is to be ordered.
     #[error("{0}")]
     Order(OrderError),
+    /// An order that was shown, and how far it came.
+    #[error("{failure}\n{ending}")]
+    Shown {
+        /// What went wrong.
+        failure: Box<Failure>,
+        /// How far.
+        ending: Ending,
+    },
     /// The runtime.
     #[error("cannot start: {0}")]
     Start(io::Error),
+}
+
+/// How far an order came that failed after it was shown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Ending {
+    /// There is no signature.
+    #[error("Nothing was signed.")]
+    Unsigned,
+    /// There is one, and it is here.
+    #[error("It is signed, but not sent: run luciactl sign {0} again.")]
+    Unsent(VerificationCode),
+    /// There is one, and nobody answered to it.
+    #[error("It is signed, but whether it arrived is not known: run luciactl sign {0} again, which says so if it did.")]
+    Unanswered(VerificationCode),
+    /// The controller said no to it.
+    #[error("It is signed, but the controller did not take the signature. Once that is cured: luciactl sign {0}")]
+    NotTaken(VerificationCode),
+}
+
+impl Ending {
+    /// After a signature under the order of this code was to be handed in.
+    pub(crate) fn of(error: &CallError, code: &VerificationCode) -> Self {
+        match error {
+            CallError::Refused(_) => Self::NotTaken(code.clone()),
+            CallError::NoSocket { .. } | CallError::Stranger { .. } | CallError::Clock { .. } | CallError::Root(_) => {
+                Self::Unsent(code.clone())
+            }
+            // Nobody took the connection: it cannot have been sent. One that ended later may have carried it.
+            CallError::Unreachable { err, .. } if err.kind() == io::ErrorKind::ConnectionRefused => {
+                Self::Unsent(code.clone())
+            }
+            CallError::Unreachable { .. } | CallError::Closed | CallError::Silent | CallError::Strange(_) => {
+                Self::Unanswered(code.clone())
+            }
+        }
+    }
 }
 
 impl Failure {
@@ -140,9 +184,24 @@ impl Failure {
         self.to_string()
     }
 
-    /// The exit code.
-    pub(crate) const fn exit(&self) -> Exit {
+    /// The same, of an order that was shown and is not signed.
+    pub(crate) fn unsigned(self) -> Self {
         match self {
+            // They say so by themselves.
+            Self::Sign(_) | Self::Order(_) | Self::NotConfirmed | Self::Shown { .. } => self,
+            failure => Self::Shown { failure: Box::new(failure), ending: Ending::Unsigned },
+        }
+    }
+
+    /// Whether there is a signature of the order that this was about.
+    pub(crate) const fn is_signed(&self) -> bool {
+        matches!(self, Self::Shown { ending: Ending::Unsent(_) | Ending::Unanswered(_) | Ending::NotTaken(_), .. })
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Shown { failure, .. } => failure.exit(),
             Self::Call(
                 CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
             ) => Exit(UNAVAILABLE),

@@ -1,7 +1,8 @@
 //! The files of one person: contexts, root and key, 0600 in a directory of 0700.
 //!
 //! A file is read only when it is a regular one, not through a link, and nobody else can have written it; a key besides
-//! only when nobody else can have read it. What is written is whole or absent after a crash.
+//! only when nobody else can have read it. What is written is whole or absent after a crash, and two runs at a time write
+//! one after the other.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use lucia_proto::text::shown;
 use thiserror::Error;
 
+/// Locked by whoever writes in its directory. It holds nothing, and stays.
+const LOCK: &str = ".luciactl.lock";
 /// Nobody else may even read.
 const OTHERS: u32 = 0o077;
 /// Nobody else may write.
@@ -62,6 +65,63 @@ impl FileError {
     /// Whether the file is simply not there.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Held by whoever writes in a directory; the system lets go of it when its run ends, however that ends.
+pub(crate) struct Turn {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Turn {
+    /// Waits until no other run writes beside `path`.
+    ///
+    /// # Errors
+    /// When the lock cannot be made or had.
+    pub(crate) fn beside(path: &Path) -> Result<Self, FileError> {
+        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            Some(_) | None => PathBuf::from("."),
+        };
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let lock = how.custom_flags(nix::libc::O_NOFOLLOW).open(directory.join(LOCK)).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        Ok(Self { directory, _lock: lock })
+    }
+
+    /// Writes a file of the directory, over the former one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn replace(&self, path: &Path, text: &str) -> Result<(), FileError> {
+        self.whole(path, text, |from, to| std::fs::rename(from, to))
+    }
+
+    fn whole(
+        &self,
+        path: &Path,
+        text: &str,
+        put: impl FnOnce(&Path, &Path) -> io::Result<()>,
+    ) -> Result<(), FileError> {
+        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let mut beside = name.to_owned();
+        beside.push(".new");
+        let beside = self.directory.join(beside);
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => (),
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| put(&beside, path));
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(&beside);
+            return Err(failed(error));
+        }
+        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
     }
 }
 
@@ -151,7 +211,7 @@ pub(crate) fn checked_directory(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// When it is there, or cannot be written.
 pub(crate) fn create(path: &Path, text: &str) -> Result<(), FileError> {
-    whole(path, text, |from, to| {
+    Turn::beside(path)?.whole(path, text, |from, to| {
         // A link refuses where a rename would replace: a key that is there is never written over.
         std::fs::hard_link(from, to)?;
         std::fs::remove_file(from)
@@ -163,28 +223,7 @@ pub(crate) fn create(path: &Path, text: &str) -> Result<(), FileError> {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), FileError> {
-    whole(path, text, |from, to| std::fs::rename(from, to))
-}
-
-fn whole(path: &Path, text: &str, put: impl FnOnce(&Path, &Path) -> io::Result<()>) -> Result<(), FileError> {
-    let failed = |source| FileError::Io { path: path.to_owned(), source };
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(failed(io::ErrorKind::InvalidInput.into()));
-    };
-    let mut beside = name.to_owned();
-    beside.push(".new");
-    let beside = parent.join(beside);
-    match std::fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => (),
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| put(&beside, path));
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&beside);
-        return Err(failed(error));
-    }
-    File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
+    Turn::beside(path)?.replace(path, text)
 }
 
 /// Ours, or the system's.

@@ -12,6 +12,7 @@ use lucia_proto::host_api::{
     SshKeysView,
 };
 use lucia_proto::ids::{NodeId, StartId};
+use lucia_proto::intent::IntentKind;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::limits::SSH_KEY_LINE_MAX;
 use lucia_proto::names::AccountName;
@@ -22,7 +23,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::order::OrderError;
 use crate::tell::{Out, ask, fingerprint, in_json, note, write};
-use crate::{order, show, sign};
+use crate::{order, roster, show, sign};
 
 /// The device of this code.
 pub(crate) async fn device(client: &Client, code: VerificationCode) -> Result<DeviceView, Failure> {
@@ -50,6 +51,9 @@ pub(crate) async fn change(
 
 /// Approves an installation; as an owner, with the order that admits its machine.
 pub(crate) async fn approve(client: &Client, args: Approve) -> Result<OnboardingView, Failure> {
+    if let Some(me) = client.me() {
+        roster::signer(client, me, &[IntentKind::Admit]).await?;
+    }
     let device = device(client, args.code).await?;
     let fingerprint = fingerprint(args.fingerprint, args.yes)?;
     same_key(&device, &fingerprint)?;
@@ -63,6 +67,7 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     if let Some(draft) = &draft {
         sign::tell(draft)?;
     }
+    let ended = |failure: Failure| if draft.is_some() { failure.unsigned() } else { failure };
     if !args.yes && args.erase.is_none() {
         let mut sentence = format!(
             "This erases disk {} of {} and installs {} on it.",
@@ -74,15 +79,20 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
         if draft.is_some() {
             sentence.push_str("\nAnd it signs the order above.");
         }
-        ask(&sentence, ERASE)?;
+        ask(&sentence, ERASE).map_err(ended)?;
     }
     let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned(), replaces };
-    let view = client.post(Endpoint::Approve, Some(&device.device_id), &form).await?;
+    let view = client.post(Endpoint::Approve, Some(&device.device_id), &form).await;
+    let view = view.map_err(|error| ended(error.into()))?;
     if let (Some(me), Some(draft)) = (client.me(), &draft) {
         // What was approved waits for this order, so whoever reads why it failed reads how to give it.
-        let given = sign::give(client, me, draft).await.inspect_err(|_| {
-            note("The installation is approved, the order that admits the machine was not given. Give it with");
-            note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, fingerprint));
+        let given = sign::give(client, me, draft).await.inspect_err(|failure| {
+            if failure.is_signed() {
+                note("The installation is approved, and waits for the order that admits the machine.");
+            } else {
+                note("The installation is approved, the order that admits the machine was not given. Give it with");
+                note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, fingerprint));
+            }
         })?;
         note(&sign::given(draft, &given));
     }
@@ -116,8 +126,11 @@ pub(crate) async fn about(client: &Client, id: &NodeId) -> Result<NodeView, Fail
     if view.node.node_id == *id { Ok(view) } else { Err(OrderError::OtherNode.into()) }
 }
 
-/// A frozen node, its name, and what its holders are.
+/// A frozen node, its name, and what its holders are. An owner has to be one who may decide about it.
 async fn frozen(client: &Client, node: &str) -> Result<(NodeId, String, NodeView), Failure> {
+    if let Some(me) = client.me() {
+        roster::signer(client, me, &[IntentKind::CloneDecision]).await?;
+    }
     let (id, name) = find(client, node).await?;
     let view = about(client, &id).await?;
     if view.frozen.is_none() {
@@ -162,8 +175,10 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
         |name: &str, id: &NodeId| format!("This removes {name} ({id}) for good; its key is refused from then on.");
     // What is no node yet holds nothing that could be wiped: there the call is enough.
     if let Some(me) = client.me()
+        && let roster = roster::signer(client, me, &[]).await?
         && let Some(node) = find_node(client, node).await?
     {
+        roster::may_order(&roster, IntentKind::RemoveIdentity)?;
         let sentence = sentence(node.hostname.as_str(), &node.node_id);
         let draft = order::remove(me, node.node_id, node.hostname)?;
         return sign::order(client, me, out, &draft, &sentence, yes).await;

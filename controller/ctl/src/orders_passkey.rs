@@ -19,7 +19,7 @@ use crate::client::{Client, Me};
 use crate::clock::now;
 use crate::failure::Failure;
 use crate::login::LoginError;
-use crate::roster;
+use crate::roster::{self, RosterProblem};
 use crate::tell::{self, Out, note};
 
 /// What was asked for.
@@ -34,13 +34,12 @@ struct Asked {
 
 /// `passkey orders FILE`.
 pub(crate) async fn ask(client: &Client, me: &Me, out: Out, file: &Path, yes: bool) -> Result<(), Failure> {
+    // Whoever only looks, or is not in the roster yet, confirms nothing.
+    let roster = roster::signer(client, me, &[]).await?;
     let failed = |why: String| Failure::KeyFile { file: file.to_owned(), why };
     let form = read(file).map_err(failed)?;
     let key = form.key().map_err(|error| failed(format!("its key is none that signs orders ({error})")))?;
-    let roster = roster::ask(client, me).await?;
-    // A place that is not in the roster yet confirms nothing.
-    let own =
-        roster.caller(&me.key.public().fingerprint()).ok_or(Failure::OwnersOnly("to ask for a passkey for orders"))?;
+    let own = roster.caller(&me.key.public().fingerprint()).ok_or(RosterProblem::NotIn)?;
     let (name, fingerprint) = (own.0.name.clone(), key.fingerprint());
     note(&format!("Passkey  {}\nCode     {}\nKey      {fingerprint}", shown(form.label.as_str()), owner::code(&key)));
     let kinds: Vec<_> = roster.roster().page_kinds.iter().map(|kind| kind.as_str()).collect();

@@ -1,25 +1,33 @@
-//! The roster as an owner's machine believes it: signed by a worker that the pinned root's bundle names, and none older
+//! The roster as an owner's machine believes it: signed by a worker that the pinned root's bundle names, and neither older
 //! than the newest that was seen here.
 
-use lucia_proto::bundle::BundleError;
-use lucia_proto::chain::Root;
+use std::path::{Path, PathBuf};
+
+use lucia_proto::bundle::{BundleError, VerifiedBundle};
+use lucia_proto::digest::Digest;
+use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
+use lucia_proto::owner::{OwnerName, Role};
 use lucia_proto::owner_api::{OwnerEndpoint, RosterView};
-use lucia_proto::roster::{self, Roster, RosterError, RosterMark, VerifiedRoster};
+use lucia_proto::roster::{self, Roster, RosterError, VerifiedRoster};
 use lucia_proto::text::{chain, shown};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::client::{Client, Me};
 use crate::failure::Failure;
-use crate::files::{self, FileError, Secret};
+use crate::files::{self, FileError, Secret, Turn};
 
 /// The note of a version and a hash.
 const MARK_MAX: u64 = 256;
-/// What it is called, beside the key.
+/// What it is called, beside the key, before the fleet. Without a fleet it is one of before there was one for each.
 const NOTE: &str = "roster";
+/// The same of the bundle.
+const BUNDLE_NOTE: &str = "bundle";
 
-/// Why the roster is not believed.
+/// Why the roster is not believed, or nobody signs by it.
 #[derive(Debug, Error)]
 pub(crate) enum RosterProblem {
     /// There is none.
@@ -31,24 +39,82 @@ pub(crate) enum RosterProblem {
     /// The root did not sign the bundle.
     #[error("the roster is not believed: {}; the controller lies, or this context has another fleet's root", chain(.0))]
     Bundle(BundleError),
+    /// The root signed another bundle after it, or a second one of its version.
+    #[error(
+        "the roster is not believed: {why}. By a bundle of before, the key of a worker would count that was retired since. Bring \
+         the controller the bundle in force (lucia-enrollment-worker status); if the fleet was set up anew from a backup, \
+         remove {}",
+        shown(note)
+    )]
+    OldBundle {
+        /// Which, and what was seen.
+        why: BundleError,
+        /// The file of the mark.
+        note: String,
+    },
     /// No worker signed the roster.
     #[error("the roster is not believed: {}; somebody changed it, or withholds a newer one", shown(&chain(.0)))]
     Roster(RosterError),
     /// What was seen before.
-    #[error("the newest roster that was seen cannot be noted: {0}")]
+    #[error("the newest that was seen cannot be noted: {0}")]
     Mark(FileError),
     /// The note is none.
-    #[error("{0} is no note of a roster; remove it if nobody but you can have changed it")]
+    #[error("{0} is no note of a roster or bundle; remove it if nobody but you can have changed it")]
     BadMark(String),
     /// It is none.
     #[error("the roster is not understood ({0}); is luciactl of the same version?")]
     Strange(String),
+    /// The key is not in it.
+    #[error(
+        "nothing was signed: the roster does not have this context's key. Run luciactl login again and have it approved on the \
+         worker's host, or use another context (luciactl context list)"
+    )]
+    NotIn,
+    /// Whose key it is only looks.
+    #[error(
+        "nothing was signed: {0} is a viewer by the roster, and orders are an owner's. Ask an owner (luciactl owners), or \
+         whoever runs the worker to make you one"
+    )]
+    Viewer(OwnerName),
+    /// Nobody orders this.
+    #[error(
+        "nothing was signed: by the fleet's policy nobody orders {}; on the worker's host: lucia-enrollment-worker roster \
+         policy set {}=allow", .0.as_str(), .0.as_str()
+    )]
+    Forbidden(IntentKind),
 }
 
-/// Asks for it, and believes what [`newest`] does.
+/// Asks for it, once in a run, and believes what [`newest`] does.
 pub(crate) async fn ask(client: &Client, me: &Me) -> Result<VerifiedRoster, Failure> {
+    if let Some(seen) = me.roster.get() {
+        return Ok(seen.clone());
+    }
     let view: RosterView = client.look(OwnerEndpoint::Roster, None).await?;
-    Ok(newest(&view, me)?)
+    let roster = newest(&view, me)?;
+    Ok(me.roster.get_or_init(|| roster).clone())
+}
+
+/// The roster, if its policy and the place it gives this key let an order of each of `kinds` be signed. Asked before anything
+/// is shown that is to be signed: who then says yes is not told afterwards that it was no use.
+pub(crate) async fn signer(client: &Client, me: &Me, kinds: &[IntentKind]) -> Result<VerifiedRoster, Failure> {
+    let roster = ask(client, me).await?;
+    let (owner, _) = roster.caller(&me.key.public().fingerprint()).ok_or(RosterProblem::NotIn)?;
+    match owner.role {
+        Role::Owner => (),
+        Role::Viewer => return Err(RosterProblem::Viewer(owner.name.clone()).into()),
+    }
+    for kind in kinds {
+        may_order(&roster, *kind)?;
+    }
+    Ok(roster)
+}
+
+/// Whether the policy lets anybody order this.
+pub(crate) fn may_order(roster: &VerifiedRoster, kind: IntentKind) -> Result<(), RosterProblem> {
+    match roster.policy().rule(kind) {
+        Rule::Allow | Rule::TwoOwners => Ok(()),
+        Rule::Forbid => Err(RosterProblem::Forbidden(kind)),
+    }
 }
 
 /// Finds out whom the roster has with this key, if that is not known. Whoever is not in it hears so by what they do next.
@@ -58,23 +124,84 @@ pub(crate) async fn settle(client: &Client) {
     }
 }
 
-/// Checks it, and that it is not older than one that was seen; then notes it.
+/// Checks it, and that neither it nor its bundle is older than one that was seen; then notes both.
 pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, RosterProblem> {
-    let held = mark(me)?;
-    let roster = roster::accept(held.as_ref(), checked(view, &me.root)?).map_err(RosterProblem::Roster)?;
-    if held != Some(roster.mark()) {
-        let text = json::to_string(&roster.mark()).map_err(|error| RosterProblem::Strange(error.to_string()))?;
-        files::replace(&me.note(NOTE), &text).map_err(RosterProblem::Mark)?;
-    }
+    let signed = view.roster.as_ref().ok_or(RosterProblem::None)?;
+    let bundle = view.bundle.as_ref().ok_or(RosterProblem::NoBundle)?;
+    let bundle = bundle.verify(&me.root).map_err(RosterProblem::Bundle)?;
+    // The root signed it, so it counts whatever comes with it.
+    let (file, offered) = (note(me, BUNDLE_NOTE), BundleMark::of(&bundle));
+    advance(&file, None, &offered, |held| {
+        let taken = held.map_or(Ok(()), |held| held.takes(&offered));
+        taken.map_err(|why| RosterProblem::OldBundle { why, note: file.to_string_lossy().into_owned() })
+    })?;
+    let roster = signed.verify(&bundle, &me.fleet()).map_err(RosterProblem::Roster)?;
+    advance(&note(me, NOTE), Some(me.note(NOTE)), &roster.mark(), |held| {
+        roster::accept(held, roster.clone()).map(drop).map_err(RosterProblem::Roster)
+    })?;
     if let Some((owner, _)) = roster.caller(&me.key.public().fingerprint()) {
         me.note_owner(&owner.id).map_err(RosterProblem::Mark)?;
     }
     Ok(roster)
 }
 
-fn mark(me: &Me) -> Result<Option<RosterMark>, RosterProblem> {
-    let file = me.note(NOTE);
-    let text = match files::read(&file, MARK_MAX, Secret::Yes) {
+/// Which bundle the root signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct BundleMark {
+    version: u64,
+    /// Of its payload.
+    sha256: Digest,
+}
+
+impl BundleMark {
+    fn of(bundle: &VerifiedBundle) -> Self {
+        Self { version: bundle.bundle().version, sha256: Digest::of(bundle.signed().parts().payload()) }
+    }
+
+    /// A higher version, or the very same bundle.
+    fn takes(&self, offered: &Self) -> Result<(), BundleError> {
+        if offered.version < self.version {
+            Err(BundleError::Older { current: self.version, offered: offered.version })
+        } else if offered.version == self.version && offered.sha256 != self.sha256 {
+            Err(BundleError::Conflict { version: self.version })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Where a mark is: beside the key, one for each fleet, so that contexts of two fleets with one key do not meet.
+fn note(me: &Me, what: &str) -> PathBuf {
+    let fleet: String = me.fleet().to_string().chars().take(16).collect();
+    me.note(&format!("{what}-{fleet}"))
+}
+
+/// Notes what is offered, if `accepts` takes it over what is noted. Of two runs at a time the second goes by what the first
+/// noted, so a mark never goes back.
+fn advance<M: Serialize + DeserializeOwned + PartialEq>(
+    file: &Path,
+    former: Option<PathBuf>,
+    offered: &M,
+    accepts: impl Fn(Option<&M>) -> Result<(), RosterProblem>,
+) -> Result<(), RosterProblem> {
+    let held = |former: Option<PathBuf>| match (mark(file)?, former) {
+        (None, Some(former)) => mark(&former),
+        (held, _) => Ok(held),
+    };
+    let is_noted = |held: Option<M>| accepts(held.as_ref()).map(|()| held.as_ref() == Some(offered));
+    // Most runs see nothing new, and wait for nobody.
+    if is_noted(mark(file)?)? {
+        return Ok(());
+    }
+    let turn = Turn::beside(file).map_err(RosterProblem::Mark)?;
+    is_noted(held(former)?)?;
+    let text = json::to_string(offered).map_err(|error| RosterProblem::Strange(error.to_string()))?;
+    turn.replace(file, &text).map_err(RosterProblem::Mark)
+}
+
+fn mark<M: DeserializeOwned>(file: &Path) -> Result<Option<M>, RosterProblem> {
+    let text = match files::read(file, MARK_MAX, Secret::Yes) {
         Ok(text) => text,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(RosterProblem::Mark(error)),
@@ -82,14 +209,6 @@ fn mark(me: &Me) -> Result<Option<RosterMark>, RosterProblem> {
     let most = usize::try_from(MARK_MAX).unwrap_or(usize::MAX);
     let bad = |_| RosterProblem::BadMark(shown(&file.to_string_lossy()));
     json::from_str(&text, most, JSON_DEPTH_MAX).map(Some).map_err(bad)
-}
-
-/// Checks it.
-fn checked(view: &RosterView, root: &Root) -> Result<VerifiedRoster, RosterProblem> {
-    let signed = view.roster.as_ref().ok_or(RosterProblem::None)?;
-    let bundle = view.bundle.as_ref().ok_or(RosterProblem::NoBundle)?;
-    let bundle = bundle.verify(root).map_err(RosterProblem::Bundle)?;
-    signed.verify(&bundle, &root.sha256()).map_err(RosterProblem::Roster)
 }
 
 /// Reads it where there is no root to check it by: on the controller's own host.

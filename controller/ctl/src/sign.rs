@@ -4,15 +4,18 @@
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
 use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Draft, DraftError, IntentSignature, ReadDraft};
+use lucia_proto::intent::{Draft, DraftError, IntentSignature, ReadDraft, Terms};
 use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::DRAFTS_MAX;
 use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::text::{chain, shown};
+use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
 use crate::client::{Client, Me};
-use crate::failure::Failure;
+use crate::clock;
+use crate::failure::{Ending, Failure};
+use crate::roster;
 use crate::tell::{Out, ask, note, write_beside};
 
 /// Orders in one answer; a shorter one is the last.
@@ -55,6 +58,14 @@ pub(crate) enum SignError {
     /// It is signed already.
     #[error("you signed {0} already; luciactl drafts shows what it waits for")]
     Already(VerificationCode),
+    /// Its time is over.
+    #[error("nothing was signed: {code} had to be signed until {until}; draft it anew")]
+    Over {
+        /// Which.
+        code: VerificationCode,
+        /// Its end.
+        until: UnixTime,
+    },
 }
 
 /// Reads a draft that came for `code`.
@@ -80,8 +91,16 @@ pub(crate) async fn sign(
     code: &VerificationCode,
     yes: bool,
 ) -> Result<(), Failure> {
+    let roster = roster::signer(client, me, &[]).await?;
     let view: DraftView = client.look(OwnerEndpoint::Draft, Some(code)).await?;
     let draft = read(&view.draft, code, &me.fleet())?;
+    roster::may_order(&roster, draft.intent().kind)?;
+    match draft.intent().terms {
+        Terms::Once { not_after, .. } if not_after < clock::now() => {
+            return Err(SignError::Over { code: code.clone(), until: not_after }.into());
+        }
+        Terms::Once { .. } | Terms::State { .. } => (),
+    }
     if view.signatures.iter().any(|signature| signature.owner == *me.id()) {
         return Err(SignError::Already(code.clone()).into());
     }
@@ -90,10 +109,9 @@ pub(crate) async fn sign(
         note("Another owner gave this order; yours is the second signature.");
     }
     if !yes {
-        ask("What stands above is all that is signed.", "yes")?;
+        ask("What stands above is all that is signed.", "yes").map_err(Failure::unsigned)?;
     }
-    let signature = draft.sign(me.id().clone(), &me.key);
-    client.act(OwnerEndpoint::Sign, code, Some(&signature)).await?;
+    let signature = hand_in(client, me, &draft).await?;
     out.say(&signature, || format!("{}\n", given(&view.draft, &signature)))
 }
 
@@ -103,17 +121,27 @@ pub(crate) fn tell(draft: &Draft) -> Result<(), Failure> {
     write_beside(&read.words())
 }
 
+/// Signs an order that the controller has, and hands the signature in. What fails says how far it came.
+async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<IntentSignature, Failure> {
+    let (code, signature) = (read.code(), read.sign(me.id().clone(), &me.key));
+    let sent = client.act(OwnerEndpoint::Sign, &code, Some(&signature)).await;
+    let failed = |error| {
+        let ending = Ending::of(&error, &code);
+        Failure::Shown { failure: Box::new(error.into()), ending }
+    };
+    sent.map(|()| signature).map_err(failed)
+}
+
 /// Hands in a draft of our own, and a signature under it. What is signed is what was shown, whatever comes back.
 pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<IntentSignature, Failure> {
     let read = draft.read().map_err(SignError::Draft)?;
     own(&read, &me.fleet())?;
-    let kept: DraftView = client.hand_in(OwnerEndpoint::AddDraft, draft).await?;
+    let kept: Result<DraftView, _> = client.hand_in(OwnerEndpoint::AddDraft, draft).await;
+    let kept = kept.map_err(|error| Failure::from(error).unsigned())?;
     if kept.draft != *draft {
         return Err(SignError::OtherDraft.into());
     }
-    let signature = read.sign(me.id().clone(), &me.key);
-    client.act(OwnerEndpoint::Sign, &read.code(), Some(&signature)).await?;
-    Ok(signature)
+    hand_in(client, me, &read).await
 }
 
 /// What to look at next.
@@ -134,7 +162,7 @@ pub(crate) async fn order(
 ) -> Result<(), Failure> {
     tell(draft)?;
     if !yes {
-        ask(sentence, "yes")?;
+        ask(sentence, "yes").map_err(Failure::unsigned)?;
     }
     let signature = give(client, me, draft).await?;
     out.say(&signature, || format!("{}\n", given(draft, &signature)))

@@ -67,7 +67,8 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
         KeysVerb::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
         KeysVerb::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
     };
-    let held = held(client, me, &roster::ask(client, me).await?, &account).await?;
+    let roster = roster::signer(client, me, &[IntentKind::SshKey]).await?;
+    let held = held(client, me, &roster, &account).await?;
     let keys = change.of(&account, held.keys)?;
     let nodes = client.nodes().await?;
     let named = named(&nodes.nodes, &wanted, held.nodes)?;

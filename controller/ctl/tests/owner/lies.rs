@@ -6,7 +6,7 @@ use lucia_proto::json;
 use lucia_proto::limits::ANSWER_MAX;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
-use crate::orders::{nodes, view};
+use crate::orders::{nodes, view, who};
 use crate::server::{By, NAME, Server, Step, get, step};
 use crate::site::{Site, ended, said, world};
 
@@ -38,7 +38,8 @@ fn nothing_is_signed_but_the_order_of_the_code() {
         (Draft { intent_json: format!("{} ", order(&world).intent_json), body: order(&world).body }, "was asked for"),
     ];
     for (lie, says) in lies {
-        let server = Server::new(world.clone(), vec![get(format!("GET /api/host/intents/{code}"), &view(lie))]);
+        let server =
+            Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(lie))]);
         let output = Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]);
         ended(&output, 1, says);
         assert!(!said(&output).contains("Signed order"), "{}", said(&output));
@@ -47,7 +48,8 @@ fn nothing_is_signed_but_the_order_of_the_code() {
     // Of another fleet, by its own right code.
     let foreign = world.draft(IntentKind::SshKey, |intent| intent.fleet = Digest::of(b"another root"));
     let code = foreign.read().unwrap().code();
-    let server = Server::new(world.clone(), vec![get(format!("GET /api/host/intents/{code}"), &view(foreign))]);
+    let server =
+        Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(foreign))]);
     ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 1, "for the fleet of root");
     server.done();
 }
@@ -68,7 +70,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
             let draft: Draft = json::from_str(&asked.body, ANSWER_MAX, 8).unwrap();
             (200, json::to_string(&view(lie(world, draft))).unwrap())
         });
-        let server = Server::new(world.clone(), vec![nodes(&world), add]);
+        let server = Server::new(world.clone(), vec![who(&world), nodes(&world), add]);
         ended(&Site::alice(&world, server.port).run(&["remove", &name, "--yes"]), 1, "keeps another draft");
         server.done();
     }
@@ -82,7 +84,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
         );
         step(line, By::Alice, move |_, _| (200, text))
     };
-    let server = Server::new(world.clone(), vec![nodes(&world), other]);
+    let server = Server::new(world.clone(), vec![who(&world), nodes(&world), other]);
     ended(&Site::alice(&world, server.port).run(&["release-lapse", &name, "--yes"]), 1, "about another node");
     server.done();
 }

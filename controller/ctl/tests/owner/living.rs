@@ -3,7 +3,7 @@
 use lucia_proto::owner_api::DraftsView;
 use lucia_proto::test_support::OrderWorld;
 
-use crate::orders::{node, nodes, onboarding, read};
+use crate::orders::{node, nodes, onboarding, read, who};
 use crate::server::{By, Server, Step, get, refusal, step};
 use crate::site::{Site, ended, said, world};
 
@@ -107,7 +107,7 @@ fn a_fingerprint_that_was_not_given_is_typed() {
     let question = "as the machine's own screen shows it: ";
     // With nobody to type it, and with --yes, it has to be given.
     for more in [&[][..], &["--yes"]] {
-        let server = Server::new(world.clone(), vec![seen()]);
+        let server = Server::new(world.clone(), vec![who(&world), seen()]);
         ended(&Site::alice(&world, server.port).run(&[&base[..], more].concat()), 64, "--fingerprint HEX");
         server.done();
     }
@@ -115,14 +115,14 @@ fn a_fingerprint_that_was_not_given_is_typed() {
         (world.other.fingerprint.to_string(), "another machine pretends"),
         ("1a2b".to_owned(), "that is no fingerprint"),
     ] {
-        let server = Server::new(world.clone(), vec![seen()]);
+        let server = Server::new(world.clone(), vec![who(&world), seen()]);
         let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &[(question, &typed)]);
         assert!(!done && text.contains(says), "{text}");
         let before = text.split(question).next().unwrap();
         assert!(!before.contains(&world.node.fingerprint.to_string()), "nothing to copy: {text}");
         server.done();
     }
-    let server = Server::new(world.clone(), vec![seen(), crate::orders::add(), crate::orders::signed()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), crate::orders::add(), crate::orders::signed()]);
     let typed = world.node.fingerprint.to_string().to_uppercase();
     let answers = [(question, typed.as_str()), ("Type yes to go on: ", "yes")];
     let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);

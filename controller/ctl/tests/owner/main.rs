@@ -5,6 +5,7 @@
 
 mod audit;
 mod contexts;
+mod first;
 mod keys;
 mod lies;
 mod living;

@@ -31,6 +31,11 @@ pub(crate) fn view(draft: Draft) -> DraftView {
     DraftView { draft, signatures: Vec::new() }
 }
 
+/// The roster of the world, which is asked for before anything is signed.
+pub(crate) fn who(world: &OrderWorld) -> Step {
+    get("GET /api/host/roster", &roster(world))
+}
+
 /// Takes a draft as it is.
 pub(crate) fn add() -> Step {
     step(ADD, By::Alice, |_, asked| (200, written(&view(read(&asked.body)))))
@@ -141,7 +146,7 @@ fn what_is_signed_is_what_was_shown() {
             *keep.lock().unwrap() = Some(json::from_str(&asked.body, HOST_BODY_MAX, 8).unwrap());
             (200, "{}".to_owned())
         });
-        let server = Server::new(world.clone(), vec![look(), sign]);
+        let server = Server::new(world.clone(), vec![who(&world), look(), sign]);
         let site = Site::alice(&world, server.port);
         let output = site.run(&["sign", &code.to_string().to_uppercase(), "--yes"]);
         ended(&output, 0, &format!("Signed order {code} ({})", kind.as_str()));
@@ -153,7 +158,7 @@ fn what_is_signed_is_what_was_shown() {
         taken(&world, &world.signed(&draft, vec![signature]), *kind);
 
         // Nobody to ask: everything is shown, nothing is signed.
-        let server = Server::new(world.clone(), vec![look()]);
+        let server = Server::new(world.clone(), vec![who(&world), look()]);
         let output = Site::alice(&world, server.port).run(&["sign", code.as_str()]);
         ended(&output, 64, "--yes");
         assert!(said(&output).contains(&format!("Order {code}")), "{}", said(&output));
@@ -170,7 +175,7 @@ fn a_person_is_asked_and_only_yes_is_a_yes() {
     let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
     let question = "Type yes to go on: ";
     for (answer, signs) in [("yes", true), ("y", false), ("YES", false), ("", false), ("yes please", false)] {
-        let script = if signs { vec![look(), signed()] } else { vec![look()] };
+        let script = if signs { vec![who(&world), look(), signed()] } else { vec![who(&world), look()] };
         let server = Server::new(world.clone(), script);
         let (done, text) =
             Site::alice(&world, server.port).on_terminal(&["sign", code.as_str()], &[(question, answer)]);
@@ -192,10 +197,10 @@ fn a_second_owner_signs_and_nobody_twice() {
         let read = draft.read().unwrap();
         read.sign(world.bob.id.clone(), &world.bob.key)
     };
-    let server = Server::new(world.clone(), vec![get(line.clone(), &with(bob)), signed()]);
+    let server = Server::new(world.clone(), vec![who(&world), get(line.clone(), &with(bob)), signed()]);
     ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 0, "Another owner gave this order");
     server.done();
-    let server = Server::new(world.clone(), vec![get(line, &with(world.alice.sign(&draft)))]);
+    let server = Server::new(world.clone(), vec![who(&world), get(line, &with(world.alice.sign(&draft)))]);
     ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 1, "already");
     server.done();
 }
@@ -220,6 +225,7 @@ fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
             get("GET /api/host/roster", &roster(&world)),
             get(line.clone(), &view(draft.clone())),
             signed(),
+            who(&world),
             get(line, &DraftView { draft: draft.clone(), signatures: vec![world.alice.sign(&draft)] }),
         ],
     );
@@ -248,13 +254,13 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
         step(format!("POST /api/host/devices/{}/approve-install", world.node.node_id), By::Alice, move |_, _| {
             (200, done)
         });
-    let server = Server::new(world.clone(), vec![seen(), approve, add(), signed()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), approve, add(), signed()]);
     let base = ["approve", code.as_str(), "--fingerprint", &key, "--hostname", &hostname, "--disk", "wwn-0x5"];
     let output = Site::alice(&world, server.port).run(&[&base[..], &["--erase", "ERASE"]].concat());
     ended(&output, 0, "(admit)");
     assert!(said(&output).contains("Makes the machine with this key a node"), "{}", said(&output));
     let asked = server.done();
-    let form: ApproveForm = read(&asked[1].body);
+    let form: ApproveForm = read(&asked[2].body);
     assert_eq!(form.hostname, world.node.hostname);
     let (body, named, _) = taken(&world, &order(&asked), IntentKind::Admit);
     let Body::Admit(admit) = body else { panic!("{body:?}") };
@@ -262,20 +268,20 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
     assert_eq!(named, std::slice::from_ref(&world.node.node_id));
 
     // Another fingerprint, or nobody who says yes: nothing is approved and nothing ordered.
-    let server = Server::new(world.clone(), vec![seen()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen()]);
     let other = world.other.fingerprint.to_string();
     let args =
         ["approve", code.as_str(), "--fingerprint", &other, "--hostname", &hostname, "--disk", "wwn-0x5", "--yes"];
     ended(&Site::alice(&world, server.port).run(&args), 1, "another machine pretends");
     server.done();
-    let server = Server::new(world.clone(), vec![seen()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen()]);
     ended(&Site::alice(&world, server.port).run(&base), 64, "--yes");
     server.done();
 
     // An approval that was refused orders nothing.
     let line = format!("POST /api/host/devices/{}/approve-install", world.node.node_id);
     let refuse = step(line, By::Alice, |_, _| (409, crate::server::refusal("hostname_in_use")));
-    let server = Server::new(world.clone(), vec![seen(), refuse]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), refuse]);
     ended(&Site::alice(&world, server.port).run(&[&base[..], &["--yes"]].concat()), 1, "hostname_in_use");
     server.done();
 }
@@ -301,7 +307,7 @@ fn admit_signs_no_name_and_no_replacement_that_nobody_read_or_typed() {
         (&task, &["--hostname", name][..], vec![], None),
         (&replaces, &["--hostname", name, "--replaces", other], vec![nodes(&world), nodes(&world)], Some(other)),
     ] {
-        let script = [seen(more)].into_iter().chain(script).chain([add(), signed()]).collect();
+        let script = [who(&world), seen(more)].into_iter().chain(script).chain([add(), signed()]).collect();
         let server = Server::new(world.clone(), script);
         ended(&Site::alice(&world, server.port).run(&[&base[..], args, &["--yes"]].concat()), 0, "(admit)");
         let (body, _, _) = taken(&world, &order(&server.done()), IntentKind::Admit);
@@ -310,7 +316,7 @@ fn admit_signs_no_name_and_no_replacement_that_nobody_read_or_typed() {
         assert_eq!(admit.replaces.as_ref().map(NodeId::as_str), replaced);
     }
     // Where somebody reads it, the approved name is enough.
-    let server = Server::new(world.clone(), vec![seen(&task), add(), signed()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(&task), add(), signed()]);
     let answers = [("Type yes to go on: ", "yes")];
     let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);
     assert!(done && text.contains(&format!("a node called {name}")), "{text}");
@@ -324,7 +330,7 @@ fn admit_signs_no_name_and_no_replacement_that_nobody_read_or_typed() {
         (&replaces, &[], 1, &format!("--replaces {other}")),
         (&task, &[], 64, "--yes"),
     ] {
-        let server = Server::new(world.clone(), vec![seen(more)]);
+        let server = Server::new(world.clone(), vec![who(&world), seen(more)]);
         ended(&Site::alice(&world, server.port).run(&[&base[..], args].concat()), code, says);
         server.done();
     }
@@ -353,6 +359,7 @@ fn what_is_decided_about_a_node_is_an_order() {
         (&release, vec![nodes(&world), node(&world, &lapsed, "")], IntentKind::ReleaseLapse, "may renew"),
     ];
     for (args, mut script, kind, says) in cases {
+        script.insert(0, who(&world));
         script.extend([add(), signed()]);
         let server = Server::new(world.clone(), script);
         let output = Site::alice(&world, server.port).run(args);
@@ -373,10 +380,10 @@ fn what_is_decided_about_a_node_is_an_order() {
             Body::Admit(_) | Body::SshKey(_) => panic!("{args:?}"),
         }
     }
-    let server = Server::new(world.clone(), vec![nodes(&world), node(&world, "", "")]);
+    let server = Server::new(world.clone(), vec![who(&world), nodes(&world), node(&world, "", "")]);
     ended(&Site::alice(&world, server.port).run(&release), 1, "no certificate");
     server.done();
-    let server = Server::new(world.clone(), vec![nodes(&world), node(&world, "", "")]);
+    let server = Server::new(world.clone(), vec![who(&world), nodes(&world), node(&world, "", "")]);
     ended(&Site::alice(&world, server.port).run(&split), 1, "not frozen");
     server.done();
 }
