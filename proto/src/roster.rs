@@ -1,7 +1,8 @@
 //! The roster: the worker-signed list of who may order (design.md O3).
 //!
 //! Who is an owner is decided at the worker. The roster travels as `{payload, signature}`; a worker key of the bundle
-//! signs `lucia-roster-v1\n` and the payload's bytes. Its version only rises. One wrong entry refuses the whole.
+//! signs `lucia-roster-v1\n` and the payload's bytes. Its version only rises, for as long as the key that signed it is a
+//! worker's. One wrong entry refuses the whole.
 
 use std::collections::BTreeSet;
 
@@ -97,6 +98,14 @@ pub enum RosterError {
     /// Kinds may be signed on a page, and nothing says where it is.
     #[error("the roster has page-kinds and no page-origin")]
     NoPage,
+    /// It came with a bundle from before.
+    #[error("the roster came with bundle version {offered}, which is older than {current}, which is known already")]
+    OlderBundle {
+        /// Version known.
+        current: u64,
+        /// Version it came with.
+        offered: u64,
+    },
     /// The version went back.
     #[error("roster version {offered} is older than {current}, which is known already")]
     Older {
@@ -134,9 +143,8 @@ impl SignedRoster {
     /// The first rule that is broken; one bad entry refuses the whole.
     pub fn verify(&self, bundle: &VerifiedBundle, fleet: &Digest) -> Result<VerifiedRoster, RosterError> {
         let payload = self.0.payload();
-        if !self.0.is_of(TAG, bundle.workers()) {
-            return Err(RosterError::Signature);
-        }
+        let signer = self.0.signer(TAG, bundle.workers()).ok_or(RosterError::Signature)?;
+        let by = SignedBy { worker: signer.fingerprint(), bundle: bundle.bundle().version };
         let roster: Roster =
             json::from_slice(payload, ROSTER_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(RosterError::Json)?;
         if roster.version == 0 {
@@ -176,7 +184,7 @@ impl SignedRoster {
         let credentials =
             roster.owners.iter().flat_map(|owner| &owner.keys).filter_map(|key| key.credential_id.as_ref());
         once("credential", credentials.map(CredentialId::as_bytes))?;
-        Ok(VerifiedRoster { signed: self.clone(), roster, keys })
+        Ok(VerifiedRoster { signed: self.clone(), roster, keys, by })
     }
 }
 
@@ -202,6 +210,7 @@ pub struct VerifiedRoster {
     signed: SignedRoster,
     roster: Roster,
     keys: Vec<KnownKey>,
+    by: SignedBy,
 }
 
 impl VerifiedRoster {
@@ -229,10 +238,17 @@ impl VerifiedRoster {
         &self.roster.policy
     }
 
-    /// Which roster this is: kept beside it, so that it is known when the roster itself cannot be believed any more.
+    /// Which roster this is.
     #[must_use]
     pub fn mark(&self) -> RosterMark {
         RosterMark { version: self.roster.version, sha256: Digest::of(self.signed.0.payload()) }
+    }
+
+    /// What is kept of it by whoever takes it, so that no older one is taken when it cannot be believed any more.
+    #[must_use]
+    pub fn taken(&self) -> TakenRoster {
+        let RosterMark { version, sha256 } = self.mark();
+        TakenRoster { version, sha256, by: Some(self.by) }
     }
 
     /// Somebody of this id.
@@ -287,14 +303,65 @@ pub struct RosterMark {
     pub sha256: Digest,
 }
 
-/// Takes a roster over the one that was held: a higher version, or the very same payload. The signature may be another,
-/// since a new worker key signs the roster that there is anew.
+/// By which key a roster was found to be signed, and which bundle said that it is a worker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SignedBy {
+    worker: Fingerprint,
+    bundle: u64,
+}
+
+/// The mark of a roster that was taken, as it lies on the disk of whoever took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TakenRoster {
+    version: u64,
+    sha256: Digest,
+    /// Absent in what was written before this was kept: then it counts whatever the bundle says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<SignedBy>,
+}
+
+impl TakenRoster {
+    /// Which roster it was.
+    #[must_use]
+    pub const fn mark(&self) -> RosterMark {
+        RosterMark { version: self.version, sha256: self.sha256 }
+    }
+
+    /// Whether a newer bundle names the key no more that signed it. Then its version binds nobody: whoever had stolen the
+    /// key could have signed any, and no version is so high that the next worker would have to count up to it.
+    fn is_retired(&self, bundle: &VerifiedBundle) -> bool {
+        self.by.is_some_and(|by| {
+            let is_named = bundle.workers().iter().any(|worker| worker.fingerprint() == by.worker);
+            bundle.bundle().version > by.bundle && !is_named
+        })
+    }
+}
+
+/// Takes a roster over the one that was taken before: a higher version, or the very same payload. The signature may be
+/// another, since a new worker key signs the roster that there is anew. `bundle` is the one it was verified with.
+///
+/// Of a worker whose key a newer bundle retired nothing is held against the new roster. The next worker signed none before
+/// that bundle, so what it ever signed is as new as the last honest one of the former key; and no order is taken by a roster
+/// older than the one the worker speaks of when it says how late it is.
 ///
 /// # Errors
-/// [`RosterError::Older`] for a lower version, [`RosterError::Conflict`] for another roster with the same one.
-pub fn accept(held: Option<&RosterMark>, new: VerifiedRoster) -> Result<VerifiedRoster, RosterError> {
+/// [`RosterError::OlderBundle`] beside a bundle from before, [`RosterError::Older`] for a lower version,
+/// [`RosterError::Conflict`] for another roster with the same one.
+pub fn accept(
+    held: Option<&TakenRoster>,
+    new: VerifiedRoster,
+    bundle: &VerifiedBundle,
+) -> Result<VerifiedRoster, RosterError> {
     let Some(held) = held else { return Ok(new) };
-    let offered = new.mark();
+    if let Some(by) = held.by.filter(|by| by.bundle > bundle.bundle().version) {
+        return Err(RosterError::OlderBundle { current: by.bundle, offered: bundle.bundle().version });
+    }
+    if held.is_retired(bundle) {
+        return Ok(new);
+    }
+    let (held, offered) = (held.mark(), new.mark());
     if offered.version < held.version {
         Err(RosterError::Older { current: held.version, offered: offered.version })
     } else if offered.version == held.version && offered.sha256 != held.sha256 {

@@ -31,8 +31,13 @@ impl SignedPayload {
 
     /// Whether one of these keys signed `tag` and the payload.
     pub(crate) fn is_of(&self, tag: &[u8], keys: &[NodePublicKey]) -> bool {
+        self.signer(tag, keys).is_some()
+    }
+
+    /// Which of these keys signed `tag` and the payload.
+    pub(crate) fn signer<'a>(&self, tag: &[u8], keys: &'a [NodePublicKey]) -> Option<&'a NodePublicKey> {
         let text = signed_text(tag, &self.payload);
-        keys.iter().any(|key| key.verify_der(&text, &self.signature).is_ok())
+        keys.iter().find(|key| key.verify_der(&text, &self.signature).is_ok())
     }
 
     /// Puts bytes and their signature together. Whether they belong together is not looked at.

@@ -4,7 +4,7 @@ use lucia_proto::bundle::VerifiedBundle;
 use lucia_proto::digest::Digest;
 use lucia_proto::json;
 use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
-use lucia_proto::roster::{self, RosterError, RosterMark, SignedRoster, VerifiedRoster};
+use lucia_proto::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
 use serde::{Deserialize, Serialize};
 
 use super::record::RecordError;
@@ -14,9 +14,9 @@ use crate::host::state::{State, StateFile};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Kept {
-    /// Stays when the roster itself cannot be believed any more.
+    /// Stays when the roster itself cannot be believed any more; whether it counts then is for [`roster::accept`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mark: Option<RosterMark>,
+    mark: Option<TakenRoster>,
     owned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<SignedRoster>,
@@ -65,7 +65,7 @@ impl HeldRoster {
     /// The version held; 0 where none was ever.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.kept.mark.map_or(0, |mark| mark.version)
+        self.kept.mark.map_or(0, |taken| taken.mark().version)
     }
 
     /// Whether owners decide here, for good: unsigned keys count no more.
@@ -78,22 +78,23 @@ impl HeldRoster {
     pub fn verify(&mut self, bundle: &VerifiedBundle, fleet: &Digest) {
         let told = |error: &RosterError| tracing::warn!("the roster on disk is not believed: {error}");
         self.verified = self.kept.roster.as_ref().and_then(|signed| {
-            let checked = signed.verify(bundle, fleet).and_then(|new| roster::accept(self.kept.mark.as_ref(), new));
+            let checked = signed.verify(bundle, fleet);
+            let checked = checked.and_then(|held| roster::accept(self.kept.mark.as_ref(), held, bundle));
             checked.inspect_err(told).ok()
         });
     }
 
-    /// What is held once this roster is; nothing when it is the one that is held.
+    /// What is held once this roster is, which was verified with this bundle; nothing when it is the one that is held.
     ///
     /// # Errors
     /// An older one, or another of the same version.
-    pub fn with(&self, new: VerifiedRoster) -> Result<Option<Self>, RosterError> {
-        let new = roster::accept(self.kept.mark.as_ref(), new)?;
+    pub fn with(&self, new: VerifiedRoster, bundle: &VerifiedBundle) -> Result<Option<Self>, RosterError> {
+        let new = roster::accept(self.kept.mark.as_ref(), new, bundle)?;
         if self.verified.as_ref() == Some(&new) {
             return Ok(None);
         }
         let owned = self.kept.owned || new.has_owner();
-        let kept = Kept { mark: Some(new.mark()), owned, roster: Some(new.signed().clone()) };
+        let kept = Kept { mark: Some(new.taken()), owned, roster: Some(new.signed().clone()) };
         Ok(Some(Self { kept, verified: Some(new) }))
     }
 

@@ -201,13 +201,10 @@ impl Owners {
             (_, Some(new)) => self.hold(new.clone()),
             (_, None) => {}
         }
-        let Some(roster) = roster else { return Ok(()) };
+        let (Some(roster), Some(bundle)) = (roster, &self.bundle) else { return Ok(()) };
         // It was checked with the answer's own bundle, which may be the older one: its worker may be retired by now.
-        let roster = match &self.bundle {
-            Some(bundle) => roster.signed().verify(bundle, &self.fleet),
-            None => Ok(roster),
-        };
-        match roster.and_then(|roster| self.roster.with(roster)) {
+        let roster = roster.signed().verify(bundle, &self.fleet);
+        match roster.and_then(|roster| self.roster.with(roster, bundle)) {
             Ok(Some(next)) => self.hold_roster(state, next),
             Ok(None) => Ok(()),
             Err(error) => {
@@ -252,7 +249,7 @@ impl Owners {
 
     fn take_roster(&mut self, state: &State, signed: &SignedRoster) -> Result<(), OfferError> {
         let bundle = self.bundle.as_ref().ok_or(OfferError::NoBundle)?;
-        let new = signed.verify(bundle, &self.fleet).and_then(|new| self.roster.with(new));
+        let new = signed.verify(bundle, &self.fleet).and_then(|new| self.roster.with(new, bundle));
         match new.map_err(OfferError::Roster)? {
             Some(next) => Ok(self.hold_roster(state, next)?),
             None => Ok(()),

@@ -179,5 +179,10 @@ impl Door {
 
 fn open(scratch: &Scratch, state: &State, world: &OrderWorld) -> Owners {
     let root = world.ca.root();
-    Owners::open(state, &scratch.root(), root, world.node.node_id.clone(), Some(world.bundle.clone()))
+    // The newest there is, as the identity reads it.
+    let on_disk = state.read(StateFile::Bundle).unwrap();
+    let on_disk = on_disk.and_then(|bytes| json::from_slice::<SignedBundle>(&bytes, 65_536, 4).ok());
+    let on_disk = on_disk.and_then(|signed| signed.verify(&root).ok());
+    let bundle = [Some(world.bundle.clone()), on_disk].into_iter().flatten().max_by_key(|held| held.bundle().version);
+    Owners::open(state, &scratch.root(), root, world.node.node_id.clone(), bundle)
 }

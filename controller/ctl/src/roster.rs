@@ -10,7 +10,7 @@ use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
 use lucia_proto::owner::{OwnerName, Role};
 use lucia_proto::owner_api::{OwnerEndpoint, RosterView};
-use lucia_proto::roster::{self, Roster, RosterError, VerifiedRoster};
+use lucia_proto::roster::{self, Roster, RosterError, TakenRoster, VerifiedRoster};
 use lucia_proto::text::{chain, shown};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ use crate::client::{Client, Me};
 use crate::failure::Failure;
 use crate::files::{self, FileError, Secret, Turn};
 
-/// The note of a version and a hash.
-const MARK_MAX: u64 = 256;
+/// The note of a version, a hash and who signed it: 230 bytes in truth.
+const MARK_MAX: u64 = 512;
 /// What it is called, beside the key, before the fleet. Without a fleet it is one of before there was one for each.
 const NOTE: &str = "roster";
 /// The same of the bundle.
@@ -136,8 +136,8 @@ pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, Roste
         taken.map_err(|why| RosterProblem::OldBundle { why, note: file.to_string_lossy().into_owned() })
     })?;
     let roster = signed.verify(&bundle, &me.fleet()).map_err(RosterProblem::Roster)?;
-    advance(&note(me, NOTE), Some(me.note(NOTE)), &roster.mark(), |held| {
-        roster::accept(held, roster.clone()).map(drop).map_err(RosterProblem::Roster)
+    advance(&note(me, NOTE), Some(me.note(NOTE)), &roster.taken(), |held: Option<&TakenRoster>| {
+        roster::accept(held, roster.clone(), &bundle).map(drop).map_err(RosterProblem::Roster)
     })?;
     if let Some((owner, _)) = roster.caller(&me.key.public().fingerprint()) {
         me.note_owner(&owner.id).map_err(RosterProblem::Mark)?;

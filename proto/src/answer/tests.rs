@@ -103,7 +103,7 @@ fn a_roster_in_an_answer_is_a_workers_of_this_fleet() {
         |roster: &VerifiedRoster| Answer { roster: Some(roster.signed().clone()), ..world.ca.answer(&node, NOW) };
     let good = world.ca.sign_answer(&with(&world.roster));
     let accepted = judge(&good, &node, &world.ca.root(), None).unwrap();
-    assert_eq!(accepted.roster(), Some(&world.roster));
+    assert_eq!(accepted.roster().map(VerifiedRoster::signed), Some(world.roster.signed()));
     let text = json::to_string(&good).unwrap();
     assert!(text.len() <= ANSWER_MAX);
     let other = crate::test_support::key(60);

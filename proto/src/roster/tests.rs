@@ -186,13 +186,14 @@ fn versions_only_rise_and_one_version_is_one_roster() {
     let lower = verified(&|roster| roster.version = 4);
     let higher = verified(&|roster| roster.version = 6);
     let other = verified(&|roster| drop(roster.owners.pop()));
-    let mark = held.mark();
-    let mark: RosterMark = json::from_str(&json::to_string(&mark).unwrap(), 1024, 1).unwrap();
-    assert_eq!(accept(None, lower.clone()).unwrap(), lower);
-    assert_eq!(accept(Some(&mark), held.clone()).unwrap(), held);
-    assert_eq!(accept(Some(&mark), higher.clone()).unwrap(), higher);
-    assert!(matches!(accept(Some(&mark), lower), Err(RosterError::Older { current: 5, offered: 4 })));
-    assert!(matches!(accept(Some(&mark), other), Err(RosterError::Conflict { version: 5 })));
+    let mark = held.taken();
+    let mark: TakenRoster = json::from_str(&json::to_string(&mark).unwrap(), 1024, 2).unwrap();
+    let take = |held: Option<&TakenRoster>, new: &VerifiedRoster| accept(held, new.clone(), &world.bundle);
+    assert_eq!(take(None, &lower).unwrap(), lower);
+    assert_eq!(take(Some(&mark), &held).unwrap(), held);
+    assert_eq!(take(Some(&mark), &higher).unwrap(), higher);
+    assert!(matches!(take(Some(&mark), &lower), Err(RosterError::Older { current: 5, offered: 4 })));
+    assert!(matches!(take(Some(&mark), &other), Err(RosterError::Conflict { version: 5 })));
     // The next worker key signs what there is anew: the same roster.
     let mut bundle = world.ca.bundle(4, NOW);
     bundle.workers = vec![key(98).public().to_pem()];
@@ -201,7 +202,48 @@ fn versions_only_rise_and_one_version_is_one_roster() {
     assert!(held.signed().verify(&bundle, &world.fleet).is_err());
     let again = SignedRoster::sign(held.roster(), &key(98)).unwrap().verify(&bundle, &world.fleet).unwrap();
     assert_ne!(again.signed(), held.signed());
-    assert_eq!(accept(Some(&mark), again.clone()).unwrap(), again);
+    assert_eq!(accept(Some(&mark), again.clone(), &bundle).unwrap(), again);
+}
+
+/// threats.md W: the thief of a worker's key signs the highest version there is, or climbs; the next bundle ends both.
+// spec: RO-90
+#[test]
+fn a_mark_binds_for_as_long_as_the_bundle_names_the_worker_who_signed_it() {
+    let world = OrderWorld::new(NOW);
+    let (first, next) = (&world.ca.worker_key, key(98));
+    let bundle = |version: u64, workers: &[&NodeKey]| {
+        let mut bundle = world.ca.bundle(version, NOW);
+        bundle.workers = workers.iter().map(|key| key.public().to_pem()).collect();
+        crate::bundle::SignedBundle::sign(&bundle, &world.ca.root_key).unwrap().verify(&world.ca.root()).unwrap()
+    };
+    let (third, both, fifth) = (bundle(3, &[first]), bundle(4, &[first, &next]), bundle(5, &[&next]));
+    let roster = |version: u64, by: &NodeKey, bundle: &VerifiedBundle| {
+        let roster = Roster { version, ..world.roster.roster().clone() };
+        SignedRoster::sign(&roster, by).unwrap().verify(bundle, &world.fleet).unwrap()
+    };
+    let most = 1 << 53;
+    let stolen = roster(most, first, &third).taken();
+    for (name, held, bundle, offered, by, want) in [
+        ("the same bundle", &stolen, &third, 6, first, Some("is older than")),
+        ("a newer one that still names the key", &stolen, &both, 6, &next, Some("is older than")),
+        ("a newer one that retires it", &stolen, &fifth, 6, &next, None),
+        ("and the lowest", &stolen, &fifth, 1, &next, None),
+        ("the next worker's own", &roster(7, &next, &fifth).taken(), &fifth, 6, &next, Some("is older than")),
+        // Both of before, as somebody between can bring them where no bundle is kept.
+        ("an older bundle", &roster(7, &next, &fifth).taken(), &third, 8, first, Some("came with bundle version 3")),
+        ("an older bundle that names it", &roster(7, &next, &fifth).taken(), &both, 8, &next, Some("came with bundle")),
+    ] {
+        let taken = accept(Some(held), roster(offered, by, bundle), bundle);
+        match want {
+            None => assert_eq!(taken.unwrap().version(), offered, "{name}"),
+            Some(want) => assert!(taken.unwrap_err().to_string().contains(want), "{name}"),
+        }
+    }
+    // One of before this was kept counts whatever the bundle says.
+    let RosterMark { version, sha256 } = stolen.mark();
+    let old: TakenRoster = json::from_str(&json::to_string(&RosterMark { version, sha256 }).unwrap(), 1024, 1).unwrap();
+    let refused = accept(Some(&old), roster(6, &next, &fifth), &fifth);
+    assert!(matches!(refused, Err(RosterError::Older { current, offered: 6 }) if current == most));
 }
 
 // spec: RO-5

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use lucia_proto::key::NodePublicKey;
 use lucia_proto::limits::{ANSWER_MAX, OWNERS_MAX};
 use lucia_proto::owner::{KeyUse, Role};
-use lucia_proto::roster::{RosterMark, SignedRoster, VerifiedRoster, accept};
+use lucia_proto::roster::{SignedRoster, TakenRoster, VerifiedRoster, accept};
 use serde_json::Value;
 
 use super::intent::WORLD;
 use super::twice;
 
 /// The one that is held.
-static HELD: LazyLock<RosterMark> = LazyLock::new(|| WORLD.roster.mark());
+static HELD: LazyLock<TakenRoster> = LazyLock::new(|| WORLD.roster.taken());
 
 /// The bytes are the payload, or the whole with its signature.
 pub(super) fn run(input: &[u8]) {
@@ -66,7 +66,7 @@ fn judge(signed: &SignedRoster) {
 
 /// It only rises, and one version is one roster.
 fn rises(roster: &VerifiedRoster) {
-    let same = roster.mark() == *HELD;
-    let taken = accept(Some(&HELD), roster.clone()).is_ok();
-    assert_eq!(taken, same || roster.version() > HELD.version, "version {}", roster.version());
+    let same = roster.mark() == HELD.mark();
+    let taken = accept(Some(&HELD), roster.clone(), &WORLD.bundle).is_ok();
+    assert_eq!(taken, same || roster.version() > HELD.mark().version, "version {}", roster.version());
 }

@@ -85,15 +85,15 @@ fn a_newer_bundle_and_roster_are_kept_in_this_order_and_a_mark_outlives_its_work
     let freshness = Some(door.answer(&next, |answer| answer.bundle_version = 4));
     door.offered(OrdersReply { freshness, ..OrdersReply::default() });
     assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::RosterBehind)));
-    // Whoever has the former worker's key gives out no roster any more, and an older one is older for ever.
+    // Whoever has the former worker's key gives out no roster any more, and beside the next one's an older one is older.
     let former = door.world.roster.signed().clone();
     assert_eq!(door.refused(&OrdersReply { roster: Some(former), ..OrdersReply::default() }), ["roster"]);
     let mut older = door.world.roster.roster().clone();
     older.version = 4;
     let older = SignedRoster::sign(&older, &next).unwrap();
-    assert_eq!(door.refused(&OrdersReply { roster: Some(older.clone()), ..OrdersReply::default() }), ["roster"]);
     let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
     door.offered(OrdersReply { roster: Some(anew), ..OrdersReply::default() });
+    assert_eq!(door.refused(&OrdersReply { roster: Some(older.clone()), ..OrdersReply::default() }), ["roster"]);
     assert_eq!(door.owners.status().owners.len(), 2, "viewers are none");
     assert_eq!((door.said().roster_version, door.order(&door.keys_order(4, 1))), (5, Some(None)));
     door.world.bundle = bundle.clone().verify(&door.world.ca.root()).unwrap();
@@ -110,6 +110,45 @@ fn a_newer_bundle_and_roster_are_kept_in_this_order_and_a_mark_outlives_its_work
     door.restart();
     assert_eq!((door.said().roster_version, door.owners.status().believed), (5, true));
     assert_eq!(door.refused(&OrdersReply { roster: Some(older), ..OrdersReply::default() }), ["roster"]);
+}
+
+/// threats.md W: the thief of a worker's key signs a version that no honest roster ever reaches.
+// spec: AO-90
+#[test]
+fn a_version_that_a_retired_worker_signed_binds_no_more_also_after_a_restart() {
+    for restarts in [false, true] {
+        let mut door = Door::settled();
+        let (honest, thief) = (door.world.roster.roster().clone(), OrderWorld::new(NOW).ca.worker_key);
+        let far = lucia_proto::roster::Roster { version: 1 << 53, ..honest.clone() };
+        let far = SignedRoster::sign(&far, &thief).unwrap();
+        door.offered(OrdersReply { roster: Some(far.clone()), ..OrdersReply::default() });
+        assert_eq!(door.said().roster_version, 1 << 53);
+        let reply = |bundle, roster| OrdersReply { bundle, roster: Some(roster), ..OrdersReply::default() };
+        let sixth = lucia_proto::roster::Roster { version: 6, ..honest };
+        let by_thief = SignedRoster::sign(&sixth, &thief).unwrap();
+        assert_eq!(door.refused(&reply(None, by_thief.clone())), ["roster"], "as long as the bundle names that key");
+        // The root's next bundle names another worker alone.
+        let next = key(88);
+        let mut bundle = Bundle { version: 4, ..door.world.bundle.bundle().clone() };
+        bundle.workers = vec![next.public().to_pem()];
+        let bundle = SignedBundle::sign(&bundle, &door.world.ca.root_key).unwrap();
+        door.offered(OrdersReply { bundle: Some(bundle.clone()), ..OrdersReply::default() });
+        assert_eq!(door.said().roster_version, 0, "the honest one is asked for");
+        door.world.bundle = bundle.verify(&door.world.ca.root()).unwrap();
+        if restarts {
+            door.restart();
+        }
+        assert!(door.owners.keys().is_some(), "and owners decide here as before");
+        assert_eq!(door.refused(&reply(None, by_thief)), ["roster"]);
+        assert_eq!(door.refused(&reply(None, far)), ["roster"]);
+        door.offered(reply(None, SignedRoster::sign(&sixth, &next).unwrap()));
+        assert_eq!((door.said().roster_version, door.owners.status().believed), (6, true));
+        let fifth = SignedRoster::sign(&lucia_proto::roster::Roster { version: 5, ..sixth }, &next).unwrap();
+        assert_eq!(door.refused(&reply(None, fifth)), ["roster"], "and from there on it only rises");
+        let freshness = Some(door.answer(&next, |answer| (answer.bundle_version, answer.roster_version) = (4, 6)));
+        door.offered(OrdersReply { freshness, ..OrdersReply::default() });
+        assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
+    }
 }
 
 /// The answer that was given once is given again, with the roster of then.

@@ -10,6 +10,7 @@ mod keys;
 mod lies;
 mod living;
 mod login;
+mod marks;
 mod orders;
 mod server;
 mod site;

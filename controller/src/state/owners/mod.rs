@@ -31,7 +31,7 @@ use lucia_proto::owner::OwnerId;
 use lucia_proto::owner_api::RosterView;
 use lucia_proto::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, VerifiedRequest};
 use lucia_proto::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
-use lucia_proto::roster::{RosterMark, VerifiedRoster};
+use lucia_proto::roster::{TakenRoster, VerifiedRoster};
 
 use super::{Controller, OpenError, lock};
 use crate::bridge::owners::OwnerQueue;
@@ -76,7 +76,7 @@ pub(super) struct Owners {
 struct Seen {
     /// The bytes of bundle and roster: the same ones are not verified twice.
     files: Option<(Option<Digest>, Option<Digest>)>,
-    mark: Option<RosterMark>,
+    mark: Option<TakenRoster>,
     /// What was said about them last, so that it is said once.
     said: String,
 }
@@ -256,11 +256,13 @@ impl Controller {
     /// Writes which roster this is, before it counts.
     fn mark(&self, seen: &mut Seen, next: Trust) -> Result<Trust, Refusal> {
         let Some(roster) = &next.roster else { return Ok(next) };
-        let mark = roster.mark();
-        if seen.mark != Some(mark) {
-            roster_mark::write(&self.owners.dir, &mark).map_err(|error| Refusal::persistence(&error))?;
-            tracing::info!(version = mark.version, "the worker published a roster");
-            seen.mark = Some(mark);
+        let (taken, former) = (roster.taken(), seen.mark);
+        if former != Some(taken) {
+            roster_mark::write(&self.owners.dir, &taken).map_err(|error| Refusal::persistence(&error))?;
+            seen.mark = Some(taken);
+        }
+        if former.is_none_or(|former| former.mark() != taken.mark()) {
+            tracing::info!(version = roster.version(), "the worker published a roster");
             // An entry that cannot be written waits; the roster counts all the same, since it may have let somebody go.
             let now = self.clock.now();
             let _ = self.note(vec![AuditNote::new(now, AuditActor::Worker, AuditAction::RosterTaken)]);

@@ -10,7 +10,7 @@ use lucia_proto::chain::Root;
 use lucia_proto::digest::Digest;
 use lucia_proto::json::{self, JsonError};
 use lucia_proto::limits::{JSON_DEPTH_MAX, QUEUE_FILE_MAX};
-use lucia_proto::roster::{self, RosterError, RosterMark, SignedRoster, VerifiedRoster};
+use lucia_proto::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
 use thiserror::Error;
 
 /// Why what the worker published is not taken.
@@ -44,7 +44,7 @@ pub(super) struct Trust {
 /// What there is after these files. One that is refused leaves what was held of it; the reasons are for the log.
 pub(super) fn next(
     held: Option<&Trust>,
-    mark: Option<&RosterMark>,
+    mark: Option<&TakenRoster>,
     root: &Root,
     bundle: Option<&[u8]>,
     roster: Option<&[u8]>,
@@ -80,7 +80,7 @@ fn take_bundle(held: Option<&VerifiedBundle>, root: &Root, bytes: &[u8]) -> Resu
 }
 
 fn take_roster(
-    mark: Option<&RosterMark>,
+    mark: Option<&TakenRoster>,
     bundle: &VerifiedBundle,
     fleet: &Digest,
     bytes: &[u8],
@@ -88,7 +88,7 @@ fn take_roster(
     let signed: SignedRoster = json::from_slice(bytes, QUEUE_FILE_MAX, JSON_DEPTH_MAX)
         .map_err(|source| TrustError::Json { file: "roster.json", source })?;
     let verified = signed.verify(bundle, fleet).map_err(TrustError::Roster)?;
-    roster::accept(mark, verified).map_err(TrustError::Roster)
+    roster::accept(mark, verified, bundle).map_err(TrustError::Roster)
 }
 
 #[cfg(test)]
@@ -110,12 +110,12 @@ mod tests {
         let root = world.ca.root();
         let bundle = text(world.bundle.signed());
         let fifth = text(world.roster.signed());
-        let mark = world.roster.mark();
+        let mark = world.roster.taken();
         let (trust, refused) = next(None, None, &root, Some(&bundle), Some(&fifth));
         let trust = trust.unwrap();
         assert!(refused.is_empty() && trust.roster.as_ref().unwrap().version() == 5);
         world.change_roster(|_| ());
-        let sixth = text(world.roster.signed());
+        let (sixth, older) = (text(world.roster.signed()), world.roster.taken());
         world.change_roster(|roster| {
             roster.version = 5;
             roster.owners.truncate(1);
@@ -128,7 +128,6 @@ mod tests {
             (trust.and_then(|trust| Some(trust.roster?.version())), refused.len())
         };
         assert_eq!(version(Some(&trust), Some(&mark), &bundle, &sixth), (Some(6), 0));
-        let older = RosterMark { version: 6, ..mark };
         for (name, held, mark, roster) in [
             ("older", Some(&trust), Some(&older), &fifth),
             ("another of the same version", Some(&trust), Some(&mark), &another),
@@ -145,7 +144,38 @@ mod tests {
         assert_eq!(version(Some(&trust), Some(&mark), &theirs, &fifth), (Some(5), 1), "another root's bundle");
         assert_eq!(version(None, None, &theirs, &fifth), (None, 1), "and nothing else");
         // Files that went missing take nothing away.
-        let (trust, refused) = next(Some(&trust), Some(&mark), &root, None, None);
-        assert!(refused.is_empty() && trust.unwrap().roster.unwrap().version() == 5);
+        let (same, refused) = next(Some(&trust), Some(&mark), &root, None, None);
+        assert!(refused.is_empty() && same.unwrap().roster.unwrap().version() == 5);
+    }
+
+    /// threats.md W: a worker's stolen key, with which somebody signed a version that no honest roster ever reaches.
+    // spec: CO-90
+    #[test]
+    fn with_the_bundle_that_retires_a_worker_its_version_binds_no_more_also_after_a_restart() {
+        let mut world = OrderWorld::new(NOW);
+        let root = world.ca.root();
+        let honest = world.roster.roster().clone();
+        world.change_roster(|roster| roster.version = 1 << 53);
+        let (far, taken) = (text(world.roster.signed()), world.roster.taken());
+        let third = text(world.bundle.signed());
+        let held = next(None, None, &root, Some(&third), Some(&far)).0.unwrap();
+        let fresh = lucia_proto::test_support::key(98);
+        let mut bundle = world.ca.bundle(4, NOW);
+        bundle.workers = vec![fresh.public().to_pem()];
+        let fourth = text(&SignedBundle::sign(&bundle, &world.ca.root_key).unwrap());
+        let anew = text(&SignedRoster::sign(&honest, &fresh).unwrap());
+        let before = text(&SignedRoster::sign(&honest, &world.ca.worker_key).unwrap());
+        for held in [Some(&held), None] {
+            assert_eq!(next(held, Some(&taken), &root, Some(&third), Some(&before)).1.len(), 1, "its key counts still");
+            let (trust, refused) = next(held, Some(&taken), &root, Some(&fourth), Some(&anew));
+            let trust = trust.unwrap();
+            assert!(refused.is_empty() && trust.roster.as_ref().unwrap().version() == 5, "{refused:?}");
+            // Whoever puts both files of before back gains nothing by a restart.
+            let taken = trust.roster.as_ref().unwrap().taken();
+            for (bundle, roster) in [(&third, &far), (&third, &before), (&fourth, &far)] {
+                let (trust, refused) = next(None, Some(&taken), &root, Some(bundle), Some(roster));
+                assert!(trust.unwrap().roster.is_none() && refused.len() == 1);
+            }
+        }
     }
 }

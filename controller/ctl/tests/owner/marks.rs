@@ -1,0 +1,44 @@
+//! What this machine keeps of the roster that it believed last.
+
+use lucia_proto::bundle::SignedBundle;
+use lucia_proto::key::NodeKey;
+use lucia_proto::owner_api::RosterView;
+use lucia_proto::roster::SignedRoster;
+use lucia_proto::test_support::key;
+
+use crate::server::{Server, get};
+use crate::site::{Site, ended, world};
+
+/// threats.md W: whoever has the stolen key of a worker and the controller's address shows a roster that is as good as none,
+/// and the bundle of before, in which that key was a worker's.
+// spec: LC-90
+#[test]
+fn a_worker_that_was_retired_stands_in_no_rosters_way_and_does_not_come_back() {
+    let world = world();
+    let next = key(98);
+    let show = |version: u64, by: &NodeKey, bundle: u64, worker: &NodeKey| {
+        let roster = lucia_proto::roster::Roster { version, ..world.roster.roster().clone() };
+        let mut named = world.ca.bundle(bundle, world.now);
+        named.workers = vec![worker.public().to_pem()];
+        let bundle = SignedBundle::sign(&named, &world.ca.root_key).unwrap();
+        let view = RosterView { roster: Some(SignedRoster::sign(&roster, by).unwrap()), bundle: Some(bundle) };
+        get("GET /api/host/roster", &view)
+    };
+    let first = &world.ca.worker_key;
+    let steps = [
+        (show(5, first, 3, first), 0, "Roster 5"),
+        (show(1 << 53, first, 3, first), 0, "Roster 9007199254740992"),
+        (show(6, first, 3, first), 1, "older than 9007199254740992"),
+        (show(6, &next, 4, &next), 0, "Roster 6"),
+        (show(1 << 53, first, 3, first), 1, "bundle version 3 is older than 4"),
+        (show(5, &next, 4, &next), 1, "older than 6"),
+        (show(7, &next, 5, &next), 0, "Roster 7"),
+    ];
+    let (script, wanted): (Vec<_>, Vec<_>) = steps.into_iter().map(|(step, code, says)| (step, (code, says))).unzip();
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    for (code, says) in wanted {
+        ended(&site.run(&["owners"]), code, says);
+    }
+    server.done();
+}
