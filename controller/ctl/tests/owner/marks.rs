@@ -11,7 +11,7 @@ use crate::site::{Site, ended, world};
 
 /// threats.md W: whoever has the stolen key of a worker and the controller's address shows a roster that is as good as none,
 /// and the bundle of before, in which that key was a worker's.
-// spec: LC-90
+// spec: LC-89
 #[test]
 fn a_worker_that_was_retired_stands_in_no_rosters_way_and_does_not_come_back() {
     let world = world();
