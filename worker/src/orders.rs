@@ -50,7 +50,16 @@ pub enum Judged {
         act: Act,
     },
     /// It is not.
-    Refuse(IntentCode, String),
+    Refuse {
+        /// The code that travels.
+        code: IntentCode,
+        /// What stands in its way, for people.
+        text: String,
+        /// What is remembered of that, if anything.
+        memory: Option<IntentMemory>,
+    },
+    /// It was refused before, and that stays.
+    Again(IntentCode, String),
 }
 
 /// What stands in the way of an order that is right in itself.
@@ -119,10 +128,20 @@ pub fn judge(
     now: UnixTime,
 ) -> Judged {
     match check(signed, intent, facts, memory, now) {
-        Err(refusal) => Judged::Refuse(refusal.code(), chain(&refusal)),
-        Ok((order, memory)) => match act(order.intent(), order.body(), facts, now) {
+        Err((refusal @ IntentRefusal::RefusedBefore(_), _)) => {
+            // What stands in its way still is what people want to read.
+            let body = Body::parse(intent.kind, &signed.body).ok();
+            let obstacle = body.and_then(|body| act(intent, &body, facts, now).err());
+            Judged::Again(refusal.code(), obstacle.map_or_else(|| chain(&refusal), |obstacle| chain(&obstacle)))
+        }
+        Err((refusal, memory)) => Judged::Refuse { code: refusal.code(), text: chain(&refusal), memory },
+        Ok((order, mut memory)) => match act(order.intent(), order.body(), facts, now) {
             Ok((node, act)) => Judged::Take { order, memory, node, act },
-            Err(obstacle) => Judged::Refuse(IntentCode::NotPossible, chain(&obstacle)),
+            Err(obstacle) => {
+                let code = IntentCode::NotPossible;
+                memory.note_refused(order.intent(), code);
+                Judged::Refuse { code, text: chain(&obstacle), memory: Some(memory) }
+            }
         },
     }
 }
@@ -136,14 +155,14 @@ pub fn still_ordered(signed: &SignedIntent, facts: &Facts<'_>) -> Result<(), Int
     signed.check_authority(Actor::Worker, &facts.config.intent_policy, facts.roster)
 }
 
-/// The order, if an owner gave it for now, and the memory that has it.
+/// The order, if an owner gave it for now, and the memory that has it; else why not, and the memory that has that.
 fn check(
     signed: &SignedIntent,
     intent: &Intent,
     facts: &Facts<'_>,
     memory: &IntentMemory,
     now: UnixTime,
-) -> Result<(Order, IntentMemory), IntentRefusal> {
+) -> Result<(Order, IntentMemory), (IntentRefusal, Option<IntentMemory>)> {
     // The name that its owner read has to be the ledger's; of a node that the ledger does not have it is compared with
     // itself, and what is done then depends on the ledger all the same.
     let body = Body::parse(intent.kind, &signed.body).ok();
@@ -152,11 +171,14 @@ fn check(
         Some(record) if !matches!(body, Some(Body::Admit(_))) => Some(record.names.hostname.clone()),
         Some(_) | None => said.cloned(),
     };
-    let unfit = |field, rule| IntentRefusal::DoesNotFit(lucia_proto::bounded::OutOfBounds { field, rule });
+    let unfit = |field, rule| {
+        let source = lucia_proto::bounded::OutOfBounds { field, rule };
+        (IntentRefusal::DoesNotFit(source), None)
+    };
     let node = intent.nodes.first().ok_or_else(|| unfit("nodes", "exactly one"))?;
     // A body that cannot be read is refused by the check, under any name.
     let hostname = of(node).or_else(|| "unknown".parse().ok()).ok_or_else(|| unfit("hostname", "a name"))?;
-    let verified = signed.check(&Checker {
+    let checker = Checker {
         actor: Actor::Worker,
         policy: &facts.config.intent_policy,
         fleet: &facts.roster.roster().fleet,
@@ -166,10 +188,13 @@ fn check(
         bundle_version: facts.bundle_version,
         time: Some(IntentTime::at_worker(now, facts.bundle_version, facts.roster.version())),
         memory,
-    })?;
-    let mut memory = memory.clone();
-    let order = memory.remember(verified)?;
-    Ok((order, memory))
+    };
+    let mut next = memory.clone();
+    let order = signed.check(&checker).and_then(|verified| next.remember(verified));
+    order.map(|order| (order, next)).map_err(|refusal| {
+        let memory = signed.remember_refused(&checker, &refusal);
+        (refusal, memory)
+    })
 }
 
 /// What an order does here, as the ledger stands.

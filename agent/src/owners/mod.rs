@@ -37,7 +37,7 @@ use lucia_proto::time::UnixTime;
 
 use self::held::HeldRoster;
 use self::offer::{Note, Offer, OfferError};
-use self::record::{Loaded, NotDone, Record, RecordError};
+use self::record::{Loaded, NotDone, Record, RecordError, Refused};
 use crate::host::root::Root;
 use crate::host::state::{State, StateFile};
 use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
@@ -284,13 +284,19 @@ impl Owners {
                 self.untold.retain(|outcome| outcome.intent != signed.id());
                 tracing::info!("order {} is carried out", signed.id().code());
             }
-            Err(refusal) => self.refuse(signed, &refusal, me.now),
+            Err(Refused { why, next }) => {
+                // Before it is told: whoever heard of the refusal may give another order, and this one is not to follow it.
+                if let Some(next) = next {
+                    self.keep(state, *next)?;
+                }
+                self.refuse(signed, &why, me.now);
+            }
         }
         Ok(())
     }
 
     /// The record in which this order is remembered and holds, if it is an owner's for this node, now.
-    fn judge(&self, signed: &SignedIntent, me: Me<'_>) -> Result<Record, NotDone> {
+    fn judge(&self, signed: &SignedIntent, me: Me<'_>) -> Result<Record, Refused> {
         let time = self.freshness.time(me.since_boot);
         let (Some(record), Some(bundle)) = (&self.record, &self.bundle) else {
             return Err(IntentRefusal::NoFreshness.into());
@@ -300,7 +306,7 @@ impl Owners {
             return Err(time.map_or(IntentRefusal::NoFreshness, |time| behind(time.roster_version())).into());
         };
         let policy = policy::read(&self.root);
-        let verified = signed.check(&Checker {
+        let checker = Checker {
             actor: Actor::Node,
             policy: &policy.rules,
             fleet: &self.fleet,
@@ -310,11 +316,18 @@ impl Owners {
             bundle_version: bundle.bundle().version,
             time,
             memory: record.memory(),
-        })?;
-        record.after(signed, verified, me)
+        };
+        match signed.check(&checker) {
+            Ok(verified) => record.after(signed, verified, me),
+            Err(refusal) => {
+                let memory = signed.remember_refused(&checker, &refusal);
+                let next = memory.map(|memory| Box::new(record.remembering(memory)));
+                Err(Refused { why: refusal.into(), next })
+            }
+        }
     }
 
-    /// Notes a refusal, in memory alone: nobody but an owner makes this node write.
+    /// Notes a refusal to be told, in memory alone.
     fn refuse(&mut self, signed: &SignedIntent, refusal: &NotDone, at: UnixTime) {
         let (intent, code) = (signed.id(), refusal.code());
         let told = if code.is_repeat() {

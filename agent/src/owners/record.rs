@@ -77,6 +77,21 @@ impl NotDone {
     }
 }
 
+/// An order is not carried out, and the record in which that is remembered, where it is to be.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub why: NotDone,
+    /// What to keep before that is told.
+    pub next: Option<Box<Record>>,
+}
+
+impl From<IntentRefusal> for Refused {
+    fn from(refusal: IntentRefusal) -> Self {
+        Self { why: refusal.into(), next: None }
+    }
+}
+
 /// An order to remove the identity, under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -225,8 +240,8 @@ impl Record {
     /// The record in which `verified` is remembered and holds, or is under way.
     ///
     /// # Errors
-    /// When it is not to be carried out after all; nothing was changed.
-    pub fn after(&self, signed: &SignedIntent, verified: VerifiedIntent, me: Me<'_>) -> Result<Self, NotDone> {
+    /// When it is not to be carried out after all.
+    pub fn after(&self, signed: &SignedIntent, verified: VerifiedIntent, me: Me<'_>) -> Result<Self, Refused> {
         // The memory of one-shot orders begins anew by itself; of a state nobody knows any more what held.
         if let Some(lost) = self.lost_at.filter(|lost| verified.intent().issued_at < *lost) {
             return Err(IntentRefusal::BeforeMemory(lost).into());
@@ -243,7 +258,8 @@ impl Record {
                 // What came before the present start may be the other machine's past as well, so this says of neither
                 // that it goes on; and the machine that was meant may have rebooted since, so it ends neither.
                 Decision::Keep if body.start_id.as_ref().is_some_and(|kept| me.former_starts.contains(kept)) => {
-                    return Err(NotDone::FormerStart);
+                    next.memory.note_refused(order.intent(), IntentCode::NotPossible);
+                    return Err(Refused { why: NotDone::FormerStart, next: Some(Box::new(next)) });
                 }
                 decision @ (Decision::Keep | Decision::Split) => {
                     next.stopped = Some(Stopped { intent: order.id(), decision });
@@ -260,6 +276,12 @@ impl Record {
         keep_last(&mut next.done, ORDERS_SHOWN);
         let length = next.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
         if length > NODE_ORDERS_MAX { Err(IntentRefusal::MemoryFull.into()) } else { Ok(next) }
+    }
+
+    /// The record with this memory.
+    #[must_use]
+    pub fn remembering(&self, memory: IntentMemory) -> Self {
+        Self { memory, ..self.clone() }
     }
 
     /// The record without what was told; nothing when that changes nothing.

@@ -171,6 +171,17 @@ impl Door {
         self.sign(self.world.intent(IntentKind::CloneDecision), &body)
     }
 
+    /// The same, drafted once more.
+    fn clone_order_anew(&self, decision: Decision, start_id: Option<StartId>, nonce: u8) -> SignedIntent {
+        let hostname = self.world.node.hostname.clone();
+        let body = Body::CloneDecision(CloneDecision { hostname, decision, start_id });
+        let mut intent = self.world.intent(IntentKind::CloneDecision);
+        if let Terms::Once { nonce: other, .. } = &mut intent.terms {
+            *other = Nonce::from_bytes(&[nonce; 32]);
+        }
+        self.sign(intent, &body)
+    }
+
     fn sign(&self, intent: Intent, body: &Body) -> SignedIntent {
         let draft = Draft::new(intent, body).unwrap();
         self.world.signed(&draft, vec![self.world.alice.sign(&draft)])

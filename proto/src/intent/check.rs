@@ -80,16 +80,7 @@ impl SignedIntent {
         let intent = Intent::parse(&self.intent_json).map_err(IntentRefusal::Malformed)?;
         let signers = self.signers()?;
         allowed(intent.kind, &signers, by.actor, by.policy.stricter(by.roster.policy(), intent.kind))?;
-        if intent.fleet != *by.fleet {
-            return Err(IntentRefusal::OtherFleet(intent.fleet));
-        }
-        if !intent.nodes.contains(by.node) {
-            return Err(IntentRefusal::NotNamed(by.node.clone()));
-        }
-        self.ordered(&intent, &signers, by.roster)?;
-        let now = fresh(by)?;
-        in_time(&intent, now)?;
-        let body = self.body(&intent)?;
+        let (body, now) = self.ordered_now(&intent, &signers, by)?;
         if let Some(signed) = body.hostname()
             && signed != by.hostname
         {
@@ -97,6 +88,43 @@ impl SignedIntent {
         }
         by.memory.judge(self.id(), &intent, now)?;
         Ok(VerifiedIntent { id: self.id(), intent, body, signers, now })
+    }
+
+    /// The memory in which this order stands as refused, if it is one that is remembered as that: an owner gave it for this
+    /// node and for now, it is done once, and it was refused for what may be otherwise at another time. Store it before the
+    /// refusal is told. Nothing is remembered of what nobody ordered, so nobody but an owner fills a memory.
+    #[must_use]
+    pub fn remember_refused(&self, by: &Checker<'_>, refusal: &IntentRefusal) -> Option<IntentMemory> {
+        let code = Some(refusal.code()).filter(|code| code.is_remembered())?;
+        let intent = Intent::parse(&self.intent_json).ok()?;
+        if intent.kind.is_state() {
+            return None;
+        }
+        let signers = self.signers().ok()?;
+        let (body, now) = self.ordered_now(&intent, &signers, by).ok()?;
+        let mut memory = by.memory.clone();
+        let order = memory.remember(VerifiedIntent { id: self.id(), intent, body, signers, now }).ok()?;
+        memory.note_refused(order.intent(), code);
+        Some(memory)
+    }
+
+    /// Whether owners of the roster gave it to this node for now, whatever is allowed and whatever was ordered before.
+    fn ordered_now(
+        &self,
+        intent: &Intent,
+        signers: &[OwnerId],
+        by: &Checker<'_>,
+    ) -> Result<(Body, UnixTime), IntentRefusal> {
+        if intent.fleet != *by.fleet {
+            return Err(IntentRefusal::OtherFleet(intent.fleet));
+        }
+        if !intent.nodes.contains(by.node) {
+            return Err(IntentRefusal::NotNamed(by.node.clone()));
+        }
+        self.ordered(intent, signers, by.roster)?;
+        let now = fresh(by)?;
+        in_time(intent, now)?;
+        Ok((self.body(intent)?, now))
     }
 
     /// Whether this is a signature of an owner of the roster under this very order, whatever else holds of it: what

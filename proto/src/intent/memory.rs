@@ -1,4 +1,4 @@
-//! What was ordered before: nonces of what was done once, revisions of what holds.
+//! What was ordered before: nonces of what was done once, or refused for what stood in its way, and revisions of what holds.
 //!
 //! The memory is a file of who carries orders out. It is stored before an order is carried out, so that a crash in
 //! between loses an order and never repeats one. Its floor is the latest time that an owner's own word bears out; time
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::body::Body;
 use super::check::VerifiedIntent;
 use super::kind::IntentKind;
-use super::refusal::IntentRefusal;
+use super::refusal::{IntentCode, IntentRefusal};
 use super::{Intent, IntentId, Subject, Terms};
 use crate::bounded::Version;
 use crate::challenge::Nonce;
@@ -72,6 +72,9 @@ pub struct IntentMemory {
 struct UsedNonce {
     nonce: Nonce,
     until: UnixTime,
+    /// It was not carried out, for this reason, and will not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<IntentCode>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,10 +132,11 @@ impl IntentMemory {
     pub(super) fn judge(&self, id: IntentId, intent: &Intent, now: UnixTime) -> Result<(), IntentRefusal> {
         match &intent.terms {
             Terms::Once { nonce, .. } => {
+                let used = self.nonces.iter().find(|used| used.nonce == *nonce);
                 if intent.issued_at < self.begun_at {
                     Err(IntentRefusal::BeforeMemory(self.begun_at))
-                } else if self.nonces.iter().any(|used| used.nonce == *nonce) {
-                    Err(IntentRefusal::AlreadyDone)
+                } else if let Some(used) = used {
+                    Err(used.refused.map_or(IntentRefusal::AlreadyDone, IntentRefusal::RefusedBefore))
                 } else if self.nonces.iter().filter(|used| used.until >= now).count() >= INTENT_NONCES_MAX {
                     Err(IntentRefusal::MemoryFull)
                 } else {
@@ -178,7 +182,7 @@ impl IntentMemory {
                 self.floor = now;
                 let floor = self.floor;
                 self.nonces.retain(|used| used.until >= floor);
-                self.nonces.push(UsedNonce { nonce: nonce.clone(), until: *not_after });
+                self.nonces.push(UsedNonce { nonce: nonce.clone(), until: *not_after, refused: None });
             }
             Terms::State { subject, revision } => {
                 self.floor = self.floor.max(intent.issued_at.min(now));
@@ -188,5 +192,14 @@ impl IntentMemory {
             }
         }
         Ok(Order { id, intent, body, signers })
+    }
+
+    /// Notes of an order that was remembered that it is not carried out after all: whoever brings it again is told the same,
+    /// whatever stands in its way then. Of a state nothing is noted, since its next revision takes its place.
+    pub fn note_refused(&mut self, intent: &Intent, code: IntentCode) {
+        if let Terms::Once { nonce, .. } = &intent.terms {
+            let used = self.nonces.iter_mut().filter(|used| used.nonce == *nonce);
+            used.for_each(|used| used.refused = Some(code));
+        }
     }
 }

@@ -49,7 +49,8 @@ codes! {
     KindElsewhere = "kind_elsewhere", "nothing here: it is carried out by somebody else";
     /// The policy of the node or of the roster forbids the kind.
     KindForbidden = "kind_forbidden",
-        "allow the kind in /etc/lucia/agent-policy.toml on that machine, or in the roster's policy on the worker's host";
+        "allow the kind in /etc/lucia/agent-policy.toml on that machine, or in the roster's policy on the worker's host, then \
+         draft it anew";
     /// The policy asks for a second owner.
     SecondOwnerNeeded = "second_owner_needed", "let another owner sign the same draft: luciactl sign CODE";
     /// It is for another fleet.
@@ -105,6 +106,13 @@ impl IntentCode {
     #[must_use]
     pub const fn is_repeat(self) -> bool {
         matches!(self, Self::AlreadyDone | Self::AlreadyHeld)
+    }
+
+    /// Whether an owner gave the order, and what stood in its way may be gone at another time. Of an order that is done once
+    /// that is remembered: it is refused for good, and its owner gives another one.
+    #[must_use]
+    pub const fn is_remembered(self) -> bool {
+        matches!(self, Self::KindForbidden | Self::NameDiffers | Self::NotPossible)
     }
 }
 
@@ -219,6 +227,9 @@ pub enum IntentRefusal {
     /// See [`IntentCode::AlreadyDone`].
     #[error("the intent was carried out already")]
     AlreadyDone,
+    /// It was refused before, with this code.
+    #[error("the intent was refused before ({}) and is not looked at again; draft it anew", .0.as_str())]
+    RefusedBefore(IntentCode),
     /// See [`IntentCode::AlreadyHeld`].
     #[error("the intent holds already")]
     AlreadyHeld,
@@ -271,6 +282,7 @@ impl IntentRefusal {
             Self::NameDiffers { .. } => IntentCode::NameDiffers,
             Self::BeforeMemory(_) => IntentCode::BeforeMemory,
             Self::AlreadyDone => IntentCode::AlreadyDone,
+            Self::RefusedBefore(code) => *code,
             Self::AlreadyHeld => IntentCode::AlreadyHeld,
             Self::OlderRevision { .. } => IntentCode::OlderRevision,
             Self::RevisionConflict(_) => IntentCode::RevisionConflict,

@@ -60,7 +60,7 @@ impl World {
     fn outcome(&self, order: &SignedIntent) -> String {
         match self.judge(order, NOW) {
             Judged::Take { node, act, .. } => format!("{} {act:?}", node.hostname),
-            Judged::Refuse(code, text) => format!("{}: {text}", code.as_str()),
+            Judged::Refuse { code, text, .. } | Judged::Again(code, text) => format!("{}: {text}", code.as_str()),
         }
     }
 
@@ -98,12 +98,13 @@ fn no_hostile_order_does_anything_here() {
         let retargeted = case.code == IntentCode::NotNamed;
         match world.judge(&case.signed, NOW) {
             Judged::Take { .. } => panic!("{}: {:?}", case.name, intent.kind),
-            Judged::Refuse(code, text) if elsewhere || retargeted => {
+            Judged::Again(code, _) => panic!("{}: {code:?}", case.name),
+            Judged::Refuse { code, text, .. } if elsewhere || retargeted => {
                 // Of another kind it is refused at once; for another node it is that node's, whose body does not fit.
                 let known = [IntentCode::KindElsewhere, IntentCode::Malformed, IntentCode::NotPossible];
                 assert!(known.contains(&code), "{}: {text}", case.name);
             }
-            Judged::Refuse(code, text) => assert_eq!(code, case.code, "{}: {text}", case.name),
+            Judged::Refuse { code, text, .. } => assert_eq!(code, case.code, "{}: {text}", case.name),
         }
         seen += 1;
     }
@@ -246,7 +247,7 @@ fn an_order_is_remembered_for_its_time_and_two_of_one_name_are_two() {
     world.fleet.memory = memory;
     assert!(world.outcome(&order).starts_with("already_done"), "{}", world.outcome(&order));
     let late = world.judge(&order, NOW.plus(Duration::from_secs(3601)));
-    assert!(matches!(late, Judged::Refuse(IntentCode::Expired, _)), "{late:?}");
+    assert!(matches!(late, Judged::Refuse { code: IntentCode::Expired, memory: None, .. }), "{late:?}");
     // A ledger that has the order knows it whatever became of the memory.
     let by = OrderedBy { intent: order.id(), signers: taken.signers().to_vec() };
     world.add(Entry::Ordered { node: names(&world.fleet.node), by, act: Act::Bar });

@@ -72,6 +72,11 @@ pub(super) fn write(owners: &OwnerQueue, answers: &[(FileName, Vec<u8>)], gone: 
     Ok(())
 }
 
+/// What was told of an order before.
+fn said(owners: &OwnerQueue, name: &FileName) -> Option<IntentFile> {
+    owners.ours(name, IntentFile::MAX).and_then(|bytes| IntentFile::from_bytes(&bytes).ok())
+}
+
 impl Worker {
     /// The owners' queue, and what of it has its turn. Whatever is wrong with it holds up no certificate.
     pub(super) fn owners(&mut self, summary: &mut Summary) -> Option<(OwnerQueue, Looked)> {
@@ -176,6 +181,7 @@ impl Pass<'_> {
                 self.carry_out(owners, node, by, act, summary)
             }
             Err(obstacle) => {
+                kept.memory.note_refused(&intent, IntentCode::NotPossible);
                 let Some(node) = intent.nodes.first() else { return Ok(()) };
                 self.told(owners, id, node, Some((IntentCode::NotPossible, &chain(&obstacle))), summary)
             }
@@ -216,7 +222,15 @@ impl Pass<'_> {
                 kept.open.push(Open { signed, signers: signers.clone() });
                 self.carry_out(owners, node, OrderedBy { intent: id, signers }, act, summary)
             }
-            Judged::Refuse(code, text) => self.told(owners, id, &node, Some((code, &text)), summary),
+            Judged::Refuse { code, text, memory } => {
+                kept.memory = memory.unwrap_or_else(|| kept.memory.clone());
+                self.told(owners, id, &node, Some((code, &text)), summary)
+            }
+            // What stood in its way the first time is what people read, if that lies there still.
+            Judged::Again(code, text) => match said(owners, &file_name(&of)) {
+                Some(said) if said.outcome.refused == Some(code) => Ok(()),
+                Some(_) | None => self.told(owners, id, &node, Some((code, &text)), summary),
+            },
         }
     }
 
@@ -264,13 +278,13 @@ impl Pass<'_> {
         if self.drafts.owner_answers.iter().any(|(drafted, _)| *drafted == name) {
             return Ok(());
         }
-        let said = owners.ours(&name, IntentFile::MAX).and_then(|bytes| IntentFile::from_bytes(&bytes).ok());
+        let before = said(owners, &name);
         let at = self.transaction.records().ordered_at(&id).unwrap_or(self.now);
         let (code, text) = refused.map_or((None, ""), |(code, text)| (Some(code), text));
         let file = answers::intent_file(id, node.clone(), at, code, text);
         // The same order come again says nothing about what became of it the first time; and when a refusal was told is
         // no news.
-        let stands = said.is_some_and(|said| {
+        let stands = before.is_some_and(|said| {
             code.is_some_and(IntentCode::is_repeat) || (said.outcome.refused == code && said.message == file.message)
         });
         if stands {

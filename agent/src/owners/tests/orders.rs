@@ -8,7 +8,7 @@ use super::*;
 fn no_hostile_order_is_carried_out_or_written() {
     let mut door = Door::settled();
     door.hear();
-    let before = door.files();
+    let mut before = door.files();
     let table = hostile_intents(&door.world);
     assert!(table.len() > 100, "{}", table.len());
     for hostile in table {
@@ -21,7 +21,10 @@ fn no_hostile_order_is_carried_out_or_written() {
         };
         let signed = &hostile.signed;
         assert_eq!(door.order(signed), Some(Some(want)), "{}", hostile.name);
-        assert_eq!((door.files() == before, door.owners.ending()), (true, None), "{}", hostile.name);
+        // A good one under another name than the node's is an owner's: that it was refused is remembered.
+        let is_owners = want == IntentCode::NameDiffers;
+        assert_eq!((door.files() != before, door.owners.ending()), (is_owners, None), "{}", hostile.name);
+        before = door.files();
         assert!(door.accounts().is_empty(), "{}", hostile.name);
         let status = door.owners.status();
         let seen = status.orders.last().unwrap();
@@ -51,6 +54,78 @@ fn what_this_machines_policy_forbids_is_not_done() {
         let code = code.filter(|code| *code != IntentCode::SecondOwnerNeeded);
         assert_eq!(door.order(&two), Some(code), "{policy}: by two");
     }
+}
+
+/// threats.md C: a controller keeps an order that was refused, and brings it again within its day.
+// spec: AO-91
+#[test]
+fn an_order_that_was_refused_for_what_stood_in_its_way_is_not_done_once_the_way_is_free() {
+    type Make = fn() -> (Door, SignedIntent);
+    let forbidden: Make = || {
+        let door = Door::settled();
+        door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"forbid\"\n");
+        let order = door.world.order(IntentKind::RemoveIdentity);
+        (door, order)
+    };
+    let former: Make = || {
+        let mut door = Door::settled();
+        door.starts = vec![StartId::from_random([9; 16]), StartId::from_random([7; 16])];
+        let order = door.clone_order(Decision::Keep, door.starts.get(1).cloned());
+        (door, order)
+    };
+    type Free = fn(&mut Door);
+    let cases: [(Make, IntentCode, Free); 2] = [
+        (forbidden, IntentCode::KindForbidden, |door| {
+            door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"allow\"\n");
+        }),
+        // What was a former start of ours is the other machine's by now, and would stop this one.
+        (former, IntentCode::NotPossible, |door| drop(door.starts.pop())),
+    ];
+    for (make, code, free) in cases {
+        // A crash at any step leaves the order unheard of or refused for good, and told in neither case.
+        for nth in 0.. {
+            let (mut door, order) = make();
+            let offer = OrdersReply { intent: Some(Box::new(order.clone())), ..OrdersReply::default() };
+            let plan = crash_at(&door.scratch.root().state(), nth);
+            let offered = door.try_offer(&offer);
+            let crashed = plan.crashed().is_some();
+            drop(plan);
+            assert_eq!((offered.is_err(), door.outcome(&order).is_none()), (crashed, crashed), "{code:?} {nth}");
+            door.restart();
+            door.refresh();
+            assert_eq!(door.order(&order), Some(Some(code)), "{code:?} {nth}");
+            free(&mut door);
+            for restarts in [false, true] {
+                if restarts {
+                    door.restart();
+                    door.refresh();
+                }
+                let before = door.files();
+                assert_eq!(door.order(&order), Some(Some(code)), "{code:?} {nth}: the same again");
+                assert_eq!((door.files() == before, door.owners.ending()), (true, None), "{code:?} {nth}");
+                assert!(!door.owners.is_leaving(), "{code:?} {nth}");
+            }
+            if !crashed {
+                assert!(nth > 2, "{code:?}: only {nth} steps were tried");
+                break;
+            }
+        }
+    }
+    // A second owner's signature makes the same order a good one.
+    let mut door = Door::settled();
+    door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"two-owners\"\n");
+    let draft = door.world.draft(IntentKind::RemoveIdentity, |_| ());
+    let one = door.world.signed(&draft, vec![door.world.alice.sign(&draft)]);
+    assert_eq!(door.order(&one), Some(Some(IntentCode::SecondOwnerNeeded)));
+    let two = door.world.signed(&draft, vec![door.world.alice.sign(&draft), door.world.bob.sign(&draft)]);
+    assert_eq!((door.order(&two), door.owners.is_leaving()), (Some(None), true));
+    // A state waits: its revision holds as soon as it may.
+    let mut door = Door::settled();
+    door.scratch.put("etc/lucia/agent-policy.toml", "ssh-key = \"forbid\"\n");
+    let keys = door.keys_order(4, 1);
+    assert_eq!(door.order(&keys), Some(Some(IntentCode::KindForbidden)));
+    door.scratch.put("etc/lucia/agent-policy.toml", "ssh-key = \"allow\"\n");
+    assert_eq!(door.order(&keys), Some(None));
 }
 
 /// design.md O2: the second form, for the kinds that somebody on the worker's host named.
@@ -140,13 +215,14 @@ fn a_decision_for_a_former_start_of_this_machine_ends_nothing_and_is_made_anew()
     let mut door = Door::settled();
     door.starts = vec![start(9), start(7), start(5)];
     door.hear();
-    let before = door.files();
     for former in [7, 5, 7] {
         let order = door.clone_order(Decision::Keep, Some(start(former)));
-        assert_eq!(door.order(&order), Some(Some(IntentCode::NotPossible)), "{former}");
-        assert_eq!((door.files() == before, door.owners.ending()), (true, None), "{former}: not remembered");
+        for _ in 0..2 {
+            assert_eq!(door.order(&order), Some(Some(IntentCode::NotPossible)), "{former}");
+            assert_eq!(door.owners.ending(), None, "{former}");
+        }
     }
-    let kept = door.clone_order(Decision::Keep, Some(start(9)));
+    let kept = door.clone_order_anew(Decision::Keep, Some(start(9)), 77);
     assert_eq!(door.order(&kept), Some(None), "the present one");
     door.starts.insert(0, start(10));
     assert_eq!(door.order(&kept), Some(None), "it was carried out while it was the present one");

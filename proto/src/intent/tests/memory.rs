@@ -63,6 +63,53 @@ fn what_is_done_once_is_done_once_whoever_brings_it_and_whoever_signed_it() {
     assert!(take(&mut world, &fresh).is_ok());
 }
 
+/// threats.md C: whoever has the controller keeps an order that was refused until the way is free.
+// spec: IN-90
+#[test]
+fn what_an_owner_ordered_once_and_was_refused_stays_refused() {
+    let fresh = world();
+    let order = once(&fresh, 1, NOW);
+    let two = IntentPolicy::allow_all().with(KIND, Rule::TwoOwners);
+    let forbid = IntentPolicy::forbid_all();
+    let called = fresh.other.hostname.clone();
+    for (name, by, want) in [
+        ("forbidden", Checker { policy: &forbid, ..fresh.checker(KIND) }, Some(IntentCode::KindForbidden)),
+        ("another name", Checker { hostname: &called, ..fresh.checker(KIND) }, Some(IntentCode::NameDiffers)),
+        // What may come yet without a new order: a second owner's signature, an answer of the worker's.
+        ("one owner of two", Checker { policy: &two, ..fresh.checker(KIND) }, None),
+        ("no answer", Checker { time: None, ..fresh.checker(KIND) }, None),
+        ("no answer, and forbidden", Checker { policy: &forbid, time: None, ..fresh.checker(KIND) }, None),
+        ("for another node", Checker { policy: &forbid, node: &fresh.other.node_id, ..fresh.checker(KIND) }, None),
+    ] {
+        let refusal = order.check(&by).expect_err(name);
+        let memory = order.remember_refused(&by, &refusal);
+        assert_eq!(memory.is_some(), want.is_some(), "{name}");
+        let mut world = world();
+        let Some(memory) = memory else { continue };
+        world.memory = IntentMemory::from_bytes(&memory.to_bytes().unwrap()).unwrap();
+        let again = order.check(&world.checker(KIND)).expect_err("the way is free");
+        assert!(matches!(again, IntentRefusal::RefusedBefore(code) if Some(code) == want), "{name}: {again}");
+        assert_eq!(Some(again.code()), want, "{name}");
+        assert_eq!(order.remember_refused(&world.checker(KIND), &again), None, "{name}: it is written once");
+        let anew = once(&world, 2, NOW);
+        assert!(take(&mut world, &anew).is_ok(), "{name}");
+    }
+    // Nobody but an owner fills a memory.
+    let by = Checker { policy: &forbid, ..fresh.checker(KIND) };
+    let draft = Draft { intent_json: order.intent_json.clone(), body: order.body.clone() };
+    for forged in
+        [fresh.signed(&draft, vec![fresh.mallory.sign(&draft)]), SignedIntent { body: String::new(), ..order }]
+    {
+        let refusal = forged.check(&by).unwrap_err();
+        assert_eq!((refusal.code(), forged.remember_refused(&by, &refusal)), (IntentCode::KindForbidden, None));
+    }
+    // A state waits for its way: what it says holds until a later revision says otherwise.
+    let keys = state(&fresh, "alice", 1, NOW);
+    let by = Checker { policy: &forbid, ..fresh.checker(IntentKind::SshKey) };
+    let refusal = keys.check(&by).unwrap_err();
+    assert_eq!((refusal.code(), keys.remember_refused(&by, &refusal)), (IntentCode::KindForbidden, None));
+}
+
 // spec: IN-14
 #[test]
 fn time_never_falls_below_what_an_order_bore_out_and_nothing_before_it_is_forgotten_too_early() {

@@ -181,6 +181,50 @@ fn an_order_that_was_remembered_is_carried_out_although_its_file_is_gone_and_its
     }
 }
 
+/// threats.md C: an order that was refused for what stood in its way is kept by the controller until that is gone.
+// spec: OA-90
+#[test]
+fn an_order_that_was_refused_stays_refused_when_its_way_is_free_through_every_crash() {
+    let prepared = Story::owned("");
+    let node = TestNode::new(1);
+    // The ledger does not have the node yet.
+    let id = prepared.controller.order(&prepared.by_alice(&node, &remove(&node), 1));
+    let story = prepared.again();
+    let mut worker = story.worker();
+    let plan = record(story.scratch.path());
+    worker.turn(NOW).unwrap();
+    let steps = plan.steps();
+    drop((plan, worker));
+    assert!(steps.len() > 10, "{steps:?}");
+    for (nth, step) in steps.iter().enumerate() {
+        let story = prepared.again();
+        let mut worker = story.worker();
+        let plan = crash_at(story.scratch.path(), nth);
+        worker.turn(NOW).unwrap_err();
+        drop((plan, worker));
+        story.turn(NOW);
+        let told = story.controller.outcome(id).unwrap();
+        assert_eq!(told.outcome.refused, Some(IntentCode::NotPossible), "{nth} {step}");
+        assert!(told.message.as_str().contains("has no node"), "{nth} {step}: {told:?}");
+        let admit = story.controller.order(&story.by_alice(&node, &admit_body(&node, None), 2));
+        story.turn(NOW);
+        story.done(admit);
+        let summary = story.turn(NOW.plus(secs(60)));
+        assert_eq!((summary.ordered, summary.orders_refused), (0, 0), "{nth} {step}: {summary:?}");
+        assert_eq!(story.controller.outcome(id).unwrap(), told, "{nth} {step}: as it was told first");
+        assert!(!story.ledger().is_barred(&node.fingerprint), "{nth} {step}");
+        // Whoever lost the answer is told the same; drafted anew it is another order.
+        std::fs::remove_file(story.queue_file(&format!("owner-responses/intent-{id}.json"))).unwrap();
+        let anew = story.controller.order(&story.by_alice(&node, &remove(&node), 3));
+        story.turn(NOW.plus(secs(60)));
+        let again = story.controller.outcome(id).unwrap();
+        assert_eq!(again.outcome.refused, Some(IntentCode::NotPossible), "{nth} {step}");
+        assert!(again.message.as_str().contains("was refused before"), "{nth} {step}: {again:?}");
+        story.done(anew);
+        assert!(story.ledger().is_barred(&node.fingerprint), "{nth} {step}");
+    }
+}
+
 /// The power went between memory and ledger, and before the next turn somebody left the roster.
 // spec: OA-40
 #[test]
