@@ -61,6 +61,7 @@ impl Controller {
         let done = self
             .write_told()
             .and_then(|()| self.follow_worker_of_orders(now))
+            .and_then(|()| self.drop_leavers(now))
             .and_then(|()| self.stop_orders(now))
             .and_then(|()| self.act_on_orders(now));
         if let Err(refusal) = done.and_then(|()| self.follow_questions()) {

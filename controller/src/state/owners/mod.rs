@@ -6,6 +6,7 @@
 mod applications;
 mod audit_head;
 mod carry;
+mod leaving;
 mod orders;
 mod progress;
 mod rates;

@@ -140,7 +140,7 @@ fn check_draft(draft: &Draft, roster: &VerifiedRoster, now: UnixTime) -> Result<
 }
 
 /// Whether these signatures make the draft an order, as far as the roster's policy goes.
-fn is_enough(entry: &Entry, roster: &VerifiedRoster) -> bool {
+pub(super) fn is_enough(entry: &Entry, roster: &VerifiedRoster) -> bool {
     let signers = signers(&entry.row);
     signers.contains(&entry.intent.owner)
         && match roster.policy().rule(entry.kind()) {

@@ -1,13 +1,13 @@
 //! Orders of people who may order no more, and orders that somebody was handed.
 
 use lucia_proto::code::Code;
-use lucia_proto::intent::{IntentCode, IntentKind};
+use lucia_proto::intent::{Actor, Intent, IntentCode, IntentKind, Rule, SignedIntent};
 use lucia_proto::owner::Role;
 use lucia_proto::owner_api::DraftState;
 
 use super::super::bench::{World, code};
 use super::super::owners::publish;
-use super::{OPERATOR, OrderWorld, handed, keys, of_bob, ordered, owned, state_of, tells, worker_says};
+use super::{OPERATOR, OrderWorld, handed, keys, of_bob, ordered, owned, state_of, tells, told, worker_says};
 
 /// The roster changes, and the controller looks.
 fn change(world: &World, fleet: &mut OrderWorld, what: impl FnOnce(&mut lucia_proto::roster::Roster)) {
@@ -58,6 +58,95 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
         assert_eq!(handed(&world, &node, &fleet), None, "{name}");
         assert!(!request.exists(), "{name}");
     }
+}
+
+/// Signed by alice, for whom it speaks, and by bob.
+fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::intent::Draft) -> lucia_proto::intent::IntentId {
+    let order = ordered(world, fleet, draft);
+    world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
+    order
+}
+
+/// An order stands by the signatures of those who may order, where theirs are enough.
+// spec: CO-91
+#[test]
+fn a_signature_of_who_left_ends_no_order_that_the_others_are_enough_for() {
+    for (name, two, want) in [("one is enough", false, None), ("two are asked", true, Some(IntentCode::OwnerUnknown))] {
+        let (world, mut fleet, node) = owned();
+        let waits = by_both(&world, &fleet, &keys(&fleet, 4));
+        let asked = by_both(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+        let request = world.file(&format!("nodes/owner-requests/intent-{asked}.json"));
+        let bob = fleet.bob.id.clone();
+        change(&world, &mut fleet, |roster| {
+            roster.owners.retain(|owner| owner.id != bob);
+            if two {
+                roster.policy = lucia_proto::intent::IntentPolicy::allow_all().with_default(Rule::TwoOwners);
+            }
+        });
+        world.controller.tick();
+        for order in [waits, asked] {
+            let line = state_of(&world, order);
+            let (state, signers) = if two { (DraftState::Refused, 2) } else { (DraftState::Signed, 1) };
+            assert_eq!((line.state, line.signers.len()), (state, signers), "{name}");
+            assert_eq!(line.outcomes.first().and_then(|outcome| outcome.refused), want, "{name}");
+        }
+        assert_eq!(handed(&world, &node, &fleet), want.is_none().then_some(waits), "{name}");
+        assert_eq!(request.exists(), want.is_none(), "{name}");
+        if two {
+            continue;
+        }
+        // Those who carry it out take it: nothing that nobody knows stands under it any more.
+        for signed in [signed_at(&request), told(&world, &node, &super::holding(&fleet)).intent.map(|order| *order)] {
+            let signed = signed.unwrap();
+            assert_eq!(signed.signatures.len(), 1, "{name}");
+            signed.check_authority(kind_actor(&signed), &fleet.policy, &fleet.roster).unwrap();
+        }
+        let world = world.restart();
+        publish(&world, &fleet);
+        assert_eq!(handed(&world, &node, &fleet), Some(waits), "after a restart");
+    }
+}
+
+/// The worker publishes the roster in the very turn in which it looks at its orders, and the controller hears of its refusal
+/// first.
+// spec: CO-91
+#[test]
+fn who_refused_it_for_that_signature_is_asked_anew() {
+    let (world, mut fleet, node) = owned();
+    let order = by_both(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+    let request = world.file(&format!("nodes/owner-requests/intent-{order}.json"));
+    worker_says(&world, &node, order, Some(IntentCode::OwnerUnknown));
+    assert_eq!(state_of(&world, order).state, DraftState::Refused);
+    let bob = fleet.bob.id.clone();
+    change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != bob));
+    world.controller.tick();
+    world.controller.tick();
+    assert_eq!(state_of(&world, order).state, DraftState::Signed);
+    assert_eq!(signed_at(&request).unwrap().signatures.len(), 1);
+    world.advance(1);
+    worker_says(&world, &node, order, None);
+    assert_eq!(state_of(&world, order).state, DraftState::Done);
+    // A draft that nobody's order is yet loses the place too, for who may sign.
+    let draft = keys(&fleet, 5);
+    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+    change(&world, &mut fleet, |roster| roster.policy = roster.policy.clone().with_default(Rule::TwoOwners));
+    let code = draft.read().unwrap().code();
+    world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
+    let alices = fleet.alice.id.clone();
+    let other = fleet.mallory.entry(Role::Owner).keys;
+    change(&world, &mut fleet, |roster| {
+        roster.owners.iter_mut().filter(|owner| owner.id == alices).for_each(|owner| owner.keys.clone_from(&other));
+    });
+    world.controller.tick();
+    assert_eq!(world.controller.draft(&code).unwrap().signatures.len(), 0);
+}
+
+fn signed_at(file: &std::path::Path) -> Option<SignedIntent> {
+    SignedIntent::from_bytes(&std::fs::read(file).ok()?).ok()
+}
+
+fn kind_actor(signed: &SignedIntent) -> Actor {
+    Intent::parse(&signed.intent_json).unwrap().kind.actors()[0]
 }
 
 // spec: CO-43

@@ -1,0 +1,66 @@
+//! Signatures of people who may order no more, under orders for which those of the others are enough.
+//!
+//! Whoever carries an order out refuses it whole when one signature under it counts no more, and so it must: it cannot tell
+//! a person who left from one who never was. So the controller hands such a signature out no longer. What is left without
+//! it is an order like any other, or none.
+
+use lucia_proto::intent::IntentCode;
+use lucia_proto::owner_api::Outcome;
+use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::time::UnixTime;
+
+use super::super::{Controller, lock};
+use super::orders::is_enough;
+use super::progress::{Entry, in_force};
+use crate::refusal::Refusal;
+
+/// Whether it was refused for a signature of somebody who may order no more.
+fn is_of_leaver(outcome: &Outcome) -> bool {
+    let codes = [IntentCode::OwnerUnknown, IntentCode::NotAnOwner, IntentCode::KeyUnknown];
+    outcome.refused.is_some_and(|code| codes.contains(&code))
+}
+
+/// The order without the signatures that count no more, if there are any and the others are enough; of a draft always,
+/// since others may sign it yet. Whoever refused it for one of those is asked anew.
+pub(super) fn without_leavers(entry: &Entry, roster: &VerifiedRoster, now: UnixTime) -> Option<Entry> {
+    let mut next = entry.clone();
+    next.row.signatures.retain(|signature| in_force(std::slice::from_ref(signature), roster).is_ok());
+    if next.row.signatures.len() == entry.row.signatures.len() || entry.row.controller.is_some() || entry.is_over(now) {
+        return None;
+    }
+    if entry.row.signed_at.is_none() {
+        return Some(next);
+    }
+    if !is_enough(&next, roster) {
+        return None;
+    }
+    next.row.nodes.retain(|outcome| !is_of_leaver(outcome));
+    if next.row.worker.as_ref().is_some_and(is_of_leaver) {
+        next.row.former = next.row.worker.take();
+    }
+    Some(next)
+}
+
+impl Controller {
+    /// Takes signatures that count no more from under what the others' are enough for.
+    pub(super) fn drop_leavers(&self, now: UnixTime) -> Result<(), Refusal> {
+        let Some(roster) = self.owners.roster() else { return Ok(()) };
+        let mut orders = lock(&self.owners.orders);
+        let left: Vec<Entry> = orders.all().filter_map(|entry| without_leavers(entry, &roster, now)).collect();
+        let is_news = !left.is_empty();
+        let mut all = Ok(());
+        for entry in left {
+            let id = entry.id;
+            // First from where the worker finds it as it was signed before: the next tick asks it anew.
+            all = self.withdraw_order(&id).and_then(|()| orders.write(entry));
+            if all.is_err() {
+                break;
+            }
+            tracing::info!(intent = %id, "an order goes on without the signature of somebody who may order no more");
+        }
+        if is_news {
+            self.index_orders(&orders);
+        }
+        all
+    }
+}
