@@ -2,7 +2,7 @@
 //! do, as Server-Sent Events.
 //!
 //! Whoever does not read in time is let go and comes again. A stream in a session ends with it and keeps nobody signed
-//! in; one by proof ends after an hour, and at once when the roster has its owner no more.
+//! in; one by proof ends after an hour, and at once when the roster has its owner no more, or not by that key.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,8 +15,10 @@ use http::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 use http_body_util::Full;
 use hyper::body::{Bytes, Frame, SizeHint};
+use lucia_proto::audit::AuditVia;
 use lucia_proto::code::Code;
 use lucia_proto::ids::NodeId;
+use lucia_proto::key::Fingerprint;
 use lucia_proto::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
 use lucia_proto::owner::OwnerId;
 use serde::Serialize;
@@ -24,8 +26,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::error::ApiError;
-use super::{Edge, blocking, stopped, who};
+use super::{Edge, blocking, edge, stopped, who};
 use crate::page::{Cells, cells};
+use crate::refusal::Refusal;
 use crate::state::By;
 
 /// Between two looks.
@@ -78,6 +81,17 @@ impl hyper::body::Body for Body {
     }
 }
 
+/// What lets somebody watch on.
+#[derive(Clone, Debug)]
+enum Held {
+    /// The Unix socket.
+    Socket,
+    /// A session of the page.
+    Session(String),
+    /// A key of somebody's of the roster, by which they proved who they are.
+    Key(OwnerId, Fingerprint),
+}
+
 /// Somebody who watches.
 #[derive(Debug)]
 struct Watcher {
@@ -85,11 +99,9 @@ struct Watcher {
     send: mpsc::Sender<Bytes>,
     /// Whose it is, as the journal has them.
     whose: String,
-    /// Who of the roster that is; nothing for the operator.
-    owner: Option<OwnerId>,
-    /// The session it is of; nothing for a proof or the operator.
-    token: Option<String>,
-    /// When it ends at the latest.
+    /// By what.
+    held: Held,
+    /// When it ends at the latest; a session knows that itself.
     until: Instant,
     /// It has not been told everything yet.
     is_new: bool,
@@ -104,12 +116,8 @@ impl Hub {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn join(&self, by: &By, token: Option<String>, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+    fn join(&self, by: &By, held: Held, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
         let whose = by.actor();
-        let owner = match by {
-            By::Operator(_) => None,
-            By::Owner { id, .. } => Some(id.clone()),
-        };
         self.with(|watchers| {
             watchers.retain(|watcher| !watcher.send.is_closed());
             let own = watchers.iter().filter(|watcher| watcher.whose == whose).count();
@@ -118,7 +126,7 @@ impl Hub {
                 return Err(ApiError::new(Code::TooManyRequests, &message));
             }
             let (send, events) = mpsc::channel(WAITING_MAX);
-            watchers.push(Watcher { send, whose, owner, token, until: now + PROVED_FOR, is_new: true });
+            watchers.push(Watcher { send, whose, held, until: now + PROVED_FOR, is_new: true });
             Ok(events)
         })
     }
@@ -182,11 +190,17 @@ fn whole(seen: &Seen) -> String {
 /// `GET /api/host/stream`.
 ///
 /// # Errors
-/// `too_many_requests`.
+/// `too_many_requests`; `actor_required` for an owner who came by nothing that is known here.
 pub(super) fn watch(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
-    let proved = headers.contains_key(lucia_proto::owner_proof::OWNER_PROOF_HEADER);
-    let token = who::token(headers).filter(|_| !proved && matches!(by, By::Owner { .. })).map(str::to_owned);
-    let events = edge.shared.hub.join(by, token, Instant::now())?;
+    let held = match by {
+        By::Operator(_) => Held::Socket,
+        By::Owner { id, via: AuditVia::Key, .. } => Held::Key(id.clone(), edge::owner_proof(headers)?.key),
+        By::Owner { via: AuditVia::Session, .. } => {
+            let token = who::token(headers).ok_or_else(|| Refusal::actor("a session without its cookie"))?;
+            Held::Session(token.to_owned())
+        }
+    };
+    let events = edge.shared.hub.join(by, held, Instant::now())?;
     let mut response = Response::new(Body::Events(events));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -220,10 +234,10 @@ impl Edge {
         let hub = Arc::clone(&self.shared.hub);
         let now = Instant::now();
         let controller = &self.shared.controller;
-        let goes_on = |watcher: &Watcher| match (&watcher.token, &watcher.owner) {
-            (Some(token), _) => controller.session_goes_on(token),
-            (None, Some(owner)) => now < watcher.until && controller.is_in_roster(owner),
-            (None, None) => now < watcher.until,
+        let goes_on = |watcher: &Watcher| match &watcher.held {
+            Held::Session(token) => controller.session_goes_on(token),
+            Held::Key(owner, key) => now < watcher.until && controller.is_key_of(owner, key),
+            Held::Socket => now < watcher.until,
         };
         if hub.with(|watchers| {
             watchers.retain(goes_on);
@@ -291,9 +305,9 @@ mod tests {
         assert_eq!(whole(&seen(&[], 9)), "event: list\ndata: {\"sequence\":9}\n\n");
         let hub = Hub::default();
         let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
-        let mut one = hub.join(&By::Operator(1), None, Instant::now()).unwrap();
+        let mut one = hub.join(&By::Operator(1), Held::Socket, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
-        let mut two = hub.join(&By::Operator(2), None, Instant::now()).unwrap();
+        let mut two = hub.join(&By::Operator(2), Held::Socket, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
         hub.tell(&all, None);
         let read = |events: &mut mpsc::Receiver<Bytes>| events.try_recv().ok();
@@ -312,7 +326,7 @@ mod tests {
     #[test]
     fn few_watch_in_all_and_fewer_of_one_person() {
         let hub = Hub::default();
-        let join = |uid: u32| hub.join(&By::Operator(uid), None, Instant::now());
+        let join = |uid: u32| hub.join(&By::Operator(uid), Held::Socket, Instant::now());
         let mut there = Vec::new();
         for _ in 0..STREAMS_PER_OWNER_MAX {
             there.push(join(1000).unwrap());

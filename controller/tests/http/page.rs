@@ -4,6 +4,8 @@ use lucia_proto::api::Endpoint;
 use lucia_proto::heartbeat::Heartbeat;
 use lucia_proto::host_api::OnboardingView;
 use lucia_proto::json;
+use lucia_proto::key::NodeKey;
+use lucia_proto::owner::{KeyUse, OwnerKey};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
 use lucia_proto::phase::DevicePhase;
@@ -113,6 +115,40 @@ fn whoever_watches_by_proof_is_let_go_when_they_leave_the_roster() {
     publish(&site, &world);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
+}
+
+/// A key that was stolen is taken out of the roster; its owner stays, by another one.
+// spec: CO-92
+#[test]
+fn whoever_watches_by_a_key_that_was_taken_away_is_let_go_and_its_owner_watches_on_by_another() {
+    use std::io::{Read as _, Write as _};
+    let (site, mut world) = owned();
+    let (alice, further) = (world.alice.id.clone(), lucia_proto::test_support::key(51));
+    world.change_roster(|roster| {
+        let owner = roster.owners.iter_mut().find(|owner| owner.id == alice).unwrap();
+        let further = further.public().to_pem();
+        owner.keys.push(OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: further, credential_id: None });
+    });
+    publish(&site, &world);
+    let watch = |key: &NodeKey| {
+        let asked = asked(site.ca.root().sha256(), &alice, "GET", "/api/host/stream", "");
+        let proof = OwnerProof::sign(&asked, &challenge(&site), key).unwrap().to_header();
+        let mut stream = site.tls();
+        stream.write_all(&request("GET", "/api/host/stream", &[(OWNER_PROOF_HEADER, &proof)], "")).unwrap();
+        hear(&mut stream, &["event: list"]);
+        stream
+    };
+    let (mut stolen, mut own) = (watch(&world.alice.key), watch(&further));
+    let gone = world.alice.key.public().to_pem();
+    world.change_roster(|roster| {
+        let owner = roster.owners.iter_mut().find(|owner| owner.id == alice).unwrap();
+        owner.keys.retain(|key| key.public_key_pem != gone);
+    });
+    publish(&site, &world);
+    let mut rest = Vec::new();
+    stolen.read_to_end(&mut rest).unwrap();
+    assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#).status, 200);
+    hear(&mut own, &["event: list"]);
 }
 
 /// A heartbeat with this load.

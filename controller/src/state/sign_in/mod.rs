@@ -108,9 +108,9 @@ impl Controller {
         lock(&self.sign_ins.passkeys).list().iter().any(|passkey| passkey.key == *key)
     }
 
-    /// Whether the roster has somebody still: for what goes on after its call was let in.
-    pub fn is_in_roster(&self, owner: &OwnerId) -> bool {
-        self.standing(owner).is_some()
+    /// Whether the roster has somebody still, by this owner key: for what goes on after its call was let in.
+    pub fn is_key_of(&self, owner: &OwnerId, key: &Fingerprint) -> bool {
+        self.standing_by(owner, Some(key)).is_some()
     }
 
     pub(super) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
