@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lucia_durable::crash_point;
 use lucia_proto::answer::{Answer, AnswerError, AnswerExpectation, SignedAnswer};
+use lucia_proto::bundle::{SignedBundle, VerifiedBundle};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::time::UnixTime;
@@ -63,11 +64,14 @@ impl Identity {
         if let Some(held) = self.certificate.as_ref().filter(|held| certificate.not_after < held.not_after) {
             return Err(AcceptError::Older { offered: certificate.not_after, held: held.not_after });
         }
-        let bundle = json::to_string(accepted.bundle().signed()).map_err(AcceptError::Form)?;
+        // A newer one may have come with a reply while this answer was on its way: the older never reaches the disk.
+        let newest = self.newest(state, accepted.bundle());
+        let bundle = json::to_string(newest.signed()).map_err(AcceptError::Form)?;
         let answer = json::to_string(signed).map_err(AcceptError::Form)?;
         crash_point!("agent/answer-checked", state.path())
             .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
-        // In this order: a bundle is never older than the answer beside it, and the answer heals the certificate.
+        // In this order: a bundle is never older than the answer beside it, nor than the one before it, and the answer heals
+        // the certificate.
         let mut files = vec![
             (StateFile::Bundle, bundle.as_bytes()),
             (StateFile::Answer, answer.as_bytes()),
@@ -84,7 +88,7 @@ impl Identity {
         state.replace_all(&files).map_err(AcceptError::State)?;
         crash_point!("agent/answer-kept", state.path())
             .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
-        self.bundle = Some(accepted.bundle().clone());
+        self.bundle = Some(newest);
         self.roster = accepted.roster().cloned();
         self.certificate = Some(Arc::new(certificate));
         self.directory = orders(accepted.answer());
@@ -92,6 +96,15 @@ impl Identity {
             self.own = other;
         }
         Ok(())
+    }
+
+    /// This bundle, or the one on the disk where that is newer.
+    fn newest(&self, state: &State, bundle: &VerifiedBundle) -> VerifiedBundle {
+        let on_disk = super::read(state, StateFile::Bundle);
+        let on_disk = on_disk.and_then(|bytes| super::parse::<SignedBundle>(&bytes, StateFile::Bundle));
+        let on_disk = on_disk.and_then(|signed| signed.verify(&self.root).ok());
+        let newer = on_disk.filter(|held| held.bundle().version > bundle.bundle().version);
+        newer.unwrap_or_else(|| bundle.clone())
     }
 }
 

@@ -231,6 +231,42 @@ fn the_newer_certificate_counts_after_a_crash_between_the_two_files() {
     assert_ne!(std::fs::read(root.state().join("certificate.pem")).unwrap(), old);
 }
 
+/// A reply brings a newer bundle while an answer is on its way: dead at any step, the disk never has the older one.
+// spec: AO-93
+#[test]
+fn an_answer_with_an_older_bundle_never_puts_it_in_place_of_a_newer_one() {
+    let ca = TestCa::new(now());
+    let (older, newer) = (ca.signed_bundle(1, now()), ca.signed_bundle(2, now()));
+    let text = |bundle: &SignedBundle| json::to_string(bundle).unwrap().into_bytes();
+    for nth in 0.. {
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let mut opened = open(&root, &ca).unwrap();
+        let mut answer = ca.answer(&opened.node, now());
+        answer.bundle = older.clone();
+        let signed = ca.sign_answer(&answer);
+        // The heartbeat's loop wrote it; the identity hears of it before its next call.
+        opened.state.replace(StateFile::Bundle, &text(&newer)).unwrap();
+        let file = root.state().join("bundle.json");
+        let (seen, at) = (Arc::new(std::sync::Mutex::new(Vec::new())), file.clone());
+        let steps = Arc::clone(&seen);
+        let plan = crash_point::ask_at(&root.state(), move |_, _| {
+            let mut steps = steps.lock().unwrap();
+            steps.push(std::fs::read(&at).unwrap());
+            if steps.len() > nth { crash_point::Fate::Die } else { crash_point::Fate::Live }
+        });
+        let taken = opened.identity.accept(&opened.state, &signed, now());
+        drop(plan);
+        assert_eq!(std::fs::read(&file).unwrap(), text(&newer), "step {nth}");
+        assert!(seen.lock().unwrap().iter().all(|there| *there == text(&newer)), "step {nth}");
+        if taken.is_ok() {
+            assert_eq!(opened.identity.bundle().unwrap().bundle().version, 2);
+            assert!(nth > 5, "only {nth} steps were tried");
+            break;
+        }
+    }
+}
+
 /// threats.md B-3: an old answer is right in every part, and a controller that lies about the time makes it fresh.
 // spec: EN-13
 #[test]
