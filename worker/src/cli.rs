@@ -141,7 +141,7 @@ enum Command {
         /// The verification code on the machine's screen.
         #[arg(value_name = "CODE")]
         code: String,
-        /// The whole fingerprint on the machine's screen: 64 hex digits.
+        /// The whole fingerprint on the machine's screen: 64 hex digits; both rows as they stand, in quotes, are as good.
         #[arg(long, value_name = "HEX")]
         fingerprint: String,
         /// The name it takes from the key that had it: that key is barred for ever.

@@ -420,7 +420,8 @@ pub fn pending_table(survey: &Survey) -> String {
             let _ = writeln!(out, "  or, as the operator of this host:");
         }
         if matches!(outlook, Outlook::AwaitsAdmission | Outlook::AwaitsOwner) {
-            let _ = writeln!(out, "  compare with the machine's own screen, then:");
+            let [first, second] = fingerprint.rows();
+            let _ = writeln!(out, "  compare with the machine's own screen:\n    {first}\n    {second}\n  then:");
             let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint {fingerprint}");
         }
         if let (Outlook::AwaitsRename, Some(from)) = (outlook, renamed_from) {

@@ -58,7 +58,7 @@ fn init_writes_settings_with_the_endpoints_names_only_where_there_are_none() {
     assert!(text.contains("\nendpoint-names = [\"controller.example\", \"192.0.2.7\"]\n"), "{text}");
 }
 
-// spec: WK-52
+// spec: WK-52, AO-94
 #[test]
 fn a_node_is_admitted_by_code_and_whole_fingerprint() {
     let mut site = Site::new("");
@@ -70,7 +70,11 @@ fn a_node_is_admitted_by_code_and_whole_fingerprint() {
     site.controller.ask(&node);
     site.run(&["once"]).expect(0, "awaiting admission 1");
     assert!(site.controller.answer(&node.node_id).is_none());
-    site.run(&["pending"]).expect(0, &format!("admit {code} --fingerprint {fingerprint}")).expect(0, "n1");
+    let [first, second] = node.fingerprint.rows();
+    site.run(&["pending"])
+        .expect(0, &format!("    {first}\n    {second}\n  then:\n"))
+        .expect(0, &format!("admit {code} --fingerprint {fingerprint}"))
+        .expect(0, "n1");
     let json: serde_json::Value = serde_json::from_str(&site.run(&["pending", "--json"]).out).unwrap();
     assert_eq!(json["requests"][0]["outlook"], "awaitsAdmission");
     assert_eq!(json["requests"][0]["fingerprint"], fingerprint.as_str());
@@ -86,7 +90,11 @@ fn a_node_is_admitted_by_code_and_whole_fingerprint() {
     let typed = (code.to_uppercase(), fingerprint.to_uppercase());
     let said = site.run(&["admit", &typed.0, "--fingerprint", &typed.1]);
     said.expect(0, "admitted n1").expect(0, node.node_id.as_str());
-    site.run(&["admit", &code, "--fingerprint", &fingerprint]).expect(0, "admitted already");
+    // Both rows as they stand on a screen, pasted.
+    let rows = format!("{first}\n    {second}\n");
+    for typed in [&fingerprint, &rows] {
+        site.run(&["admit", &code, "--fingerprint", typed]).expect(0, "admitted already");
+    }
     site.run(&["once"]).expect(0, "issued 1");
     site.accept(&node);
     site.run(&["pending"]).expect(0, "admitted");

@@ -113,8 +113,8 @@ fn an_owner_is_approved_by_code_and_whole_fingerprint_and_leaves_by_name() {
     }
     site.approved(&alice(), "viewer").expect(1, "nobody is an owner yet");
     assert!(!site.path("worker/roster.json").exists());
-    // Capitals, as somebody may type them.
-    let typed = whole(&alice().key).to_uppercase();
+    // Both rows of a screen, in capitals, as somebody may type them.
+    let typed = alice().key.public().fingerprint().rows().join("\n").to_uppercase();
     let said = site.run(&["owner", "approve", &code(&alice()), "--fingerprint", &typed]);
     said.expect(0, "alice is owner from roster version 1 on").expect(0, "let in by an owner's signed order");
     site.approved(&alice(), "owner").expect(0, "is alice's already");

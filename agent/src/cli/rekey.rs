@@ -24,9 +24,10 @@ pub(super) fn run(root: &Root, yes: bool) -> Result<(), Exit> {
     secrets::protect().map_err(Exit::failed)?;
     let done = replace(root, |former| if yes { Ok(()) } else { ask_on_terminal(former) })?;
     let Rekeyed { former, aside, fingerprint } = done;
+    let [first, second] = fingerprint.rows();
     let text = format!(
         "The key of node {former} is kept in {}; destroy it once nobody needs it.\nThis machine has a new key, \
-         fingerprint\n  {fingerprint}\nNext: lucia-node-agent discover, approve it, lucia-node-agent wait-install, \
+         fingerprint\n  {first}\n  {second}\nNext: lucia-node-agent discover, approve it, lucia-node-agent wait-install, \
          lucia-node-agent rekey --finish",
         root.state().join(aside).display()
     );

@@ -26,9 +26,11 @@ pub async fn discover<T: Transport>(
 /// What the console shows: code and fingerprint made from the key itself, never from what the controller answered.
 #[must_use]
 pub fn console_box(fingerprint: &Fingerprint, until: Option<&str>) -> String {
+    let [first, second] = fingerprint.rows();
     let mut lines = vec![
         format!("Verification code:  {}", fingerprint.verification_code()),
-        format!("Fingerprint:        {fingerprint}"),
+        format!("Fingerprint:        {first}"),
+        format!("                    {second}"),
         String::new(),
         "Compare both with `luciactl onboarding` on the controller before you approve.".to_owned(),
         "If a single digit differs, it is not this machine: reject it.".to_owned(),
@@ -49,12 +51,14 @@ pub fn console_box(fingerprint: &Fingerprint, until: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    // spec: AG-9
+    // spec: AG-9, AO-94
     #[test]
     fn the_box_has_code_fingerprint_and_advice_in_straight_lines() {
-        let fingerprint: Fingerprint = "ab".repeat(32).parse().unwrap();
+        let fingerprint: Fingerprint = format!("{}{}", "ab".repeat(16), "cd".repeat(16)).parse().unwrap();
         let text = console_box(&fingerprint, Some("2026-11-29T20:00:00Z"));
-        assert!(text.contains("abab-abab-abab") && text.contains(&"ab".repeat(32)));
+        let row = |group: &str| [group; 8].join(" ");
+        assert!(text.contains("abab-abab-abab") && text.contains(&format!("Fingerprint:        {} ", row("abab"))));
+        assert!(text.contains(&format!("|                     {} ", row("cdcd"))), "{text}");
         assert!(text.contains("luciactl onboarding"));
         let widths: std::collections::BTreeSet<_> = text.lines().map(|line| line.chars().count()).collect();
         assert_eq!(widths.len(), 1, "{text}");

@@ -71,7 +71,7 @@ pub(super) fn install(site: &mut Site, screen: &Screen) -> Result<Order, DemoErr
     screen.say(Who::Console, "lucia-node-agent discover");
     let shown = on(&installer, &[AGENT, "discover"])?;
     screen.say(Who::Console, &shown);
-    let fingerprint: Fingerprint = shown_after(&shown, "Fingerprint:")?;
+    let fingerprint = fingerprint_shown(&shown)?;
     let code: VerificationCode = shown_after(&shown, "Verification code:")?;
 
     screen.say(Who::Operator, &format!("luciactl onboarding\n{}", site.ctl(&["onboarding"])?));
@@ -136,9 +136,13 @@ fn compare(
     let device = view.devices.iter().find(|device| device.verification_code == *code);
     let device = device.ok_or_else(|| not_shown("the machine"))?;
     same("the fingerprint", fingerprint, &device.fingerprint)?;
+    let ([console, its_rest], [controller, theirs]) = (fingerprint.rows(), device.fingerprint.rows());
     screen.say(
         Who::Operator,
-        &format!("compares\n  console     {fingerprint}\n  controller  {}\n  the same", device.fingerprint),
+        &format!(
+            "compares\n  console     {console}\n              {its_rest}\n  controller  {controller}\n              {theirs}\n  \
+             the same"
+        ),
     );
     let disk = device.inventory.disks.first().ok_or_else(|| not_shown("a disk"))?;
     Ok(disk.id.clone())
@@ -278,6 +282,14 @@ pub(super) fn on(node: &Node, arguments: &[&str]) -> Result<String, DemoError> {
         DemoError::Refused { status, said, .. } => DemoError::Refused { command: arguments.join(" "), status, said },
         err => err,
     })
+}
+
+/// The fingerprint of a machine's own screen: two rows in a frame.
+pub(super) fn fingerprint_shown(shown: &str) -> Result<Fingerprint, DemoError> {
+    let label = "Fingerprint:";
+    let rest = shown.split(label).nth(1).unwrap_or_default();
+    let digits: String = rest.chars().filter(char::is_ascii_hexdigit).take(64).collect();
+    Fingerprint::typed(&digits).map_err(|_| DemoError::NotShown { what: label, said: shown.to_owned() })
 }
 
 /// The word after `label` in what a person reads.

@@ -5,7 +5,7 @@ use std::fs;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 
 use super::DemoError;
-use super::machine::{AGENT, boot_second_installer, on, shown_after};
+use super::machine::{AGENT, boot_second_installer, fingerprint_shown, on, shown_after};
 use super::place::quoted_path;
 use super::screen::{Screen, Who};
 use super::site::Site;
@@ -31,7 +31,7 @@ impl Second {
         let installer = boot_second_installer(site)?;
         let shown = on(&installer, &[AGENT, "discover"])?;
         screen.say(Who::Console, &format!("a second machine in its installer: lucia-node-agent discover\n{shown}"));
-        let (fingerprint, code) = (shown_after(&shown, "Fingerprint:")?, shown_after(&shown, "Verification code:")?);
+        let (fingerprint, code) = (fingerprint_shown(&shown)?, shown_after(&shown, "Verification code:")?);
         let kept = site.place.path("log").join(SCREEN);
         let made =
             fs::write(&kept, &shown).and_then(|()| site.place.command(SCREEN, &format!("cat {}", quoted_path(&kept))));

@@ -200,9 +200,11 @@ pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> 
 fn evidence(node: &NodeRecord, device: Option<&DeviceRow>, at: UnixTime, not_after: UnixTime) -> String {
     let unknown = || "unknown".to_owned();
     let days = at.since(not_after).as_secs() / 86_400;
+    let [first, second] = node.names.fingerprint.rows();
     let mut rows = vec![
         ("node", format!("{} {}", node.names.hostname, node.names.node_id)),
-        ("fingerprint", node.names.fingerprint.to_string()),
+        ("fingerprint", first),
+        ("", second),
         ("certificate ended", format!("{not_after}, {} ago", counted(days, "day"))),
         ("certificates so far", node.issued.to_string()),
         ("address then", node.address.map_or_else(unknown, |address| address.to_string())),

@@ -17,7 +17,7 @@ use crate::survey::{Outlook, Row, survey_of};
 pub(super) fn admit(config: &Config, code: &str, fingerprint: &str, replaces: Option<&str>) -> Result<String, Failure> {
     let usage = |text: String| Failure { code: Failure::USAGE, text };
     let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
-    let fingerprint: Fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
+    let fingerprint = Fingerprint::typed(fingerprint).map_err(|_| {
         usage("--fingerprint is not 64 hex digits; type all of them from the machine's own screen".into())
     })?;
 

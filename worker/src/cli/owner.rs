@@ -36,7 +36,8 @@ pub(super) enum OwnerCommand {
         /// The code that `luciactl login` shows on their machine.
         #[arg(value_name = "CODE")]
         code: String,
-        /// The whole fingerprint of their key, as their machine shows it: 64 hex digits.
+        /// The whole fingerprint of their key, as their machine shows it: 64 hex digits; both rows as they stand, in quotes,
+        /// are as good.
         #[arg(long, value_name = "HEX")]
         fingerprint: String,
         /// What they may do.
@@ -216,7 +217,7 @@ pub(super) fn look(config: &Config) -> Result<Option<VerifiedRoster>, Failure> {
 pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCode, Fingerprint), Failure> {
     let usage = |text: String| Failure { code: Failure::USAGE, text };
     let code = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
-    let fingerprint = fingerprint.to_ascii_lowercase().parse().map_err(|_| {
+    let fingerprint = Fingerprint::typed(fingerprint).map_err(|_| {
         usage("--fingerprint is not 64 hex digits; type all of them from the person's own machine".into())
     })?;
     Ok((code, fingerprint))

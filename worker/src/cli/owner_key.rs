@@ -112,10 +112,10 @@ pub(super) fn add_passkey(
 
 /// The one key of somebody that a fingerprint or code means.
 fn key_of<'a>(who: &'a Owner, text: &str) -> Result<(&'a OwnerKey, Fingerprint), Failure> {
-    let text = text.to_ascii_lowercase();
+    let (text, typed) = (text.to_ascii_lowercase(), Fingerprint::typed(text).ok());
     let keys = who.keys.iter().filter_map(|key| {
         let public = NodePublicKey::from_pem(&key.public_key_pem).ok()?;
-        let is_it = public.fingerprint().to_string() == text || owner::code(&public).as_str() == text;
+        let is_it = Some(public.fingerprint()) == typed || owner::code(&public).as_str() == text;
         is_it.then(|| (key, public.fingerprint()))
     });
     let keys: Vec<_> = keys.collect();
