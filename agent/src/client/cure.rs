@@ -22,7 +22,11 @@ const fn of_code(code: Code) -> &'static str {
     match code {
         Code::ChallengeRefused => "nothing; if it stays, the way to the controller changes this machine's address",
         Code::NodeIdentityInvalid => {
-            "compare `luciactl nodes` with this node: if it was removed on purpose stop the agent, else discover it anew"
+            "the controller never says why. An owner sees it: `luciactl why NAME`, and `luciactl events` where the name is gone. \
+             Removed, split off as a copy (`luciactl clone`) or replaced by another machine: this key counts never again; \
+             `lucia-node-agent rekey` and a new approval bring the machine back, and if it was meant to go stop the agent. \
+             A controller that was put back to before it knew this node: bring its newer journal back, and where the worker \
+             suspended the node meanwhile run `lucia-enrollment-worker resume NAME`"
         }
         Code::NetworkNotAllowed => "add this machine's network to allowed-networks of the controller",
         Code::AdmissionClosed => "open the window: `luciactl window open --minutes 30` on the controller",
@@ -56,6 +60,17 @@ const fn of_code(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The refusal is one and the same for every reason (design.md I5), so the cure names them all, and where it is seen which.
+    // spec: AO-95
+    #[test]
+    fn a_refused_identity_names_each_reason_there_may_be_and_who_sees_which() {
+        let cure = of_code(Code::NodeIdentityInvalid);
+        for part in ["luciactl why NAME", "luciactl events", "luciactl clone", "rekey", "resume NAME", "stop the agent"]
+        {
+            assert!(cure.contains(part), "{part}: {cure}");
+        }
+    }
 
     #[test]
     fn every_refusal_has_a_cure() {
