@@ -128,7 +128,9 @@ fn an_owner_is_approved_by_code_and_whole_fingerprint_and_leaves_by_name() {
     let row = |at: usize| (list[at]["name"].clone(), list[at]["role"].clone());
     assert_eq!((row(0), row(1)), (("alice".into(), "owner".into()), ("bob".into(), "viewer".into())));
     assert_eq!(list[0]["keys"][0]["fingerprint"], whole(&alice().key));
-    site.run(&["roster", "show"]).expect(0, "version             2").expect(0, "signed on the page  nothing");
+    site.run(&["roster", "show"])
+        .expect(0, "version             2")
+        .expect(0, "signed on the page  none: nothing may be signed on the page");
     let roster = site.json(&["roster", "show", "--json"]);
     assert_eq!((&roster["version"], &roster["policy"]["default"]), (&2.into(), &"allow".into()));
     assert_eq!(roster["pageKinds"], serde_json::json!([]));

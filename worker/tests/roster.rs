@@ -211,7 +211,7 @@ fn what_is_asked_of_orders_is_changed_by_a_yes_and_told_first() {
     assert_eq!(site.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::KindForbidden));
 
     // The kinds of the page.
-    site.run(&page(&[])).expect(0, "nothing");
+    site.run(&page(&[])).expect(0, "none: nothing may be signed on the page\n");
     site.run(&page(&["ssh-key", "--yes"])).expect(64, "say where the page is");
     site.run(&page(&["ssh-key", "--origin", "http://c", "--yes"])).expect(64, "--origin is not");
     site.run(&page(&["--origin", "https://c.example", "--yes"])).expect(64, "name the kinds as well");

@@ -154,7 +154,11 @@ impl Shown {
     }
 
     fn page(&self) -> String {
-        if self.page_kinds.is_empty() { "nothing".to_owned() } else { self.page_kinds.join(" ") }
+        if self.page_kinds.is_empty() {
+            "none: nothing may be signed on the page".to_owned()
+        } else {
+            self.page_kinds.join(" ")
+        }
     }
 }
 
