@@ -63,6 +63,7 @@ pub mod text;
 pub mod time;
 pub mod token;
 pub mod why;
+pub mod words;
 pub mod worker_status;
 
 mod der;

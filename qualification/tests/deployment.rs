@@ -72,6 +72,11 @@ fn lay_disk(disks: &Path) {
     }
 }
 
+/// The 64 digits, in a run or in two rows.
+fn fingerprint_after(text: &str, label: &str) -> String {
+    text.split(label).nth(1).unwrap().split_whitespace().flat_map(str::chars).take(64).collect()
+}
+
 fn after<'a>(text: &'a str, label: &str) -> &'a str {
     text.split(label).nth(1).unwrap().split_whitespace().next().unwrap()
 }
@@ -144,7 +149,7 @@ fn the_readmes_commands_make_a_fleet_and_its_first_node() {
 fn when_something_waits(host: &Node) {
     does(host, "runuser -u lucia-worker -- lucia-enrollment-worker status");
     assert!(does(host, "runuser -u lucia-controller -- lucia-controller doctor").contains("whole"));
-    assert!(does(host, "luciactl events").contains("NodeEnrolled"));
+    assert!(does(host, "luciactl events").contains("node enrolled"));
 }
 
 fn failed(node: &Node) -> String {

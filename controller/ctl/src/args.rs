@@ -39,6 +39,7 @@ Files:
 Environment:
   LUCIACTL_CONFIG  names another such file
   NO_COLOR         takes the colours
+  COLUMNS          how wide tables are, where no terminal says so
 Exit codes:
   0   done
   1   refused or failed
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     /// Answers in JSON, for programs.
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
-    /// How answers are written: table, wide (every column, however wide) or json.
+    /// How answers are written: table, wide (every column and id, however wide) or json.
     #[arg(
         long,
         short,
@@ -104,9 +105,10 @@ pub(crate) enum Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Shows the discovery window, the enrollment worker and every device that is no node yet.
+    #[command(after_help = "Examples:\n  luciactl onboarding\n  luciactl --json onboarding")]
     Onboarding,
     /// Opens or closes the discovery window.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  luciactl window open --minutes 30\n  luciactl window close")]
     Window(Window),
     /// Approves an installation: its disk will be erased.
     ///
@@ -115,12 +117,16 @@ pub(crate) enum Verb {
     /// Signs that a machine may become a node.
     Admit(Admit),
     /// Rejects a discovered device.
+    #[command(after_help = "Example:\n  luciactl reject 1a2b-3c4d-5e6f")]
     Reject(Device),
     /// Takes a device off the list that is discovered, rejected or failed.
+    #[command(after_help = "Example:\n  luciactl dismiss 1a2b-3c4d-5e6f")]
     Dismiss(Device),
     /// Puts a rejected device back on the list.
+    #[command(after_help = "Example:\n  luciactl restore 1a2b-3c4d-5e6f")]
     Restore(Device),
     /// Shows every node.
+    #[command(after_help = "Examples:\n  luciactl nodes\n  luciactl nodes -o wide")]
     Nodes,
     /// Shows one node with its last hour, once or as it lives.
     #[command(after_help = "Examples:\n  luciactl node web-1\n  luciactl node web-1 --watch")]
@@ -135,52 +141,73 @@ pub(crate) enum Verb {
     /// Removes a node or device for good: its key is refused from then on.
     ///
     /// As an owner this signs the order: the node wipes what it has of the fleet and is a plain machine again.
+    #[command(after_help = "Example:\n  luciactl remove web-1")]
     Remove(Remove),
     /// Signs that a node may renew whose certificate ended too long ago.
     ReleaseLapse(ReleaseLapse),
     /// Decides about a node whose identity is frozen, because two machines hold it.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  luciactl node web-1\n  luciactl clone keep web-1 --start ID\n  luciactl clone split web-1"
+    )]
     Clone(CloneVerb),
     /// Lists, adds and removes the SSH keys that nodes are given.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  luciactl keys list\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all"
+    )]
     Keys(KeysVerb),
     /// Makes an owner key on this machine, asks for a place in the roster, and writes a context.
     Login(Login),
     /// Shows who the context says you are, and what the roster says of your key.
+    #[command(after_help = "Example:\n  luciactl whoami")]
     Whoami,
     /// Lists, chooses, shows and removes contexts.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  luciactl context list\n  luciactl context use home")]
     Context(ContextVerb),
     /// Shows everybody of the roster, after checking it.
+    #[command(after_help = "Examples:\n  luciactl owners\n  luciactl owners -o wide")]
     Owners,
     /// Shows an order in words made from the very bytes, and signs it.
     Sign(Sign),
     /// Shows orders, who signed them, and what became of them.
+    #[command(after_help = "Example:\n  luciactl drafts")]
     Drafts,
     /// Throws an order away that nobody was handed, or that nobody carries out any more.
+    #[command(after_help = "Example:\n  luciactl drop 1a2b-3c4d-5e6f")]
     Drop {
         /// Its code.
         #[arg(value_name = "CODE")]
         code: VerificationCode,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
     },
     /// Confirms, lists and removes the passkeys that sign in to the page.
     #[command(subcommand)]
     Passkey(PasskeyVerb),
     /// Lists the sessions of the page, and ends them.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  luciactl session list\n  luciactl session end --all")]
     Session(SessionVerb),
     /// Makes, lists and removes tokens by which a program looks that nobody sits at.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  luciactl token list\n  luciactl token add prometheus --scope status,nodes --days 90"
+    )]
     Token(TokenVerb),
     /// Says what the controller knows of a node, what is wrong, and what cures it.
+    #[command(after_help = "Example:\n  luciactl why web-1")]
     Why(Node),
     /// Shows who changed or ordered what, from where, and what came of it.
     Audit(Audit),
     /// Shows what happened to the window, to devices and to nodes.
+    #[command(after_help = "Examples:\n  luciactl events\n  luciactl events --follow\n  luciactl events -o wide")]
     Events(Events),
     /// Shows the controller itself: version, certificate, what it counted.
+    #[command(after_help = "Examples:\n  luciactl status\n  luciactl status -o wide")]
     Status,
     /// Prints the completions of a shell.
+    #[command(after_help = "Example:\n  luciactl completions bash > /usr/share/bash-completion/completions/luciactl")]
     Completions {
         /// The shell.
         shell: Shell,
@@ -197,12 +224,14 @@ pub(crate) enum Verb {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Window {
     /// Lets machines introduce themselves for a while.
+    #[command(after_help = "Example:\n  luciactl window open --minutes 30")]
     Open {
         /// For how long, 1 to 60 minutes.
         #[arg(long, value_name = "N", default_value = "15")]
         minutes: Minutes,
     },
     /// Ends that at once.
+    #[command(after_help = "Example:\n  luciactl window close")]
     Close,
 }
 
@@ -214,6 +243,14 @@ pub(crate) struct Device {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  luciactl approve 1a2b-3c4d-5e6f --fingerprint HEX --hostname web-1 --disk ID
+  luciactl approve 1a2b-3c4d-5e6f --fingerprint \"FIRST ROW
+    SECOND ROW\" --hostname web-1 --disk ID
+
+CODE and HEX are read from the machine's own screen, ID from luciactl onboarding.
+Without --fingerprint you are asked for its two rows.")]
 pub(crate) struct Approve {
     /// The verification code, as the machine shows it.
     #[arg(value_name = "CODE")]
@@ -285,6 +322,7 @@ pub(crate) enum CloneVerb {
     /// Keeps the machine with this start: it goes on as before, the other one is told that it is frozen.
     ///
     /// The other machine still has the key. Where you do not know what became of it, split instead.
+    #[command(after_help = "Example:\n  luciactl clone keep web-1 --start ID")]
     Keep {
         /// Its hostname, node id or verification code.
         #[arg(value_name = "NODE")]
@@ -297,6 +335,7 @@ pub(crate) enum CloneVerb {
         yes: bool,
     },
     /// Keeps neither: removes the identity for good. Each machine gets a new one by `lucia-node-agent rekey`.
+    #[command(after_help = "Example:\n  luciactl clone split web-1")]
     Split {
         /// Its hostname, node id or verification code.
         #[arg(value_name = "NODE")]
@@ -310,6 +349,7 @@ pub(crate) enum CloneVerb {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysVerb {
     /// Shows every key.
+    #[command(after_help = "Example:\n  luciactl keys list")]
     List,
     /// Adds a key: each node is told of it at its next heartbeat.
     #[command(after_help = "Example:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop")]
@@ -327,6 +367,7 @@ pub(crate) enum KeysVerb {
         wanted: NodesWanted,
     },
     /// Removes a key: each node is told to forget it at its next heartbeat.
+    #[command(after_help = "Example:\n  luciactl keys remove alice SHA256:...")]
     Remove {
         /// The account whose key it is.
         #[arg(value_name = "ACCOUNT")]
@@ -349,8 +390,85 @@ pub(crate) struct Events {
     pub(crate) after: u64,
 }
 
-/// As a person types it: upper or lower case, with colons or spaces between.
+/// As a person types or pastes it: upper or lower case, in one row or two, with colons or spaces between.
 pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, String> {
-    let plain: String = text.chars().filter(|c| !matches!(c, ':' | ' ' | '-')).collect();
-    plain.to_ascii_lowercase().parse().map_err(|_| "a fingerprint is 64 hex digits".to_owned())
+    Fingerprint::typed(&digits(text))
+        .map_err(|_| "a fingerprint is 64 hex digits, as the two rows show them".to_owned())
+}
+
+/// What is typed without what stands between the digits.
+pub(crate) fn digits(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && !matches!(c, ':' | '-')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, CommandFactory as _};
+
+    fn walk(command: &Command, name: &str, without: &mut Vec<String>) {
+        let shown = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let does = |line: &str| line.trim_start().contains(name);
+        let example = shown.starts_with("Example") && shown.lines().skip(1).any(does);
+        if !example {
+            without.push(name.to_owned());
+        }
+        for verb in command.get_subcommands() {
+            walk(verb, &format!("{name} {}", verb.get_name()), without);
+        }
+    }
+
+    // spec: LC-96
+    #[test]
+    fn every_verb_shows_an_example() {
+        let mut without = Vec::new();
+        walk(&Args::command(), "luciactl", &mut without);
+        assert_eq!(without, [""; 0]);
+    }
+
+    /// An example is taken as it stands, with values where it has words in capitals.
+    // spec: LC-96
+    #[test]
+    fn every_example_is_taken() {
+        fn examples(command: &Command, all: &mut Vec<String>) {
+            let shown = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines =
+                shown.lines().map(str::trim).filter(|line| line.starts_with("luciactl ") && !line.contains('"'));
+            all.extend(lines.take_while(|line| !line.ends_with(',')).map(str::to_owned));
+            command.get_subcommands().for_each(|verb| examples(verb, all));
+        }
+        let mut all = Vec::new();
+        examples(&Args::command(), &mut all);
+        assert!(all.len() > 50, "{all:?}");
+        let hex = "0".repeat(64);
+        for example in all {
+            let plain = example.split(['>', '|']).next().unwrap_or_default();
+            let words = plain.split_whitespace().map(|word| match word {
+                "HEX" => hex.clone(),
+                "ID" => "0".repeat(32),
+                word => word.replace("HEX", &hex),
+            });
+            let taken = Args::try_parse_from(words);
+            assert!(taken.is_ok(), "{example}: {}", taken.unwrap_err());
+        }
+    }
+
+    // spec: LC-97
+    #[test]
+    fn a_fingerprint_is_taken_as_it_was_shown() {
+        let key: Fingerprint = "1a2b3c4d5e6f00000000000000000000ffffffffffffffffffffffffffffffff".parse().unwrap();
+        let [first, second] = key.rows();
+        for text in [
+            key.to_string(),
+            key.to_string().to_uppercase(),
+            format!("{first}\n{second}\n"),
+            format!("  {first}\r\n      {second}"),
+            format!("{first} {second}").replace(' ', ":"),
+        ] {
+            assert_eq!(fingerprint(&text), Ok(key), "{text}");
+        }
+        for bad in ["", "1a2b", first.as_str(), &format!("{first} {second} 0")] {
+            assert!(fingerprint(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -9,7 +9,8 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucia_proto::audit::{AuditChain, AuditEntry, AuditError, AuditView};
+use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditError, AuditView};
+use lucia_proto::ids::NodeId;
 use lucia_proto::json;
 use lucia_proto::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
 use lucia_proto::text::{chain, shown};
@@ -19,11 +20,15 @@ use crate::args::{Audit, AuditVerb};
 use crate::client::{Client, Me};
 use crate::failure::Failure;
 use crate::files::{self, FileError, Secret};
+use crate::names::Names;
+use crate::patience::Progress;
 use crate::show;
 use crate::tell::{Out, in_json, write};
 
 /// Between two looks for more.
 const PAUSE: Duration = Duration::from_secs(5);
+/// A step of the progress through a file.
+const MIB: u64 = 1 << 20;
 /// The note of a number and a hash.
 const NOTE_MAX: u64 = 256;
 /// What it is called, beside the key.
@@ -70,7 +75,11 @@ pub(crate) enum AuditProblem {
 /// `audit verify FILE`, which needs no controller.
 pub(crate) fn verify_file(out: Out, file: &Path, anchor: Option<AuditChain>) -> Result<(), Failure> {
     let failed = |source| AuditProblem::File { file: file.to_owned(), source };
-    let mut lines = BufReader::new(File::open(file).map_err(failed)?);
+    let file_of_lines = File::open(file).map_err(failed)?;
+    let length = file_of_lines.metadata().map_or(0, |found| found.len());
+    let mut progress = Progress::new("Checking the file, in MiB", usize::try_from(length / MIB).unwrap_or(0));
+    let mut read = 0;
+    let mut lines = BufReader::new(file_of_lines);
     let most = u64::try_from(AUDIT_LINE_MAX).unwrap_or(u64::MAX) + 1;
     let mut checked = Checked::new(anchor.as_slice());
     loop {
@@ -79,7 +88,13 @@ pub(crate) fn verify_file(out: Out, file: &Path, anchor: Option<AuditChain>) -> 
             break;
         }
         checked.follow(&line)?;
+        let before = read / MIB;
+        read += u64::try_from(line.len()).unwrap_or(0);
+        if read / MIB > before {
+            progress.step();
+        }
     }
+    drop(progress);
     let chain = checked.end()?;
     out.say(&chain, || show::verified(&chain, anchor.as_ref()))
 }
@@ -107,13 +122,18 @@ pub(crate) async fn audit(client: &Client, out: Out, args: Audit) -> Result<(), 
 
 async fn watch(client: &Client, out: Out, mut after: u64, follow: bool) -> Result<(), Failure> {
     let begin = after;
+    let (mut names, mut list) = (Names::default(), show::Happened::audit(out.wide));
     loop {
         let view: AuditView = client.audit(after).await?;
-        for entry in &view.entries {
-            let line = if out.json { in_json(entry)? } else { show::audit(entry) };
-            write(format!("{line}\n").as_bytes())?;
-            after = after.max(entry.sequence);
+        if out.json {
+            for entry in &view.entries {
+                write(format!("{}\n", in_json(entry)?).as_bytes())?;
+            }
+        } else {
+            names.learn(client, view.entries.iter().flat_map(ids), follow).await;
+            write(list.more_audit(&view.entries, &names, out.screen).as_bytes())?;
         }
+        after = view.entries.iter().map(|entry| entry.sequence).fold(after, u64::max);
         if after < view.last_sequence && !view.entries.is_empty() {
             continue;
         }
@@ -127,6 +147,19 @@ async fn watch(client: &Client, out: Out, mut after: u64, follow: bool) -> Resul
     }
 }
 
+/// Whom a line is about, and the node that did it.
+fn ids(entry: &AuditEntry) -> impl Iterator<Item = &NodeId> {
+    let by = match &entry.actor {
+        AuditActor::Node(id) => Some(id),
+        AuditActor::Operator(_)
+        | AuditActor::Owner(..)
+        | AuditActor::Applicant(..)
+        | AuditActor::Worker
+        | AuditActor::Controller => None,
+    };
+    entry.node.as_ref().into_iter().chain(by)
+}
+
 /// Reads all of it, checks it, and gives each line to `each`.
 async fn whole(
     client: &Client,
@@ -134,10 +167,14 @@ async fn whole(
     mut each: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<AuditChain, Failure> {
     let mut checked = Checked::new(anchors);
+    let mut progress = None;
     loop {
         let view: AuditView = client.audit(checked.chain.entries).await?;
+        let all = usize::try_from(view.last_sequence).unwrap_or(usize::MAX);
+        let progress = progress.get_or_insert_with(|| Progress::new("Reading the audit, line", all));
         for entry in &view.entries {
             each(&checked.entry(entry)?)?;
+            progress.step();
         }
         let sent = checked.chain.entries;
         if sent >= view.last_sequence {

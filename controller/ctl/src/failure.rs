@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lucia_proto::ids::StartId;
-use lucia_proto::key::VerificationCode;
+use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::text::shown;
 use thiserror::Error;
 
@@ -38,6 +38,9 @@ pub(crate) enum Failure {
     /// No such node.
     #[error("no node or device is {}; luciactl nodes and luciactl onboarding show those there are", shown(.0))]
     NoNode(String),
+    /// No such order.
+    #[error("no order has the code {0}; luciactl drafts shows those there are")]
+    NoOrder(VerificationCode),
     /// No such token.
     #[error("you have no token {}; luciactl token list shows those there are", shown(.0))]
     NoToken(String),
@@ -49,17 +52,19 @@ pub(crate) enum Failure {
     ScopesTwice,
     /// The fingerprint is another one.
     #[error(
-        "the fingerprint is not this device's, so nothing was approved.\n  given      {given}\n  device has {found}\n\
-         Look at the machine's own screen: if it shows the given one, another machine pretends to be it."
+        "the fingerprint is not this device's, so nothing was approved.\n  given       {}\n              {}\n  device has  {}\n              \
+         {}\n\
+         Look at the machine's own screen: if it shows the given one, another machine pretends to be it.",
+        .given.rows()[0], .given.rows()[1], .found.rows()[0], .found.rows()[1]
     )]
     OtherFingerprint {
         /// As typed.
-        given: String,
+        given: Fingerprint,
         /// As the controller has it.
-        found: String,
+        found: Fingerprint,
     },
     /// What is typed is no fingerprint.
-    #[error("that is no fingerprint: it is 64 hex digits; nothing was done")]
+    #[error("that is no fingerprint: it is 64 hex digits, in two rows; nothing was done")]
     NoFingerprint,
     /// It was not given, and nobody can type it.
     #[error(
@@ -219,6 +224,7 @@ impl Failure {
             | Self::Audit(_)
             | Self::Order(_)
             | Self::NoDevice(_)
+            | Self::NoOrder(_)
             | Self::NoNode(_)
             | Self::NoFingerprint
             | Self::NoToken(_)

@@ -13,6 +13,7 @@ mod context;
 mod failure;
 mod files;
 mod login;
+mod names;
 mod operator;
 mod order;
 mod orders_passkey;

@@ -21,8 +21,9 @@ use lucia_proto::ssh_key::SshKey;
 use crate::args::{Approve, Events, KeysVerb, NodesWanted, Watched};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::names::Names;
 use crate::order::OrderError;
-use crate::tell::{Out, ask, fingerprint, in_json, note, write};
+use crate::tell::{Out, ask, fingerprint, in_json, note, paste, write};
 use crate::{order, roster, show, sign};
 
 /// The device of this code.
@@ -37,7 +38,7 @@ pub(crate) fn same_key(device: &DeviceView, given: &Fingerprint) -> Result<(), F
     if device.fingerprint == *given {
         return Ok(());
     }
-    Err(Failure::OtherFingerprint { given: given.to_string(), found: device.fingerprint.to_string() })
+    Err(Failure::OtherFingerprint { given: *given, found: device.fingerprint })
 }
 
 pub(crate) async fn change(
@@ -261,6 +262,7 @@ pub(crate) fn public_key(file: &Path) -> Result<SshKey, Failure> {
     let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
     let mut text = String::new();
     if file == Path::new("-") {
+        paste("the public key, the one line of its .pub file,");
         io::stdin().lock().take(most).read_to_string(&mut text)
     } else {
         File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
@@ -289,13 +291,19 @@ pub(crate) async fn watch(client: &Client, out: Out, wanted: &Watched) -> Result
 
 pub(crate) async fn events(client: &Client, out: Out, wanted: &Events) -> Result<(), Failure> {
     let mut after = wanted.after;
+    let (mut names, mut list) = (Names::default(), show::Happened::events(out.wide));
     loop {
         let view: EventsView = client.events(after, wanted.follow).await?;
-        for event in &view.events {
-            let line = if out.json { in_json(event)? } else { show::event(event) };
-            write(format!("{line}\n").as_bytes())?;
-            after = event.sequence;
+        if out.json {
+            for event in &view.events {
+                write(format!("{}\n", in_json(event)?).as_bytes())?;
+            }
+        } else {
+            let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
+            names.learn(client, ids, wanted.follow).await;
+            write(list.more_events(&view.events, &names, out.screen).as_bytes())?;
         }
+        after = view.events.last().map_or(after, |event| event.sequence);
         let caught_up = after >= view.last_sequence || view.events.is_empty();
         if !wanted.follow && caught_up {
             if after == 0 && !out.json {

@@ -41,12 +41,18 @@ pub(crate) async fn ask(client: &Client, me: &Me, out: Out, file: &Path, yes: bo
     let key = form.key().map_err(|error| failed(format!("its key is none that signs orders ({error})")))?;
     let own = roster.caller(&me.key.public().fingerprint()).ok_or(RosterProblem::NotIn)?;
     let (name, fingerprint) = (own.0.name.clone(), key.fingerprint());
-    note(&format!("Passkey  {}\nCode     {}\nKey      {fingerprint}", shown(form.label.as_str()), owner::code(&key)));
+    let [first, second] = fingerprint.rows();
+    let (label, code) = (shown(form.label.as_str()), owner::code(&key));
+    note(&format!("Passkey      {label}\nCode         {code}\nFingerprint  {first}\n             {second}"));
     let kinds: Vec<_> = roster.roster().page_kinds.iter().map(|kind| kind.as_str()).collect();
-    let what = if kinds.is_empty() { "nothing, unless page-kinds names some".to_owned() } else { kinds.join(", ") };
+    let what = if kinds.is_empty() {
+        "none, as long as page-kinds names none (lucia-enrollment-worker roster page-kinds)".to_owned()
+    } else {
+        kinds.join(", ")
+    };
     if !yes {
         let sentence = format!(
-            "Once it is approved, whoever holds it signs orders as {name} on the page: {what}. The page shows what the controller \
+            "Once it is approved, whoever holds it signs orders as {name} on the page, of these kinds: {what}. The page shows what the controller \
              says; what is signed may be something else."
         );
         tell::ask(&sentence, "yes")?;
@@ -72,6 +78,7 @@ fn read(file: &Path) -> Result<PasskeyForm, String> {
     let most = u64::try_from(HOST_BODY_MAX).unwrap_or(u64::MAX);
     let mut text = String::new();
     let read = if file == Path::new("-") {
+        tell::paste("what the page showed for the passkey");
         std::io::stdin().lock().take(most).read_to_string(&mut text)
     } else {
         std::fs::File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))

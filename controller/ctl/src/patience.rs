@@ -36,19 +36,21 @@ pub(crate) struct Progress {
     what: &'static str,
     of: usize,
     done: usize,
+    /// Steps between two looks at it.
+    every: usize,
     shown: bool,
 }
 
 impl Progress {
     /// Nothing is shown where nobody watches, or where it is short.
     pub(crate) fn new(what: &'static str, of: usize) -> Self {
-        Self { what, of, done: 0, shown: of > QUIET && io::stderr().is_terminal() }
+        Self { what, of, done: 0, every: (of / 200).max(1), shown: of > QUIET && io::stderr().is_terminal() }
     }
 
     /// One more is done.
     pub(crate) fn step(&mut self) {
         self.done += 1;
-        if self.shown {
+        if self.shown && self.done.is_multiple_of(self.every) {
             let _ = write!(io::stderr(), "\r{}: {} of {}", self.what, self.done, self.of);
         }
     }
@@ -58,7 +60,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
             // Over what stood there.
-            let blank = " ".repeat(self.what.len() + 24);
+            let blank = " ".repeat(self.what.len() + 48);
             let _ = write!(io::stderr(), "\r{blank}\r");
         }
     }

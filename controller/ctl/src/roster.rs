@@ -66,19 +66,19 @@ pub(crate) enum RosterProblem {
     Strange(String),
     /// The key is not in it.
     #[error(
-        "nothing was signed: the roster does not have this context's key. Run luciactl login again and have it approved on the \
+        "nothing was done: the roster does not have this context's key. Run luciactl login again and have it approved on the \
          worker's host, or use another context (luciactl context list)"
     )]
     NotIn,
     /// Whose key it is only looks.
     #[error(
-        "nothing was signed: {0} is a viewer by the roster, and orders are an owner's. Ask an owner (luciactl owners), or \
+        "nothing was done: {0} is a viewer by the roster, and orders are an owner's. Ask an owner (luciactl owners), or \
          whoever runs the worker to make you one"
     )]
     Viewer(OwnerName),
     /// Nobody orders this.
     #[error(
-        "nothing was signed: by the fleet's policy nobody orders {}; on the worker's host: lucia-enrollment-worker roster \
+        "nothing was done: by the fleet's policy nobody orders {}; on the worker's host: lucia-enrollment-worker roster \
          policy set {}=allow", .0.as_str(), .0.as_str()
     )]
     Forbidden(IntentKind),

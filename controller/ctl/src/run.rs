@@ -134,18 +134,14 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Events(wanted) => operator::events(client, out, &wanted).await,
         Verb::Status => {
             let view = client.call(Endpoint::Status, None).await?;
-            out.say(&view, || show::status(&view))
+            out.say(&view, || show::status(&view, out.wide))
         }
         Verb::Owners => owners(client, out).await,
         Verb::Drafts => {
             let view = sign::drafts(client).await?;
             out.say(&view, || show::drafts(&view, out.screen))
         }
-        Verb::Drop { code } => {
-            client.act(OwnerEndpoint::DropDraft, &code, None::<&()>).await?;
-            let view = sign::drafts(client).await?;
-            out.say(&view, || show::drafts(&view, out.screen))
-        }
+        Verb::Drop { code, yes } => discard(client, out, &code, yes).await,
         Verb::Audit(args) => audit::audit(client, out, args).await,
         Verb::Passkey(verb) => passkeys(client, out, verb).await,
         Verb::Session(verb) => sessions(client, out, verb).await,
@@ -160,6 +156,21 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         | Verb::Completions { .. }
         | Verb::Man { .. } => Ok(()),
     }
+}
+
+/// `drop`: what is lost is said before.
+async fn discard(client: &Client, out: Out, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
+    if let Some(me) = client.me() {
+        roster::signer(client, me, &[]).await?;
+    }
+    let view = sign::drafts(client).await?;
+    let line = view.drafts.iter().find(|line| line.code == *code).ok_or_else(|| Failure::NoOrder(code.clone()))?;
+    if !yes {
+        tell::ask(&show::dropping(line), "yes")?;
+    }
+    client.act(OwnerEndpoint::DropDraft, code, None::<&()>).await?;
+    let view = sign::drafts(client).await?;
+    out.say(&view, || show::drafts(&view, out.screen))
 }
 
 /// `passkey approve`: the one way by which a passkey comes to sign anybody in.

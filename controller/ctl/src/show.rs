@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::{
-    DeviceView, EventLine, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
-    TaskView,
+    DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView, TaskView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::NewName;
+use lucia_proto::key::Fingerprint;
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{shown, span};
+use lucia_proto::text::{counted, shown, span};
 use lucia_proto::time::UnixTime;
+use lucia_proto::words;
 
 mod audit;
 mod clones;
@@ -24,13 +25,13 @@ mod tokens;
 mod why;
 
 use crate::table::{Screen, Tone, paint, table};
-pub(crate) use audit::{audit, verified};
+pub(crate) use audit::{Happened, verified};
 use clones::clones;
 pub(crate) use clones::{keeping, splitting};
 pub(crate) use keys::{keys, ordered};
 use live::hour;
 pub(crate) use live::live;
-pub(crate) use orders::{drafts, released, waiting, waits};
+pub(crate) use orders::{drafts, dropping, released, waiting, waits};
 pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
 pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;
@@ -70,11 +71,11 @@ fn device(out: &mut String, device: &DeviceView, now: UnixTime, screen: Screen) 
     let code = device.verification_code.as_str();
     let _ = writeln!(out, "{code}  {}", paint(&format!("{:?}", device.phase), tone(device.phase), screen));
     // Whole and on its own: this is what is compared with the machine's screen.
-    line(out, "fingerprint", &device.fingerprint.to_string());
+    compared(out, "fingerprint", &device.fingerprint);
     let inventory = &device.inventory;
     let texts = [&inventory.manufacturer, &inventory.model];
     let mut machine: Vec<String> = texts.into_iter().flatten().map(|text| shown(text.as_str())).collect();
-    machine.push(format!("{} CPUs", inventory.logical_cpu_count));
+    machine.push(counted(u64::from(inventory.logical_cpu_count), "CPU"));
     machine.push(bytes(inventory.memory_bytes));
     line(out, "machine", &machine.join(", "));
     if let Some(address) = device.address {
@@ -274,10 +275,10 @@ fn head(view: &NodeView, screen: Screen) -> String {
     renaming(&mut out, node);
     for Rename { at, actor, names } in &view.renames {
         let NewName { from, to } = names;
-        line(&mut out, "renamed", &format!("{at}, from {from} to {to}, by {}", shown(actor.as_str())));
+        line(&mut out, "renamed", &format!("{at}, from {from} to {to}, by {}", words::actor(actor.as_str())));
     }
     line(&mut out, "node", node.node_id.as_str());
-    line(&mut out, "fingerprint", &fingerprint.to_string());
+    compared(&mut out, "fingerprint", fingerprint);
     line(&mut out, "task", task_id.as_str());
     if let Some(address) = node.address {
         line(&mut out, "address", &address.to_string());
@@ -347,27 +348,8 @@ fn sample(sample: &Sample, gpu: bool) -> Vec<(String, Tone)> {
     cells.into_iter().map(|cell| (cell, Tone::Plain)).collect()
 }
 
-/// One event, with the names of a rename, and under it who held the identity, where it is about that.
-pub(crate) fn event(event: &EventLine) -> String {
-    let device = event.device_id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
-    let mut out = format!(
-        "{:>6}  {}  {}  {}{device}",
-        event.sequence,
-        event.at,
-        shown(event.kind.as_str()),
-        shown(event.actor.as_str())
-    );
-    if let Some(names) = &event.names {
-        let _ = write!(out, "  {} -> {}", names.from, names.to);
-    }
-    for who in &event.holders {
-        let _ = write!(out, "\n        {}", clones::holder(who));
-    }
-    out
-}
-
 /// `status`.
-pub(crate) fn status(view: &StatusView) -> String {
+pub(crate) fn status(view: &StatusView, wide: bool) -> String {
     let mut out = String::new();
     line(&mut out, "version", &shown(&view.version));
     line(&mut out, "started", &view.started_at.to_string());
@@ -377,16 +359,26 @@ pub(crate) fn status(view: &StatusView) -> String {
     }
     line(&mut out, "worker", if view.worker_available { "ready" } else { "not ready" });
     line(&mut out, "audit", &format!("{} on its disk; nothing deletes it", bytes(view.audit_bytes)));
-    line(&mut out, "heartbeats", &view.counters.heartbeats.to_string());
-    line(&mut out, "key checks", &view.counters.public_key_operations.to_string());
+    line(&mut out, "heartbeats", &format!("{} taken since the start", view.counters.heartbeats));
     for (code, count) in &view.counters.refusals {
-        line(&mut out, "refused", &format!("{} {count}", code.as_str()));
+        line(&mut out, "refused", &format!("{} since the start: {}", counted(*count, "call"), code.as_str()));
+    }
+    // How much it computed says something to whoever measures, and nothing to anybody else.
+    if wide {
+        line(&mut out, "signatures", &format!("{} checked since the start", view.counters.public_key_operations));
     }
     out
 }
 
 fn line(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "  {name:<11}  {value}");
+}
+
+/// A fingerprint as it is to be compared by eye, in two rows.
+pub(crate) fn compared(out: &mut String, name: &str, key: &Fingerprint) {
+    let [first, second] = key.rows();
+    line(out, name, &first);
+    line(out, "", &second);
 }
 
 fn left(now: UnixTime, until: UnixTime) -> String {

@@ -4,10 +4,15 @@ use std::io::IsTerminal as _;
 
 use lucia_proto::text::shown;
 
+/// A column is not made narrower than this for another's sake: a time is whole in it, and an id can be told apart.
+const NARROW: usize = 20;
+/// Columns of a terminal that does not say how many it has.
+const USUAL: usize = 80;
+
 /// What the output is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
-    /// Columns, where it is a terminal that says so.
+    /// Columns, where it is a terminal, or `COLUMNS` says so.
     pub(crate) width: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colour: bool,
@@ -19,10 +24,17 @@ impl Screen {
     /// The standard output: colours only on a terminal and without `NO_COLOR` (no-color.org).
     pub(crate) fn stdout() -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        let told = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        let columns = std::env::var_os("COLUMNS").and_then(|text| text.to_str()?.parse().ok());
         let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { width: width.filter(|_| terminal), colour: terminal && !asked_not_to, terminal }
+        Self { width: width(terminal, told, columns), colour: terminal && !asked_not_to, terminal }
     }
+}
+
+/// What a terminal says; else what `COLUMNS` says, as it does in `watch`; else nothing, and a terminal has the usual ones.
+fn width(terminal: bool, told: Option<usize>, columns: Option<usize>) -> Option<usize> {
+    let some = |width: Option<usize>| width.filter(|width| *width > 0);
+    some(told.filter(|_| terminal)).or_else(|| some(columns)).or_else(|| terminal.then_some(USUAL))
 }
 
 /// How a cell is meant.
@@ -33,6 +45,9 @@ pub(crate) enum Tone {
     Attention,
     Bad,
 }
+
+/// A row: each cell with what it means.
+pub(crate) type Row = Vec<(String, Tone)>;
 
 /// Colours text, where colours are wanted. The text has been made harmless before.
 pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
@@ -45,26 +60,66 @@ pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
     if screen.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// A table with a heading. The first columns keep their width; where the terminal is narrow the last ones are cut,
-/// marked by an ellipsis, or left out when nothing of them would remain.
-pub(crate) fn table(heading: &[&str], rows: &[Vec<(String, Tone)>], screen: Screen) -> String {
-    let rows: Vec<Vec<(String, Tone)>> =
-        rows.iter().map(|row| row.iter().map(|(text, tone)| (shown(text), *tone)).collect()).collect();
-    let widths: Vec<usize> = heading
-        .iter()
-        .enumerate()
-        .map(|(at, title)| {
-            let cells = rows.iter().filter_map(|row| row.get(at)).map(|(text, _)| text.chars().count());
-            cells.chain([title.chars().count()]).max().unwrap_or(0)
-        })
-        .collect();
-    let titles = heading.iter().map(|title| ((*title).to_owned(), Tone::Plain)).collect();
-    let mut out = String::new();
-    for row in std::iter::once(&titles).chain(&rows) {
-        out.push_str(&line(row, &widths, screen));
-        out.push('\n');
+/// A table with a heading. Where the terminal is narrow the widest columns are shortened first, marked by an ellipsis; then
+/// the last ones are cut, or left out when nothing of them would remain.
+pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
+    let mut growing = Growing::new(heading);
+    let mut out = growing.head(rows, screen);
+    for row in rows {
+        out.push_str(&growing.row(row, screen));
     }
     out
+}
+
+/// A table that comes in parts: its columns only become wider.
+pub(crate) struct Growing {
+    heading: Vec<String>,
+    widths: Vec<usize>,
+}
+
+impl Growing {
+    /// An empty one.
+    pub(crate) fn new(heading: &[&str]) -> Self {
+        let heading: Vec<String> = heading.iter().map(|title| (*title).to_owned()).collect();
+        Self { widths: heading.iter().map(|title| title.chars().count()).collect(), heading }
+    }
+
+    /// Makes room for these rows.
+    pub(crate) fn grow(&mut self, rows: &[Row]) {
+        for row in rows {
+            for (width, (text, _)) in self.widths.iter_mut().zip(row) {
+                *width = (*width).max(shown(text).chars().count());
+            }
+        }
+    }
+
+    /// The heading, with room for these rows.
+    pub(crate) fn head(&mut self, rows: &[Row], screen: Screen) -> String {
+        self.grow(rows);
+        let titles: Row = self.heading.iter().map(|title| (title.clone(), Tone::Plain)).collect();
+        self.row(&titles, screen)
+    }
+
+    /// One row, as a line.
+    pub(crate) fn row(&self, row: &[(String, Tone)], screen: Screen) -> String {
+        let row: Row = row.iter().map(|(text, tone)| (shown(text), *tone)).collect();
+        let widths = screen.width.map_or_else(|| self.widths.clone(), |all| fit(self.widths.clone(), all));
+        let mut out = line(&row, &widths, screen);
+        out.push('\n');
+        out
+    }
+}
+
+/// The widest columns made narrower, the widest first, until they all fit or none is wide any more.
+fn fit(mut widths: Vec<usize>, all: usize) -> Vec<usize> {
+    let gaps = widths.len().saturating_sub(1) * 2;
+    let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(all);
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROW) else { break };
+        *widest -= 1;
+        over -= 1;
+    }
+    widths
 }
 
 fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> String {
@@ -121,6 +176,45 @@ mod tests {
         }
         let narrow = table(&heading, &rows, Screen { width: Some(22), colour: false, terminal: false });
         assert_eq!(narrow, "HOSTNAME  STATE   ADD…\nweb-1     Online  10.…\na         Stale   200…\n");
+    }
+
+    // spec: CT-9, LC-95
+    #[test]
+    fn what_is_widest_is_shortened_first_and_a_fingerprint_never_wraps() {
+        let (key, id) = ("f".repeat(64), "0".repeat(32));
+        let rows = [row(&["alice", "2026-11-30T20:00:00Z", &key, &id])];
+        let heading = ["NAME", "SINCE", "FINGERPRINT", "OWNER"];
+        let at = |width| table(&heading, &rows, Screen { width, ..PAPER });
+        assert!(at(None).contains(&key) && at(None).contains(&id));
+        for width in 1..140 {
+            let text = at(Some(width));
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+        }
+        for (width, own, owner) in [(127, 64, 32), (120, 57, 32), (100, 37, 32), (80, 25, 24)] {
+            let text = at(Some(width));
+            let cells: Vec<usize> = text.lines().nth(1).unwrap().split("  ").map(|cell| cell.chars().count()).collect();
+            assert_eq!(cells, [5, 20, own, owner], "{width}: {text}");
+        }
+        let narrow = at(Some(60));
+        assert!(narrow.contains("2026-11-30T20:00:00Z"), "{narrow}");
+    }
+
+    // spec: LC-95
+    #[test]
+    fn a_terminal_always_has_a_width_and_a_pipe_only_by_columns() {
+        for (terminal, told, columns, want) in [
+            (true, Some(120), None, Some(120)),
+            (true, Some(120), Some(60), Some(120)),
+            (true, Some(0), Some(100), Some(100)),
+            (true, None, Some(100), Some(100)),
+            (true, Some(0), Some(0), Some(80)),
+            (true, None, None, Some(80)),
+            (false, None, Some(100), Some(100)),
+            (false, Some(120), None, None),
+            (false, None, None, None),
+        ] {
+            assert_eq!(width(terminal, told, columns), want, "{terminal} {told:?} {columns:?}");
+        }
     }
 
     // spec: CT-10

@@ -13,11 +13,16 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::Screen;
 
+/// Hex digits of a fingerprint.
+const FINGERPRINT_DIGITS: usize = 64;
+
 /// How answers are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
     /// For programs.
     pub(crate) json: bool,
+    /// With every column, however wide.
+    pub(crate) wide: bool,
     /// Where they are read.
     pub(crate) screen: Screen,
 }
@@ -25,10 +30,11 @@ pub(crate) struct Out {
 impl Out {
     pub(crate) fn new(args: &Args) -> Self {
         let mut screen = Screen::stdout();
-        if args.output == Output::Wide {
+        let wide = args.output == Output::Wide;
+        if wide {
             screen.width = None;
         }
-        Self { json: args.json || args.output == Output::Json, screen }
+        Self { wide, json: args.json || args.output == Output::Json, screen }
     }
 
     /// Writes the view as JSON, or in words.
@@ -70,8 +76,21 @@ pub(crate) fn fingerprint(given: Option<Fingerprint>, yes: bool) -> Result<Finge
         .and_then(|()| out.flush())
         .map_err(Failure::Output)?;
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
-    args::fingerprint(line.trim()).map_err(|_| Failure::NoFingerprint)
+    let mut input = io::stdin().lock();
+    input.read_line(&mut line).map_err(Failure::Output)?;
+    // It is shown in two rows, and who types them so types two lines.
+    if args::digits(&line).len() == FINGERPRINT_DIGITS / 2 {
+        write!(out, "Its second row: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
+        input.read_line(&mut line).map_err(Failure::Output)?;
+    }
+    args::fingerprint(&line).map_err(|_| Failure::NoFingerprint)
+}
+
+/// Says on a terminal what is to be pasted there, and how it is ended; whatever else standard input is, it ends by itself.
+pub(crate) fn paste(what: &str) {
+    if io::stdin().is_terminal() {
+        note(&format!("Paste {what} here, all of it; then press Enter, and Ctrl-D to end it."));
+    }
 }
 
 /// Asks on the terminal for `word`.

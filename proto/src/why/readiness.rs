@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::host_api::OrdersHeld;
-use crate::limits::FRESHNESS_MAX;
+use crate::limits::{FRESHNESS_INTERVAL, FRESHNESS_MAX};
 use crate::text::span;
 use crate::time::UnixTime;
 
@@ -66,10 +66,11 @@ impl fmt::Display for Readiness {
             Self::OlderRoster(..) => f.write_str("orders wait for the roster"),
             Self::Answered(ago, left) => write!(
                 f,
-                "the worker's answer how late it is was handed to it {} ago: it takes orders for {} more, or until its agent \
-                 restarts and asks anew",
+                "it takes orders: the worker's word how late it is came to it {} ago and counts for {} more. Its agent has that \
+                 renewed every {} h, and asks anew after a restart",
                 span(*ago),
-                span(*left)
+                span(*left),
+                FRESHNESS_INTERVAL.as_secs() / 3600
             ),
             Self::Asks => f.write_str("none yet: its question waits"),
             Self::Before => f.write_str("it asks nothing now, so it has an answer from before this controller's start"),
@@ -97,8 +98,12 @@ mod tests {
         for (held, says, wrong) in [
             (None, "nothing of orders", Some("bring it to this controller's version")),
             (Some(held(Some(60), false, 4)), "wait for the roster", Some("version 4, and 5 is in force")),
-            (Some(held(Some(3600), false, 5)), "1 h 0 min ago: it takes orders for 23 h 0 min more", None),
-            (Some(held(Some(day - 1), true, 5)), "for 1 s more", None),
+            (
+                Some(held(Some(3600), false, 5)),
+                "it takes orders: the worker's word how late it is came to it 1 h 0 min ago and counts for 23 h 0 min more",
+                None,
+            ),
+            (Some(held(Some(day - 1), true, 5)), "counts for 1 s more", None),
             (Some(held(Some(day), true, 5)), "its question waits", Some("lucia-enrollment-worker status")),
             (Some(held(None, true, 5)), "its question waits", Some("takes no order before")),
             (Some(held(None, false, 5)), "from before this controller's start", None),

@@ -40,20 +40,24 @@ pub(crate) struct Login {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextVerb {
     /// Shows every context; * is the one in use.
+    #[command(after_help = "Example:\n  luciactl context list")]
     List,
     /// Uses this one from now on.
+    #[command(after_help = "Example:\n  luciactl context use home")]
     Use {
         /// Which.
         #[arg(value_name = "NAME")]
         name: ContextName,
     },
     /// Shows one: the one in use, unless named.
+    #[command(after_help = "Examples:\n  luciactl context show\n  luciactl context show home")]
     Show {
         /// Which.
         #[arg(value_name = "NAME")]
         name: Option<ContextName>,
     },
     /// Forgets one. The files of its key and root stay.
+    #[command(after_help = "Example:\n  luciactl context remove home")]
     Remove {
         /// Which.
         #[arg(value_name = "NAME")]
@@ -132,10 +136,12 @@ pub(crate) struct Audit {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditVerb {
     /// Writes all of it as JSON Lines, as the controller keeps it, checked line by line.
+    #[command(after_help = "Example:\n  luciactl audit export > audit.jsonl")]
     Export,
     /// Checks that no line was cut out, edited or put elsewhere: of the controller's, or of an exported file.
     ///
     /// As an owner this machine notes how far it saw the controller's, and finds a history that was written anew since.
+    #[command(after_help = "Examples:\n  luciactl audit verify\n  luciactl audit verify audit.jsonl --anchor 1234:HEX")]
     Verify {
         /// An exported file; the controller's own audit, unless said.
         #[arg(value_name = "FILE")]
@@ -161,6 +167,7 @@ Make the passkey on the page, under Passkeys; it shows the code. One that signs 
 signs no order, and one for orders signs nobody in.")]
 pub(crate) enum PasskeyVerb {
     /// Confirms the passkey of this code: whoever holds it signs in under your name from now on.
+    #[command(after_help = "Example:\n  luciactl passkey approve 1a2b-3c4d-5e6f")]
     Approve {
         /// The code that your own browser shows.
         #[arg(value_name = "CODE")]
@@ -171,6 +178,7 @@ pub(crate) enum PasskeyVerb {
     },
     /// Asks for a passkey that signs orders on the page, of the kinds that the roster's page-kinds names. It is confirmed with
     /// your owner key, approved on the worker's host, and never signs in.
+    #[command(after_help = "Examples:\n  luciactl passkey orders passkey.json\n  luciactl passkey orders -")]
     Orders {
         /// What the page showed when you made it there, in a file; - is standard input.
         #[arg(value_name = "FILE")]
@@ -180,8 +188,10 @@ pub(crate) enum PasskeyVerb {
         yes: bool,
     },
     /// Shows your passkeys; over the socket everybody's.
+    #[command(after_help = "Example:\n  luciactl passkey list")]
     List,
     /// Removes one, and ends its sessions.
+    #[command(after_help = "Example:\n  luciactl passkey remove 1a2b-3c4d-5e6f")]
     Remove {
         /// Its code.
         #[arg(value_name = "CODE")]
@@ -195,8 +205,10 @@ pub(crate) enum PasskeyVerb {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionVerb {
     /// Shows your own that have not ended; the operator sees all.
+    #[command(after_help = "Example:\n  luciactl session list")]
     List,
     /// Ends one, or all of yours.
+    #[command(after_help = "Examples:\n  luciactl session end 1a2b-3c4d-5e6f\n  luciactl session end --all")]
     End {
         /// Which, as the list shows it.
         #[arg(value_name = "CODE", required_unless_present = "all")]

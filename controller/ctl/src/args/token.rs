@@ -8,6 +8,7 @@ pub(crate) enum TokenVerb {
     /// Makes one with your owner key and shows it, this once.
     Add(AddToken),
     /// Shows your tokens; over the socket everybody's.
+    #[command(after_help = "Example:\n  luciactl token list")]
     List,
     /// Removes one: it opens nothing from then on.
     #[command(after_help = "Example:\n  luciactl token remove prometheus")]

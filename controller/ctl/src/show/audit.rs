@@ -1,53 +1,140 @@
-//! Lines of the audit, and what a check of it found.
+//! Lines of the audit and events, in the same columns and words, and what a check of the audit found.
 
-use std::fmt::Write as _;
+use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditVia};
+use lucia_proto::host_api::EventLine;
+use lucia_proto::text::{counted, shown};
+use lucia_proto::words;
 
-use lucia_proto::audit::{AuditChain, AuditEntry, AuditVia};
-use lucia_proto::text::counted;
+use super::clones;
+use crate::names::Names;
+use crate::table::{Growing, Row, Screen, Tone};
 
-/// One line: who, from where, what, about whom, and what came of it.
-pub(crate) fn audit(entry: &AuditEntry) -> String {
-    let AuditEntry {
-        sequence, at, actor, from, via, action, node, intent, refused, intent_refused, token, more, ..
-    } = entry;
-    let mut out = format!("{sequence:>6}  {at}  {:<22}  {actor}", action.as_str());
-    if let Some(from) = from {
-        let _ = write!(out, "  from {from}");
+/// A list that grows: its heading once, then what comes.
+pub(crate) struct Happened {
+    table: Growing,
+    begun: bool,
+    wide: bool,
+}
+
+impl Happened {
+    /// The list of events. `wide` adds the ids.
+    pub(crate) fn events(wide: bool) -> Self {
+        Self::of(&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], wide)
     }
-    if *via == Some(AuditVia::Session) {
-        out.push_str("  in a session of the page");
+
+    /// The list of the audit's lines. `wide` adds the ids.
+    pub(crate) fn audit(wide: bool) -> Self {
+        Self::of(&["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"], wide)
     }
-    if let Some(node) = node {
-        let _ = write!(out, "  node {node}");
+
+    fn of(heading: &[&str], wide: bool) -> Self {
+        let ids: &[&str] = if wide { &["NODE ID"] } else { &[] };
+        Self { table: Growing::new(&[heading, ids].concat()), begun: false, wide }
     }
-    if let Some(intent) = intent {
-        let _ = write!(out, "  order {}", intent.code());
+
+    /// These events, each with what hangs under it.
+    pub(crate) fn more_events(&mut self, events: &[EventLine], names: &Names, screen: Screen) -> String {
+        let row = |line: &EventLine| {
+            let names_of = line.names.as_ref();
+            let mut cells = vec![
+                plain(line.sequence.to_string()),
+                plain(line.at.to_string()),
+                plain(words::event(line.kind.as_str())),
+                plain(words::actor(line.actor.as_str())),
+                plain(line.device_id.as_ref().map(|id| names.of(id)).unwrap_or_default()),
+                plain(names_of.map(|names| format!("{} -> {}", names.from, names.to)).unwrap_or_default()),
+            ];
+            if self.wide {
+                cells.push(plain(line.device_id.as_ref().map(ToString::to_string).unwrap_or_default()));
+            }
+            cells
+        };
+        let rows: Vec<Row> = events.iter().map(row).collect();
+        let under = |at: usize| {
+            let holders = events.get(at).map(|event| event.holders.as_slice()).unwrap_or_default();
+            holders.iter().map(|who| format!("        {}\n", clones::holder(who))).collect()
+        };
+        self.lines(&rows, under, screen)
     }
-    if let Some(token) = token {
-        let _ = write!(out, "  token {token}");
+
+    /// These lines of the audit.
+    pub(crate) fn more_audit(&mut self, entries: &[AuditEntry], names: &Names, screen: Screen) -> String {
+        let row = |entry: &AuditEntry| {
+            let mut cells = vec![
+                plain(entry.sequence.to_string()),
+                plain(entry.at.to_string()),
+                plain(entry.action.words().to_owned()),
+                result(entry),
+                plain(who(entry, names)),
+                plain(entry.node.as_ref().map(|id| names.of(id)).unwrap_or_default()),
+                plain(entry.intent.map(|intent| intent.code().to_string()).unwrap_or_default()),
+                plain(entry.from.map(|from| from.to_string()).unwrap_or_default()),
+            ];
+            if self.wide {
+                cells.push(plain(entry.node.as_ref().map(ToString::to_string).unwrap_or_default()));
+            }
+            cells
+        };
+        let rows: Vec<Row> = entries.iter().map(row).collect();
+        self.lines(&rows, |_| String::new(), screen)
     }
-    if let Some(code) = refused {
-        let _ = write!(out, "  refused: {}", code.as_str());
+
+    fn lines(&mut self, rows: &[Row], under: impl Fn(usize) -> String, screen: Screen) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut out = if self.begun { String::new() } else { self.table.head(rows, screen) };
+        self.begun = true;
+        self.table.grow(rows);
+        for (at, row) in rows.iter().enumerate() {
+            out.push_str(&self.table.row(row, screen));
+            out.push_str(&under(at));
+        }
+        out
     }
-    if let Some(code) = intent_refused {
-        let _ = write!(out, "  refused: {}", code.as_str());
+}
+
+fn plain(text: String) -> (String, Tone) {
+    (text, Tone::Plain)
+}
+
+/// What came of it.
+fn result(entry: &AuditEntry) -> (String, Tone) {
+    let refused = entry.refused.map(lucia_proto::code::Code::as_str);
+    let refused = refused.or_else(|| entry.intent_refused.map(lucia_proto::intent::IntentCode::as_str));
+    let more = entry.more.map(|more| format!(", and {} more of that minute", counted(more, "call")));
+    match refused {
+        Some(code) => (format!("refused: {code}{}", more.unwrap_or_default()), Tone::Bad),
+        None => plain(format!("done{}", more.unwrap_or_default())),
     }
-    if let Some(more) = more {
-        let _ = write!(out, "  and {} more of this minute, this the last", counted(*more, "refused call"));
-    }
-    out
+}
+
+/// Who did it, and whether a session of the page or a token was enough for it.
+fn who(entry: &AuditEntry, names: &Names) -> String {
+    let who = match &entry.actor {
+        AuditActor::Node(id) => format!("node {}", names.of(id)),
+        actor => actor.to_string(),
+    };
+    let by = match (entry.via, &entry.token) {
+        (_, Some(token)) => format!(", token {}", shown(token.as_str())),
+        (Some(AuditVia::Session), None) => ", on the page".to_owned(),
+        (Some(AuditVia::Key) | None, None) => String::new(),
+    };
+    format!("{who}{by}")
 }
 
 /// `audit verify`.
 pub(crate) fn verified(chain: &AuditChain, anchor: Option<&AuditChain>) -> String {
-    let mut out = format!("{}, each following from the one before.\n", counted(chain.entries, "line"));
-    let _ = match anchor {
-        Some(anchor) => writeln!(out, "Up to line {} it is what was known before.", anchor.entries),
-        None => writeln!(
-            out,
-            "Nothing was known of it before: what is missing at its end, or was written anew, is not seen."
-        ),
+    let known = match anchor {
+        Some(anchor) => format!("Up to line {} it is what was known before.", anchor.entries),
+        None => {
+            "Nothing was known of it before: what is missing at its end, or was written anew, is not seen.".to_owned()
+        }
     };
-    let _ = writeln!(out, "Anchor for the next time: {}:{}", chain.entries, chain.head);
-    out
+    format!(
+        "{}, each following from the one before.\n{known}\nAnchor for the next time: {}:{}\n",
+        counted(chain.entries, "line"),
+        chain.entries,
+        chain.head
+    )
 }

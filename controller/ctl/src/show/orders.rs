@@ -6,6 +6,7 @@ use lucia_proto::host_api::NodeView;
 use lucia_proto::owner::OwnerId;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView};
 use lucia_proto::text::{counted, shown};
+use lucia_proto::words;
 
 use super::{line, span};
 use crate::table::{Screen, Tone, table};
@@ -81,10 +82,34 @@ fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
         plain(if told == 0 { "-".to_owned() } else { counted(told, "node") }),
         plain(if signers.is_empty() { "nobody".to_owned() } else { signers.join(" ") }),
         plain(span(view.server_time.since(draft.at))),
-        plain(draft.drafted_by.to_string()),
+        plain(words::actor(draft.drafted_by.as_str())),
         plain(draft.owner.to_string()),
         plain(draft.intent.to_string()),
     ]
+}
+
+/// What `drop` is about to do.
+pub(crate) fn dropping(line: &DraftLine) -> String {
+    let signers = u64::try_from(line.signers.len()).unwrap_or(u64::MAX);
+    let signed = match signers {
+        0 => "signed by nobody".to_owned(),
+        signers => format!("signed by {}", counted(signers, "owner")),
+    };
+    let what = match (line.state, line.handed_out) {
+        (DraftState::Drafted, _) => "It waits for a signature, and can be signed no more.",
+        (DraftState::Signed, true) => "It was handed out: whoever has it may still carry it out.",
+        (DraftState::Signed, false) => "It is an order by now, and whoever was not handed it is not any more.",
+        (DraftState::Done | DraftState::Refused | DraftState::Expired, _) => {
+            "It is over; what became of it is in the audit alone from then on."
+        }
+    };
+    format!(
+        "This throws away the order {} ({}), drafted by {} at {}, {signed}. {what}",
+        line.code,
+        line.kind.as_str(),
+        words::actor(line.drafted_by.as_str()),
+        line.at
+    )
 }
 
 /// What `release-lapse` is about to do.

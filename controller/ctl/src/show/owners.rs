@@ -13,7 +13,7 @@ use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
-use super::{line, span};
+use super::{compared, line, span};
 use crate::client::Me;
 use crate::context::{Context, ContextName, Contexts, Entry, OwnerContext};
 use crate::table::{Screen, Tone, table};
@@ -115,7 +115,7 @@ pub(crate) fn asked(
     let mut out = format!("Your owner key was made here and stays here. Context {context} is used from now on.\n");
     line(&mut out, "name", name.as_str());
     line(&mut out, "code", code.as_str());
-    line(&mut out, "fingerprint", &key.to_string());
+    compared(&mut out, "fingerprint", key);
     line(&mut out, "waits until", &until.to_string());
     let _ = writeln!(
         out,
@@ -227,7 +227,7 @@ impl Who {
         };
         line(&mut out, "role", &place);
         line(&mut out, "code", self.verification_code.as_str());
-        line(&mut out, "fingerprint", &self.fingerprint.to_string());
+        compared(&mut out, "fingerprint", &self.fingerprint);
         line(&mut out, "owner", self.owner.as_str());
         if let Some(context) = &self.context {
             line(&mut out, "context", context.as_str());

@@ -42,21 +42,24 @@ fn part(after: u64, entries: &[AuditEntry], chain: &AuditChain) -> Step {
     get(format!("GET /api/host/audit?after={after}"), &view)
 }
 
-// spec: LC-12
+// spec: LC-12, LC-94
 #[test]
 fn the_audit_is_shown_and_written_out_whole() {
     let world = world();
     let (entries, chain) = history(&world, 3, "alice");
     let parts = || vec![part(0, &entries[..2], &chain), part(2, &entries[2..], &chain)];
-    let script = parts().into_iter().chain(parts()).chain(parts()).chain([part(3, &[], &chain)]).collect();
+    let [first, last] = <[Step; 2]>::try_from(parts()).ok().unwrap();
+    let shown = vec![first, crate::orders::nodes(&world), last];
+    let script = shown.into_iter().chain(parts()).chain(parts()).chain([part(3, &[], &chain)]).collect();
     let server = Server::new(world.clone(), script);
     let site = Site::alice(&world, server.port);
     let output = site.run(&["audit"]);
-    ended(&output, 0, "intent-settled");
-    for part in ["alice", "from 192.0.2.7", world.node.node_id.as_str(), "refused: expired"] {
+    ended(&output, 0, "order answered");
+    for part in ["NUMBER  AT ", "alice", "192.0.2.7", world.node.hostname.as_str(), "refused: expired", "done"] {
         assert!(said(&output).contains(part), "{part}: {}", said(&output));
     }
-    assert_eq!(said(&output).lines().count(), 3);
+    assert_eq!(said(&output).lines().count(), 4);
+    assert!(!said(&output).contains(world.node.node_id.as_str()), "{}", said(&output));
     assert_eq!(said(&site.run(&["audit", "--json"])), text(&entries));
     assert_eq!(said(&site.run(&["audit", "export"])), text(&entries));
     ended(&site.run(&["audit", "--after", "3"]), 0, "No lines yet");

@@ -47,7 +47,7 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
             let server = Server::new(world.clone(), [roster].into_iter().chain(more).collect());
             let output = Site::alice(&world, server.port).run(args);
             ended(&output, 1, says);
-            assert!(!said(&output).contains("Order ") && said(&output).contains("nothing was signed"), "{args:?}");
+            assert!(!said(&output).contains("Order ") && said(&output).contains("nothing was done"), "{args:?}");
             server.done();
         };
         let viewer = changed(&world, |roster| roster.owners[0].role = Role::Viewer);

@@ -97,7 +97,31 @@ fn sessions_are_listed_and_ended_after_a_yes() {
     server.done();
 }
 
-// spec: LC-7
+// spec: LC-13
+#[test]
+fn a_passkey_is_confirmed_by_an_owner_key_after_a_yes() {
+    let world = world();
+    let code = "1a2b-3c4d-5e6f";
+    let one = format!(r#"{{"code":"{code}","owner":"alice","label":"laptop","addedAt":"{}"}}"#, world.now);
+    let (shown, list) = (one.clone(), format!(r#"{{"passkeys":[{one}]}}"#));
+    let listed = list.clone();
+    let script = vec![
+        step(format!("POST /api/host/passkeys/{code}"), By::Alice, move |_, _| (200, shown.clone())),
+        step("GET /api/host/passkeys", By::Alice, move |_, _| (200, listed.clone())),
+        step(format!("DELETE /api/host/passkeys/{code}"), By::Alice, |_, _| (200, r#"{"passkeys":[]}"#.to_owned())),
+    ];
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    let (done, text) = site.on_terminal(&["passkey", "approve", code], &[("Type yes to go on: ", "no")]);
+    assert!(!done && text.contains("under your name"), "{text}");
+    ended(&site.run(&["passkey", "approve", code, "--yes"]), 0, "laptop");
+    ended(&site.run(&["passkey", "list"]), 0, code);
+    ended(&site.run(&["passkey", "remove", code]), 64, "--yes");
+    ended(&site.run(&["passkey", "remove", code, "--yes"]), 0, "luciactl passkey approve CODE");
+    server.done();
+}
+
+// spec: LC-7, LC-97
 #[test]
 fn a_fingerprint_that_was_not_given_is_typed() {
     let world = world();
@@ -125,6 +149,14 @@ fn a_fingerprint_that_was_not_given_is_typed() {
     let server = Server::new(world.clone(), vec![who(&world), seen(), crate::orders::add(), crate::orders::signed()]);
     let typed = world.node.fingerprint.to_string().to_uppercase();
     let answers = [(question, typed.as_str()), ("Type yes to go on: ", "yes")];
+    let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);
+    assert!(done && text.contains("(admit)"), "{text}");
+    server.done();
+    // In the two rows that the screen shows, one after the other.
+    let script = vec![who(&world), seen(), crate::orders::add(), crate::orders::signed()];
+    let server = Server::new(world.clone(), script);
+    let [first, second] = world.node.fingerprint.rows();
+    let answers = [(question, first.as_str()), ("Its second row: ", &second), ("Type yes to go on: ", "yes")];
     let (done, text) = Site::alice(&world, server.port).on_terminal(&base, &answers);
     assert!(done && text.contains("(admit)"), "{text}");
     server.done();

@@ -297,7 +297,7 @@ fn a_passphrase_is_typed_unseen_and_twice_when_it_is_new() {
 }
 
 /// What the page showed is confirmed with the owner key; the page itself sends nothing.
-// spec: LC-51
+// spec: LC-51, LC-99
 #[test]
 fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
     let world = world();
@@ -308,7 +308,7 @@ fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
         public_key: passkey.public().der().to_vec(),
     };
     let roster = || get("GET /api/host/roster", &roster(&world));
-    let server = Server::new(world.clone(), vec![roster(), roster(), apply(), roster()]);
+    let server = Server::new(world.clone(), vec![roster(), roster(), apply(), roster(), roster()]);
     let site = Site::alice(&world, server.port);
     site.write("passkey.json", &json::to_string(&form).unwrap(), 0o600);
     site.write("broken.json", "{}", 0o600);
@@ -317,7 +317,15 @@ fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
     let output = site.run(&["passkey", "orders", &file("passkey.json"), "--yes"]);
     let (code, whole) = (owner::code(passkey.public()), passkey.public().fingerprint());
     ended(&output, 0, &format!("lucia-enrollment-worker owner approve {code} --fingerprint {whole}"));
-    ended(&site.run(&["passkey", "orders", &file("passkey.json")]), 64, "--yes");
+    let output = site.run(&["passkey", "orders", &file("passkey.json")]);
+    ended(&output, 64, "--yes");
+    let [first, second] = whole.rows();
+    assert!(said(&output).contains(&format!("Fingerprint  {first}\n             {second}\n")), "{}", said(&output));
+    // Pasted at a terminal, which is told what it waits for.
+    let pasted = format!("{}\r\u{4}", json::to_string(&form).unwrap());
+    let answers = [("Ctrl-D to end it.", pasted.as_str()), ("Type yes to go on: ", "no")];
+    let (done, text) = site.on_terminal(&["passkey", "orders", "-"], &answers);
+    assert!(!done && text.contains("what the page showed for the passkey") && text.contains("not confirmed"), "{text}");
     let asked: Application = json::from_str(&server.done()[2].body, HOST_BODY_MAX, 8).unwrap();
     assert_eq!(asked.verify_in(Some(&world.roster)).unwrap(), *passkey.public());
     assert_eq!(asked.passkey.unwrap().owner, world.alice.id);

@@ -425,31 +425,7 @@ fn a_long_list_comes_in_parts() {
     server.done();
 }
 
-// spec: LC-13
-#[test]
-fn a_passkey_is_confirmed_by_an_owner_key_after_a_yes() {
-    let world = world();
-    let code = "1a2b-3c4d-5e6f";
-    let one = format!(r#"{{"code":"{code}","owner":"alice","label":"laptop","addedAt":"{}"}}"#, world.now);
-    let (shown, list) = (one.clone(), format!(r#"{{"passkeys":[{one}]}}"#));
-    let listed = list.clone();
-    let script = vec![
-        step(format!("POST /api/host/passkeys/{code}"), By::Alice, move |_, _| (200, shown.clone())),
-        step("GET /api/host/passkeys", By::Alice, move |_, _| (200, listed.clone())),
-        step(format!("DELETE /api/host/passkeys/{code}"), By::Alice, |_, _| (200, r#"{"passkeys":[]}"#.to_owned())),
-    ];
-    let server = Server::new(world.clone(), script);
-    let site = Site::alice(&world, server.port);
-    let (done, text) = site.on_terminal(&["passkey", "approve", code], &[("Type yes to go on: ", "no")]);
-    assert!(!done && text.contains("under your name"), "{text}");
-    ended(&site.run(&["passkey", "approve", code, "--yes"]), 0, "laptop");
-    ended(&site.run(&["passkey", "list"]), 0, code);
-    ended(&site.run(&["passkey", "remove", code]), 64, "--yes");
-    ended(&site.run(&["passkey", "remove", code, "--yes"]), 0, "luciactl passkey approve CODE");
-    server.done();
-}
-
-// spec: LC-11
+// spec: LC-11, LC-99
 #[test]
 fn orders_are_listed_with_what_became_of_them() {
     let world = world();
@@ -472,7 +448,13 @@ fn orders_are_listed_with_what_became_of_them() {
     let script = vec![
         get(line, &list),
         get(line, &list),
+        who(&world),
+        get(line, &list),
+        who(&world),
+        get(line, &list),
         drop,
+        get(line, &list),
+        who(&world),
         get(line, &list),
         nodes(&world),
         node(&world, "", ""),
@@ -487,7 +469,11 @@ fn orders_are_listed_with_what_became_of_them() {
     let output = site.run(&["sign", "--list"]);
     ended(&output, 0, open.as_str());
     assert!(!said(&output).contains(code.as_str()), "{}", said(&output));
-    ended(&site.run(&["drop", open.as_str()]), 0, "");
+    let (done, text) = site.on_terminal(&["drop", open.as_str()], &[("Type yes to go on: ", "no")]);
+    let says = format!("This throws away the order {open} (remove-identity), drafted by alice at {}", world.now);
+    assert!(!done && text.replace("\r\n", " ").contains(&says) && text.contains("can be signed no more"), "{text}");
+    ended(&site.run(&["drop", open.as_str(), "--yes"]), 0, "");
+    ended(&site.run(&["drop", "ffff-ffff-ffff", "--yes"]), 1, "no order has the code");
     let output = site.run(&["why", world.node.hostname.as_str()]);
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains("no_freshness") && said(&output).contains("lucia-enrollment-worker pending"));

@@ -268,8 +268,19 @@ impl Controller {
             return Err(Refusal::actor("the operator has no passkeys"));
         };
         let none = || Refusal::new(Code::PasskeyNotFound, format!("No passkey waits under {code}; add it anew."));
+        // Only whose it is hears that it is confirmed: to anybody else there is none of this code.
+        let confirmed = || {
+            let passkeys = lock(&self.sign_ins.passkeys);
+            let is_theirs = |passkey: &Passkey| passkey.code == *code && passkey.owner == *id;
+            passkeys.list().iter().any(is_theirs).then(|| {
+                let message =
+                    format!("It is confirmed already: {code} signs you in. luciactl passkey list shows yours.");
+                Refusal::new(Code::InvalidOnboardingRequest, message)
+            })
+        };
         let mut asked = lock(&self.sign_ins.asked);
-        let form = asked.find(code, self.clock.since_boot()).ok_or_else(none)?.clone();
+        let form = asked.find(code, self.clock.since_boot()).cloned();
+        let form = form.ok_or_else(|| confirmed().unwrap_or_else(none))?;
         let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
         if self.is_for_orders(&form.credential_id, &key) {
             let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \

@@ -202,7 +202,7 @@ fn who_signs_in_and_out_and_by_which_passkey_is_in_the_audit() {
     assert_eq!(seen, want, "{entries:?}");
 }
 
-// spec: PG-3
+// spec: PG-3, LC-93
 #[test]
 fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     let world = World::new();
@@ -223,7 +223,10 @@ fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     let begun = enter(&world, 71).unwrap();
     assert_eq!((begun.answer.name.as_str(), begun.answer.role), ("victor", Role::Viewer));
     assert_eq!(world.controller.session(&begun.token, true).unwrap().id, fleet.victor.id);
-    // It is confirmed once, and of one person.
+    // It is confirmed once, and of one person, who alone hears so.
+    let again = confirm(&world, &asked.code, &fleet.victor).unwrap_err();
+    assert_eq!(again.code, Code::InvalidOnboardingRequest);
+    assert!(again.message.contains("It is confirmed already"), "{again:?}");
     assert_eq!(code(confirm(&world, &asked.code, &fleet.alice)), Some(Code::PasskeyNotFound));
     assert_eq!(code(add(&world, 71, &fleet.alice)), Some(Code::InvalidOnboardingRequest));
     assert_eq!(world.controller.passkeys(&by(&fleet.alice)).passkeys, []);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests stop the test where it stands")]
 
+mod nodes;
+
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -10,8 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use lucia_proto::host_api::{EventsView, NodeView, NodesView, OnboardingView};
+use lucia_proto::host_api::{EventsView, NodesView, OnboardingView};
 use lucia_proto::json;
+use lucia_proto::key::Fingerprint;
 
 const FINGERPRINT: &str = "1a2b3c4d5e6f00000000000000000000ffffffffffffffffffffffffffffffff";
 const ID: &str = "1a2b3c4d5e6f00000000000000000000";
@@ -68,7 +71,9 @@ impl Fake {
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        program().arg("--socket").arg(self.dir.join("socket")).args(args).stdin(Stdio::null()).output().unwrap()
+        let mut program = program();
+        program.env_remove("COLUMNS").arg("--socket").arg(self.dir.join("socket"));
+        program.args(args).stdin(Stdio::null()).output().unwrap()
     }
 
     fn asked(&self) -> Vec<String> {
@@ -131,6 +136,9 @@ fn nodes(lines: &str) -> String {
 const NODE: &str = r#"{"nodeId":"1a2b3c4d5e6f00000000000000000000","hostname":"web-1","verificationCode":"1a2b-3c4d-5e6f",
     "state":"Online","address":"192.0.2.10","lastSeenAt":"2026-11-29T19:59:50Z","certificateExpiresAt":"2026-12-06T20:00:00Z"}"#;
 
+const OLD: &str = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a";
+const NEW: &str = "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
+
 // spec: CT-4
 #[test]
 fn what_is_empty_says_what_to_do_next() {
@@ -176,7 +184,9 @@ fn an_approval_wants_the_whole_fingerprint_and_a_yes() {
     let other = FINGERPRINT.replace("ffff", "fffe");
     let (code, text, asked) = approve(&other, &["--yes"], vec![seen()]);
     assert_eq!((code, asked.len()), (Some(1), 1), "{text}");
-    assert!(text.contains(FINGERPRINT) && text.contains(&other), "{text}");
+    for row in [FINGERPRINT, &other].iter().flat_map(|hex| hex.parse::<Fingerprint>().unwrap().rows()) {
+        assert!(text.contains(&row), "{row}: {text}");
+    }
 
     let (code, text, asked) = approve(FINGERPRINT, &[], vec![seen()]);
     assert_eq!((code, asked.len()), (Some(64), 1), "{text}");
@@ -342,6 +352,37 @@ fn a_node_shows_its_directory_and_its_gpus_where_it_has_them() {
     assert!(!shown.contains("GPU") && !shown.contains("directory"), "{shown}");
 }
 
+// spec: LC-95
+#[test]
+fn columns_makes_tables_fit_where_no_terminal_says_how_wide() {
+    let fake = Fake::new(vec![(200, nodes(NODE)), (200, nodes(NODE)), (200, nodes(NODE))]);
+    let run = |columns: &str, args: &[&str]| {
+        let mut program = program();
+        program.env("COLUMNS", columns).arg("--socket").arg(fake.dir.join("socket")).args(args);
+        said(&program.stdin(Stdio::null()).output().unwrap())
+    };
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+    let narrow = run("100", &["nodes"]);
+    assert!(widest(&narrow) <= 100 && narrow.contains("1a2b3c") && narrow.contains('…'), "{narrow}");
+    assert!(run("100", &["nodes", "-o", "wide"]).contains(ID));
+    assert!(run("", &["nodes"]).contains(ID));
+}
+
+// spec: LC-98
+#[test]
+fn the_status_says_in_words_what_was_counted() {
+    let view = r#"{"version":"1.0.0","startedAt":"2026-11-29T19:00:00Z","workerAvailable":true,"auditBytes":2048,
+        "counters":{"heartbeats":7,"publicKeyOperations":9,"usedChallenges":1,"refusals":{"challenge_refused":1}}}"#;
+    let text = said(&Fake::new(vec![(200, view.to_owned())]).run(&["status"]));
+    assert!(
+        text.contains("7 taken since the start") && !text.contains("checked") && !text.contains("key checks"),
+        "{text}"
+    );
+    assert!(text.contains("1 call since the start: challenge_refused"), "{text}");
+    let text = said(&Fake::new(vec![(200, view.to_owned())]).run(&["status", "-o", "wide"]));
+    assert!(text.contains("9 checked since the start"), "{text}");
+}
+
 // spec: CT-8
 #[test]
 fn manual_and_completions_come_from_the_program_itself() {
@@ -372,123 +413,4 @@ fn a_hostile_answer_commands_no_terminal() {
     assert!(!said(&output).contains('\t'), "{output:?}");
     let output = Fake::new(vec![(200, nodes(NODE))]).run(&["nodes"]);
     assert!(!said(&output).contains('\u{1b}'), "no colours where there is no terminal");
-}
-
-const OLD: &str = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a";
-const NEW: &str = "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
-
-fn holder(start: &str, last: u8) -> String {
-    format!(
-        r#"{{"startId":"{start}","bootId":"0f0f0f0f-0000-4000-8000-{last:012}","address":"192.0.2.{last}",
-        "firstSeenAt":"2026-11-29T19:5{last}:00Z"}}"#
-    )
-}
-
-fn node(more: &str) -> String {
-    let text = format!(
-        r#"{{"serverTime":"2026-11-29T20:00:00Z","node":{NODE},"fingerprint":"{FINGERPRINT}",
-        "taskId":"00000000-0000-4000-8000-000000000000","samples":[]{more}}}"#
-    );
-    json::from_str::<NodeView>(&text, 1 << 20, 24).unwrap();
-    text
-}
-
-fn frozen() -> String {
-    let holders = [holder(OLD, 1), holder(NEW, 2)].join(",");
-    node(&format!(r#","frozen":{{"at":"2026-11-29T19:59:00Z","holders":[{holders}]}}"#))
-}
-
-// spec: CT-40
-#[test]
-fn a_decision_about_clones_is_asked_for_and_only_where_there_is_one() {
-    let keep = ["clone", "keep", "web-1", "--start", NEW];
-    let list = || (200, nodes(NODE));
-    let other = OLD.replace('a', "c");
-    for (args, answers, code, asked, says) in [
-        (
-            [&keep[..], &["--yes"]].concat(),
-            vec![list(), (200, frozen()), (200, node(""))],
-            0,
-            format!(r#"POST /api/host/nodes/{ID}/clone/keep {{"startId":"{NEW}"}}"#),
-            "web-1",
-        ),
-        (
-            vec!["clone", "split", "web-1", "--yes"],
-            vec![list(), (200, frozen()), (200, onboarding(false, &[]))],
-            0,
-            format!("POST /api/host/nodes/{ID}/clone/split"),
-            "",
-        ),
-        (keep.to_vec(), vec![list(), (200, frozen())], 64, format!("GET /api/host/nodes/{ID}"), "--yes"),
-        (
-            vec!["clone", "split", "web-1"],
-            vec![list(), (200, frozen())],
-            64,
-            format!("GET /api/host/nodes/{ID}"),
-            "--yes",
-        ),
-        (
-            [&keep[..], &["--yes"]].concat(),
-            vec![list(), (200, node(""))],
-            1,
-            format!("GET /api/host/nodes/{ID}"),
-            "not frozen",
-        ),
-        (
-            vec!["clone", "keep", "web-1", "--start", &other, "--yes"],
-            vec![list(), (200, frozen())],
-            1,
-            format!("GET /api/host/nodes/{ID}"),
-            "no holder of web-1 has the start",
-        ),
-        (vec!["clone", "keep", "web-1", "--start", "x", "--yes"], vec![], 64, String::new(), "start id"),
-    ] {
-        let fake = Fake::new(answers);
-        let output = fake.run(&args);
-        assert_eq!(output.status.code(), Some(code), "{args:?} {}", said(&output));
-        assert!(said(&output).contains(says), "{args:?} {}", said(&output));
-        assert_eq!(fake.asked().pop().unwrap_or_default(), asked, "{args:?}");
-    }
-}
-
-// spec: CT-41
-#[test]
-fn both_holders_are_shown() {
-    let output = Fake::new(vec![(200, nodes(NODE)), (200, frozen())]).run(&["node", "web-1"]);
-    let shown = said(&output);
-    let event = format!(
-        r#"{{"sequence":1,"at":"2026-11-29T19:59:00Z","kind":"IdentityFrozen","actor":"controller","deviceId":"{ID}",
-        "holders":[{},{}]}}"#,
-        holder(OLD, 1),
-        holder(NEW, 2)
-    );
-    let events = format!(r#"{{"events":[{event}],"lastSequence":1}}"#);
-    let told = said(&Fake::new(vec![(200, events)]).run(&["events"]));
-    for text in [&shown, &told] {
-        for (start, last) in [(OLD, "1"), (NEW, "2")] {
-            let boot = format!("0f0f0f0f-0000-4000-8000-{:0>12}", last);
-            for part in [start, &boot, &format!("192.0.2.{last}"), &format!("2026-11-29T19:5{last}:00Z")] {
-                assert!(text.contains(part), "{part}: {text}");
-            }
-        }
-    }
-    assert!(shown.contains("luciactl clone keep web-1 --start") && shown.contains("luciactl clone split web-1"));
-}
-
-// spec: NN-30
-#[test]
-fn a_rename_is_shown_with_both_names() {
-    let names = r#""names":{"from":"n1","to":"web-1"}"#;
-    let event = format!(
-        r#"{{"sequence":8,"at":"2026-11-29T19:00:00Z","kind":"Renamed","actor":"operator:1000","deviceId":"{ID}",{names}}}"#
-    );
-    // One of before there were names in it is shown as it was.
-    let old = event.replace(&format!(",{names}"), "").replace(":8,", ":7,");
-    let events = format!(r#"{{"events":[{old},{event}],"lastSequence":8}}"#);
-    let told = said(&Fake::new(vec![(200, events)]).run(&["events"]));
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].ends_with(ID) && lines[1].ends_with(&format!("{ID}  n1 -> web-1")), "{told}");
-    let more = format!(r#","renames":[{{"at":"2026-11-29T19:00:00Z","actor":"operator:1000",{names}}}]"#);
-    let shown = said(&Fake::new(vec![(200, nodes(NODE)), (200, node(&more))]).run(&["node", "web-1"]));
-    assert!(shown.contains("2026-11-29T19:00:00Z, from n1 to web-1, by operator:1000"), "{shown}");
 }
