@@ -119,7 +119,6 @@ async function makeOrdersPasskey(form) {
   const { label, id, key } = await created(form, 'discouraged');
   by('orders-text').value = JSON.stringify({ label, credentialId: base64(id), publicKey: base64(key) });
   by('orders-code').textContent = await codeOf(key);
-  by('orders-print').textContent = hex(await sha256(key));
   by('orders-made').hidden = false;
   by('orders-head').focus();
 }
@@ -183,7 +182,7 @@ async function follow(code) {
   while (followed === code) {
     const state = await look(`/orders/${code}`).then((next) => next?.querySelector('[data-order-state]'), () => null);
     if (followed !== code) return;
-    const words = state ? `${state.textContent[0].toUpperCase()}${state.textContent.slice(1)}.` : 'Where it stands cannot be seen: the controller does not answer, or the draft was thrown away.';
+    const words = state ? state.dataset.words : 'Where it stands cannot be seen: the controller does not answer, or the draft was thrown away.';
     if (shown.textContent !== words) shown.textContent = words;
     if (state?.dataset.waits === 'false') {
       by('draft-head').textContent = 'Your order';
@@ -198,15 +197,16 @@ async function follow(code) {
 }
 
 async function approve(form) {
-  const { device, fingerprint } = form.dataset;
+  const { device, code, fingerprint } = form.dataset;
   const hostname = form.elements.hostname.value;
   await call('POST', `/api/host/devices/${device}/approve-install`, {
     hostname,
     diskId: form.elements.disk.value,
     confirmation: form.elements.erase.value,
   });
-  form.hidden = true;
-  const atWorker = `admit it on the worker's host: lucia-enrollment-worker admit --fingerprint ${fingerprint}`;
+  form.closest('section').hidden = true;
+  // What is compared is typed by a person from the machine's own screen, and never handed over by a page.
+  const atWorker = `admit it on the worker's host: lucia-enrollment-worker admit ${code} --fingerprint HEX, where HEX is what the machine's own screen shows.`;
   if (!main.dataset.fleet) {
     say(`Approved as ${hostname}. Now ${atWorker}`);
     return;
@@ -432,6 +432,11 @@ document.addEventListener('change', ({ target }) => {
   if (target.name === 'node') tellChosen();
 });
 document.addEventListener('input', ({ target }) => {
+  // A browser's own words for a wrong form do not say which one is right.
+  if (target.pattern && target.title) {
+    target.setCustomValidity('');
+    if (target.validity.patternMismatch) target.setCustomValidity(`${target.title}.`);
+  }
   if (target.id === 'list-filter' || target.id === 'only-looks') choose();
   if (target.id !== 'node-filter') return;
   for (const item of document.querySelectorAll('#choose li')) item.hidden = !item.textContent.includes(target.value);
@@ -580,6 +585,8 @@ function refresh() {
         await pause();
         if (fresh) await inSlices(morph(old, fresh));
       }
+      // What was approved elsewhere meanwhile is not approved here any more.
+      if (by('approve-form') && !by('compare')) by('approve-form').closest('section').hidden = true;
       by('as-of').textContent = next.getElementById('as-of')?.textContent ?? '';
       main.dataset.sequence = next.getElementById('main')?.dataset.sequence ?? '';
       index();

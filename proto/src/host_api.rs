@@ -446,6 +446,9 @@ pub struct EventLine {
     /// The names, of a rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<NewName>,
+    /// The name of who was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
 }
 
 /// Answer to `status`: the controller itself.

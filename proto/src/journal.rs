@@ -173,6 +173,9 @@ pub struct EventRow {
     /// The names of a rename, and of nothing else; absent in those that were written before there was this member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<NewName>,
+    /// The name of who was removed, and of nothing else; absent in those that were written before there was this member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
 }
 
 /// What can happen. The four `...Expired` kinds are ours; the rest is the reference's.
@@ -249,6 +252,8 @@ pub struct Event {
     pub holders: Vec<Holder>,
     /// The names, of a rename.
     pub names: Option<NewName>,
+    /// The name, of a removal.
+    pub hostname: Option<Hostname>,
 }
 
 impl Journal {
@@ -293,9 +298,9 @@ impl Journal {
     /// # Errors
     /// Never for values of these types.
     pub fn record(&mut self, event: Event) -> Result<(), JsonError> {
-        let Event { at, kind, actor, device_id, task_id, holders, names } = event;
+        let Event { at, kind, actor, device_id, task_id, holders, names, hostname } = event;
         let sequence = self.last_event_id.saturating_add(1);
-        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders, names };
+        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders, names, hostname };
         let head = row.chained(self.chain_head)?;
         let surplus = (self.events.len() + 1).saturating_sub(EVENTS_MAX);
         let mut base = self.chain_base;

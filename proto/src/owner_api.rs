@@ -2,19 +2,20 @@
 //!
 //! One table, as [`crate::api::Endpoint`] is, which the controller joins to its own when it serves owners over TLS.
 
+mod drafts;
+
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Caller, Endpoint, endpoints};
 use crate::bundle::SignedBundle;
 use crate::digest::Digest;
-use crate::host_api::Label;
-use crate::ids::NodeId;
-use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
 use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
 use crate::limits::{APPLICATION_CLOCK, BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
 use crate::owner::{CredentialId, KeyUse, OwnerId, OwnerName, Role};
 use crate::roster::{SignedRoster, VerifiedRoster};
 use crate::time::UnixTime;
+
+pub use drafts::{DraftLine, DraftState, DraftView, DraftsView, GoneNode, Outcome};
 
 /// First line of what somebody signs who asks to become an owner.
 const APPLICATION_HEAD: &str = "lucia-owner-application-v2";
@@ -294,84 +295,6 @@ pub struct RosterView {
     /// The bundle whose workers sign it; absent while the controller has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<SignedBundle>,
-}
-
-/// Where a draft stands. A closed list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DraftState {
-    /// It waits for a signature.
-    Drafted,
-    /// It was signed and not carried out by all yet.
-    Signed,
-    /// Whoever it names carried it out.
-    Done,
-    /// Somebody refused it; the code says why.
-    Refused,
-    /// Its time was over first.
-    Expired,
-}
-
-/// One draft in a list. What it says in words is nobody's word but the draft's: read that before signing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct DraftLine {
-    /// What to type to sign it.
-    pub code: VerificationCode,
-    /// Which order it is.
-    pub intent: IntentId,
-    /// What is ordered.
-    pub kind: IntentKind,
-    /// By whom.
-    pub owner: OwnerId,
-    /// Who signed so far.
-    pub signers: Vec<OwnerId>,
-    /// Where it stands.
-    pub state: DraftState,
-    /// Whether it was handed out, or may have been, to somebody who has not said what became of it: then nobody can call
-    /// it back.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub handed_out: bool,
-    /// When it was handed in.
-    pub at: UnixTime,
-    /// By whom it was handed in: an owner, or the operator.
-    pub drafted_by: Label,
-    /// What those said who refused it or carried it out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outcomes: Vec<Outcome>,
-}
-
-/// What became of an order at one of those who carry it out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Outcome {
-    /// The node, or the node that the worker was asked for.
-    pub node_id: NodeId,
-    /// When it was told.
-    pub at: UnixTime,
-    /// Why it was refused; absent when it was carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<IntentCode>,
-}
-
-/// Answer to [`OwnerEndpoint::Drafts`], newest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct DraftsView {
-    /// The controller's clock when it answered.
-    pub server_time: UnixTime,
-    /// A page of them.
-    pub drafts: Vec<DraftLine>,
-}
-
-/// Answer to [`OwnerEndpoint::Draft`] and to [`OwnerEndpoint::AddDraft`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct DraftView {
-    /// What is signed.
-    pub draft: Draft,
-    /// What there is of signatures.
-    pub signatures: Vec<IntentSignature>,
 }
 
 #[cfg(test)]

@@ -52,6 +52,21 @@ pub fn span(span: std::time::Duration) -> String {
     }
 }
 
+/// A size in the binary unit people read it in: `999 B`, `1.5 KiB`, `8.0 GiB`.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    let mut unit = "B";
+    let mut tenths = u128::from(bytes) * 10;
+    for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if tenths < 10 * 1024 {
+            break;
+        }
+        tenths /= 1024;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{}.{} {unit}", tenths / 10, tenths % 10) }
+}
+
 /// An error and all that caused it, in one line: the one place where a chain is put together.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
@@ -145,6 +160,21 @@ mod tests {
             [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3660, "1 h 1 min"), (90_000, "1 d 1 h")]
         {
             assert_eq!(span(std::time::Duration::from_secs(seconds)), want);
+        }
+    }
+
+    #[test]
+    fn sizes_are_said_in_units_people_use() {
+        for (size, want) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (8_200_000_000, "7.6 GiB"),
+            (8 << 30, "8.0 GiB"),
+            (1 << 53, "8.0 PiB"),
+            (u64::MAX, "16383.9 PiB"),
+        ] {
+            assert_eq!(bytes(size), want);
         }
     }
 

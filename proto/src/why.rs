@@ -2,12 +2,14 @@
 //! the page, so that both say the same.
 
 mod readiness;
+mod removed;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::heartbeat::{DirectoryReport, DirectoryState};
-use crate::host_api::{NodeLine, NodeView, Sample, SnapshotState};
+use crate::host_api::{NodeLine, NodeView, OrdersHeld, Sample, SnapshotState};
 use crate::ids::NodeId;
 use crate::intent::{IntentCode, IntentKind};
 use crate::key::VerificationCode;
@@ -17,6 +19,7 @@ use crate::text::{shown, span};
 use crate::time::UnixTime;
 
 pub use readiness::Readiness;
+pub use removed::{KeyEnd, Removed};
 
 /// A node renews with six days left: with fewer than this something is in its way.
 const CERTIFICATE_LOW: Duration = Duration::from_secs(5 * 24 * 3600);
@@ -48,6 +51,8 @@ pub enum Finding {
     Hot(f64),
     /// It takes no order now; why, with the cure.
     NoOrders(String),
+    /// Its machine calls itself by the second name, and the fleet by the first.
+    OtherName(Hostname, Hostname),
 }
 
 impl fmt::Display for Finding {
@@ -84,26 +89,33 @@ impl fmt::Display for Finding {
             Self::MemoryFull(percent) => write!(f, "its memory is {percent} % taken: see on it what takes so much"),
             Self::Hot(celsius) => write!(f, "its processor has {celsius:.0} °C: look at its fans and its load"),
             Self::NoOrders(why) => f.write_str(why),
+            Self::OtherName(name, other) => write!(
+                f,
+                "its machine calls itself {other}: if that was meant luciactl rename {name} {other}, else write {name} back \
+                 into its /etc/hostname"
+            ),
         }
     }
 }
 
 impl Finding {
-    /// In a few words, for a list; nothing for what only somebody who asks why wants to read.
+    /// In a few words, for a list: each that is told in a sentence is told there too, so that both count the same.
     #[must_use]
-    pub fn short(&self) -> Option<String> {
-        Some(match self {
+    pub fn short(&self) -> String {
+        match self {
             Self::NeverHeard => "never heard from".to_owned(),
             Self::NotHeard(ago) => format!("last heard {} ago", span(*ago)),
             Self::NoCertificate => "no certificate yet".to_owned(),
             Self::Lapsed(..) => "its certificate lapsed".to_owned(),
             Self::NotRenewed(left) => format!("its certificate ends in {}", span(*left)),
             Self::Directory(_, true) => "its directory failed".to_owned(),
-            Self::Directory(_, false) | Self::NoOrders(_) => return None,
+            Self::Directory(_, false) => "its directory waits".to_owned(),
+            Self::NoOrders(_) => "takes no orders now".to_owned(),
+            Self::OtherName(_, other) => format!("it calls itself {other}: rename it"),
             Self::StorageFull(percent) => format!("storage {percent} % full"),
             Self::MemoryFull(percent) => format!("memory {percent} % full"),
             Self::Hot(celsius) => format!("{celsius:.0} °C"),
-        })
+        }
     }
 }
 
@@ -162,6 +174,19 @@ pub struct RefusedOrder {
     pub refused: IntentCode,
 }
 
+/// What a controller has of a node, as far as somebody may have to look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// As it stands in the list.
+    pub node: &'a NodeLine,
+    /// How it stands to its directory.
+    pub directory: Option<&'a DirectoryReport>,
+    /// Its newest numbers.
+    pub sample: Option<&'a Sample>,
+    /// How it stands to orders.
+    pub orders: Option<&'a OrdersHeld>,
+}
+
 /// Everything that is not as it should be with one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Why {
@@ -179,17 +204,40 @@ impl Why {
     /// Judges what the controller has of a node, and what became of these orders for it.
     #[must_use]
     pub fn of(view: &NodeView, drafts: &[DraftLine]) -> Self {
-        let (node, now) = (&view.node, view.server_time);
-        let orders = Readiness::of(view.orders.as_ref(), now);
+        let (node, orders) = (&view.node, view.orders.as_ref());
+        let known = Known { node, directory: view.directory.as_ref(), sample: view.samples.last(), orders };
+        let refused = refused_orders(drafts).remove(&node.node_id).unwrap_or_default();
+        let why = Self::judged(&known, refused, view.server_time);
+        Self { frozen: why.frozen || view.frozen.is_some(), ..why }
+    }
+
+    /// The same of what a list has of it; `refused` are its own of [`refused_orders`].
+    #[must_use]
+    pub fn judged(known: &Known<'_>, refused: Vec<RefusedOrder>, now: UnixTime) -> Self {
+        let node = known.node;
+        let orders = Readiness::of(known.orders, now);
         // Of one that is not heard from anything else is wrong first.
-        let wrong = orders.wrong().filter(|_| view.orders.is_some() || node.state == SnapshotState::Online);
-        let findings = findings(node, view.directory.as_ref(), view.samples.last(), now);
+        let wrong = orders.wrong().filter(|_| known.orders.is_some() || node.state == SnapshotState::Online);
+        let name = node.new_hostname.clone().map(|other| Finding::OtherName(node.hostname.clone(), other));
+        let found = findings(node, known.directory, known.sample, now);
         Self {
-            findings: findings.into_iter().chain(wrong.map(Finding::NoOrders)).collect(),
+            findings: found.into_iter().chain(wrong.map(Finding::NoOrders)).chain(name).collect(),
             orders,
-            refused: drafts.iter().flat_map(|draft| refused_at(draft, &node.node_id)).collect(),
-            frozen: node.frozen || view.frozen.is_some(),
+            refused,
+            frozen: node.frozen,
         }
+    }
+
+    /// What wants a look, in a few words each and the most urgent first; empty when nothing is wrong.
+    #[must_use]
+    pub fn looks(&self) -> Vec<String> {
+        let frozen = self.frozen.then(|| "its identity was seen twice: decide".to_owned());
+        let refused = match self.refused.len() {
+            0 => None,
+            1 => Some("an order was refused".to_owned()),
+            count => Some(format!("{count} orders were refused")),
+        };
+        frozen.into_iter().chain(self.findings.iter().map(Finding::short)).chain(refused).collect()
     }
 
     /// Whether nothing is wrong.
@@ -199,15 +247,20 @@ impl Why {
     }
 }
 
-/// What was refused of this order at this node. That it came twice is no refusal.
-fn refused_at(draft: &DraftLine, node: &NodeId) -> Vec<RefusedOrder> {
-    let outcomes = draft.outcomes.iter().filter(|outcome| outcome.node_id == *node);
-    outcomes
-        .filter_map(|outcome| {
-            let refused = outcome.refused.filter(|code| !code.is_repeat())?;
-            Some(RefusedOrder { code: draft.code.clone(), kind: draft.kind, at: outcome.at, refused })
-        })
-        .collect()
+/// What was refused of these orders, by the node it was refused at or for. That one came twice is no refusal, and neither
+/// is that a later one holds.
+#[must_use]
+pub fn refused_orders(drafts: &[DraftLine]) -> BTreeMap<NodeId, Vec<RefusedOrder>> {
+    let mut orders: BTreeMap<NodeId, Vec<RefusedOrder>> = BTreeMap::new();
+    for draft in drafts {
+        for outcome in &draft.outcomes {
+            let refused = outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken());
+            let Some(refused) = refused else { continue };
+            let order = RefusedOrder { code: draft.code.clone(), kind: draft.kind, at: outcome.at, refused };
+            orders.entry(outcome.node_id.clone()).or_default().push(order);
+        }
+    }
+    orders
 }
 
 #[cfg(test)]
@@ -273,7 +326,13 @@ mod tests {
                 vec!["storage is 90 % full", "memory is 91 % taken", "85 °C"],
                 vec!["storage 90 % full", "memory 91 % full", "85 °C"],
             ),
-            (WELL.to_owned(), waiting, vec!["its directory: sssd starts"], vec![]),
+            (WELL.to_owned(), waiting, vec!["its directory: sssd starts"], vec!["its directory waits"]),
+            (
+                format!(r#"{WELL},"newHostname":"web-2""#),
+                NO_SAMPLES,
+                vec!["luciactl rename web-1 web-2, else write web-1 back"],
+                vec!["it calls itself web-2: rename it"],
+            ),
             (
                 format!(r#"{WELL},"directory":"Failed""#),
                 NO_SAMPLES,
@@ -285,12 +344,12 @@ mod tests {
             let told: Vec<String> = why.findings.iter().map(ToString::to_string).collect();
             assert_eq!(told.len(), says.len(), "{told:?}");
             assert!(told.iter().zip(&says).all(|(told, says)| told.contains(says)), "{told:?}");
-            assert_eq!(why.findings.iter().filter_map(Finding::short).collect::<Vec<_>>(), short);
-            assert_eq!(why.is_well(), says.is_empty());
+            assert_eq!(why.looks(), short);
+            assert_eq!((why.is_well(), why.looks().len()), (says.is_empty(), says.len()));
         }
     }
 
-    // spec: PG-30
+    // spec: PG-30, PG-96
     #[test]
     fn orders_that_this_node_refused_are_told_and_repeats_are_not() {
         let node = "1a2b3c4d5e6f00000000000000000000";
@@ -307,17 +366,19 @@ mod tests {
         for (outcomes, refused) in [
             (outcome(node, r#","refused":"kind_forbidden""#), Some(IntentCode::KindForbidden)),
             (outcome(node, r#","refused":"already_done""#), None),
+            (outcome(node, r#","refused":"older_revision""#), None),
             (outcome(node, ""), None),
             (outcome(&other, r#","refused":"kind_forbidden""#), None),
         ] {
             let why = Why::of(&view(WELL, NO_SAMPLES), &[draft(&outcomes)]);
             assert_eq!(why.refused.iter().map(|order| order.refused).next(), refused, "{outcomes}");
-            assert_eq!(why.is_well(), refused.is_none());
+            assert_eq!((why.is_well(), why.looks().is_empty()), (refused.is_none(), refused.is_none()));
         }
         assert_eq!((taken(100, 25), taken(0, 0), taken(1, 2)), (Some(75), None, Some(0)));
         let mut frozen = view(WELL, NO_SAMPLES);
         frozen.node.frozen = true;
         assert!(!Why::of(&frozen, &[]).is_well());
+        assert_eq!(Why::of(&frozen, &[]).looks(), ["its identity was seen twice: decide"]);
     }
 
     // spec: PG-84

@@ -1,99 +1,193 @@
-//! One vocabulary for what happened: the journal's events and the audit's lines say the same thing in the same words, in
-//! `luciactl` and on the page. What travels and is kept stays as it is; these are for people.
-
-use serde::Deserialize as _;
-use serde::de::IntoDeserializer as _;
-use serde::de::value::{Error as ValueError, StrDeserializer};
+//! What people read in the place of a code: who did something, what happened, why something was refused. The page and
+//! `luciactl` say the same; the code itself goes beside it where it is small, and is what a program reads.
 
 use crate::audit::AuditAction;
+use crate::code::Code;
+use crate::intent::IntentCode;
 use crate::journal::EventKind;
 use crate::text::shown;
 
-impl AuditAction {
-    /// What was done, in words.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::WindowOpened => "window opened",
-            Self::WindowClosed => "window closed",
-            Self::InstallApproved => "installation approved",
-            Self::DeviceRejected => "device rejected",
-            Self::DeviceDismissed => "device dismissed",
-            Self::DeviceRestored => "device restored",
-            Self::NodeRemoved => "removed for good",
-            Self::NodeRenamed => "node renamed",
-            Self::CloneKept => "clone kept",
-            Self::CloneSplit => "clone split",
-            Self::SshKeyAdded => "SSH key added",
-            Self::SshKeyRemoved => "SSH key removed",
-            Self::ApplicationReceived => "asked to become an owner",
-            Self::RosterTaken => "roster taken over",
-            Self::DraftAdded => "order drafted",
-            Self::IntentSigned => "order signed",
-            Self::OrderGiven => "order given",
-            Self::DraftDropped => "order dropped",
-            Self::IntentSettled => "order answered",
-            Self::TornLineDropped => "torn line dropped",
-            Self::SignedIn => "signed in to the page",
-            Self::SessionEnded => "session ended",
-            Self::PasskeyConfirmed => "passkey confirmed",
-            Self::PasskeyRemoved => "passkey removed",
-            Self::TokenMade => "token made",
-            Self::TokenRemoved => "token removed",
-            Self::RefusalsCounted => "more refused calls",
-        }
+/// Who did something, from the journal's name for them: `owner:alice` is alice. What is none of these is said as it stands.
+#[must_use]
+pub fn actor(label: &str) -> String {
+    match label.split_once(':') {
+        Some(("owner", name)) if !name.is_empty() => shown(name),
+        Some(("operator", uid)) if uid.parse::<u32>().is_ok() => format!("the operator (uid {uid})"),
+        _ => match label {
+            "device" => "the machine itself".to_owned(),
+            "controller" => "the controller".to_owned(),
+            "worker" => "the enrollment worker".to_owned(),
+            other => shown(other),
+        },
     }
 }
 
-impl EventKind {
-    /// What happened, in words: those of the audit where both tell of it.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::AdmissionOpened => AuditAction::WindowOpened.words(),
-            Self::AdmissionClosed => AuditAction::WindowClosed.words(),
-            Self::AdmissionClosedOnStartup => "window closed by a restart",
-            Self::AdmissionExpired => "window ran out",
-            Self::Discovered => "device discovered",
-            Self::DiscoveryExpired => "discovery ran out",
-            Self::InventoryChanged => "hardware changed",
-            Self::InstallationApproved => AuditAction::InstallApproved.words(),
-            Self::InstallationApprovalExpired => "approval ran out",
-            Self::DiscoveryRejected => AuditAction::DeviceRejected.words(),
-            Self::DiscoveryDismissed => AuditAction::DeviceDismissed.words(),
-            Self::DiscoveryRestoredToList => AuditAction::DeviceRestored.words(),
-            Self::InstallationGrantIssued => "installation permitted",
-            Self::InstallationExpired => "installation ran out",
-            Self::DeviceReportedInstalling => "installing",
-            Self::DeviceReportedAwaitingEnrollment => "installed",
-            Self::DeviceReportedFailed => "installation failed",
-            Self::NodeEnrolled => "node enrolled",
-            Self::DeviceRemoved => AuditAction::NodeRemoved.words(),
-            Self::IdentityFrozen => "identity frozen",
-            Self::CloneKept => AuditAction::CloneKept.words(),
-            Self::CloneSplit => AuditAction::CloneSplit.words(),
-            Self::NodeReplaced => "node replaced",
-            Self::Renamed => AuditAction::NodeRenamed.words(),
-            Self::SshKeyAdded => AuditAction::SshKeyAdded.words(),
-            Self::SshKeyRemoved => AuditAction::SshKeyRemoved.words(),
-        }
+/// What happened, from the journal's name for it. A name that is not known here is said as it stands.
+#[must_use]
+pub fn event_named(kind: &str) -> String {
+    let read: Result<EventKind, _> = serde_json::from_value(serde_json::Value::String(kind.to_owned()));
+    read.map_or_else(|_| shown(kind), |kind| event(kind).to_owned())
+}
+
+/// What happened.
+#[must_use]
+pub const fn event(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::AdmissionOpened => "Discovery window opened",
+        EventKind::AdmissionClosed => "Discovery window closed",
+        EventKind::AdmissionClosedOnStartup => "Discovery window closed by the controller's start",
+        EventKind::AdmissionExpired => "Discovery window ran out",
+        EventKind::Discovered => "Introduced itself",
+        EventKind::DiscoveryExpired => "Ran out of time undecided",
+        EventKind::InventoryChanged => "Reported other hardware",
+        EventKind::InstallationApproved => "Approved",
+        EventKind::InstallationApprovalExpired => "Approval ran out",
+        EventKind::DiscoveryRejected => "Rejected",
+        EventKind::DiscoveryDismissed => "Taken off the list",
+        EventKind::DiscoveryRestoredToList => "Put back on the list",
+        EventKind::InstallationGrantIssued => "Got its permission to install",
+        EventKind::InstallationExpired => "Did not become a node in time",
+        EventKind::DeviceReportedInstalling => "Says: installing",
+        EventKind::DeviceReportedAwaitingEnrollment => "Says: installed",
+        EventKind::DeviceReportedFailed => "Says: failed",
+        EventKind::NodeEnrolled => "Became a node",
+        EventKind::DeviceRemoved => "Removed",
+        EventKind::IdentityFrozen => "Identity seen twice, frozen",
+        EventKind::CloneKept => "One of two holders kept",
+        EventKind::CloneSplit => "Neither of two holders kept",
+        EventKind::NodeReplaced => "Replaced by another key",
+        EventKind::Renamed => "Renamed",
+        EventKind::SshKeyAdded => "SSH key added",
+        EventKind::SshKeyRemoved => "SSH key removed",
     }
 }
 
-/// An event by the journal's name for it, in words; a name that is not known here stays as it is.
+/// What was done, as a line of the audit has it.
 #[must_use]
-pub fn event(kind: &str) -> String {
-    let name: StrDeserializer<'_, ValueError> = kind.into_deserializer();
-    EventKind::deserialize(name).map_or_else(|_| shown(kind), |kind| kind.words().to_owned())
+pub const fn action(action: AuditAction) -> &'static str {
+    match action {
+        AuditAction::WindowOpened => "Opened the discovery window",
+        AuditAction::WindowClosed => "Closed the discovery window",
+        AuditAction::InstallApproved => "Approved a machine",
+        AuditAction::DeviceRejected => "Rejected a machine",
+        AuditAction::DeviceDismissed => "Took a machine off the list",
+        AuditAction::DeviceRestored => "Put a machine back on the list",
+        AuditAction::NodeRemoved => "Removed a node",
+        AuditAction::NodeRenamed => "Renamed a node",
+        AuditAction::CloneKept => "Kept one of two holders",
+        AuditAction::CloneSplit => "Kept neither of two holders",
+        AuditAction::SshKeyAdded => "Added an SSH key",
+        AuditAction::SshKeyRemoved => "Removed an SSH key",
+        AuditAction::ApplicationReceived => "Asked to become an owner",
+        AuditAction::RosterTaken => "Published a roster",
+        AuditAction::DraftAdded => "Drafted an order",
+        AuditAction::IntentSigned => "Handed in a signature",
+        AuditAction::OrderGiven => "Gave an order",
+        AuditAction::DraftDropped => "Threw a draft away",
+        AuditAction::IntentSettled => "Answered an order",
+        AuditAction::TornLineDropped => "Dropped a line that a crash had cut off",
+        AuditAction::SignedIn => "Signed in",
+        AuditAction::SessionEnded => "Ended a session",
+        AuditAction::PasskeyConfirmed => "Confirmed a passkey",
+        AuditAction::PasskeyRemoved => "Removed a passkey",
+        AuditAction::TokenMade => "Made an automation token",
+        AuditAction::TokenRemoved => "Removed an automation token",
+        AuditAction::RefusalsCounted => "Was refused more often",
+    }
 }
 
-/// Whoever caused something, by the journal's text for them, as the audit names them.
+/// Why somebody who carries orders out refused one, in a few words; what cures it is [`IntentCode::cure`].
 #[must_use]
-pub fn actor(text: &str) -> String {
-    match text.split_once(':') {
-        Some(("operator", uid)) => format!("operator (uid {})", shown(uid)),
-        Some(("owner", name)) => shown(name),
-        Some(_) | None => shown(text),
+pub const fn order_refused(code: IntentCode) -> &'static str {
+    match code {
+        IntentCode::Malformed => "it is no order of a form that is known there",
+        IntentCode::KindElsewhere => "somebody else carries orders of this kind out",
+        IntentCode::KindForbidden => "a policy forbids this kind",
+        IntentCode::SecondOwnerNeeded => "a second owner has to sign it",
+        IntentCode::OtherFleet => "it is for another fleet",
+        IntentCode::NotNamed => "it does not name this node",
+        IntentCode::OwnerUnknown => "who signed is not in the roster",
+        IntentCode::NotAnOwner => "who signed may only look",
+        IntentCode::KeyUnknown => "the roster does not have the key that signed",
+        IntentCode::PageNotAllowed => "this kind is not signed on the page",
+        IntentCode::SignatureInvalid => "the signature is not that key's",
+        IntentCode::NoFreshness => "no answer of the worker says how late it is",
+        IntentCode::BundleBehind => "a newer bundle is still to come",
+        IntentCode::RosterBehind => "a newer roster is still to come",
+        IntentCode::NotYet => "it was made later than it is now",
+        IntentCode::Expired => "its time was over",
+        IntentCode::BodyMismatch => "what came with it is not what was signed",
+        IntentCode::NameDiffers => "the node has another name than the one that was signed",
+        IntentCode::BeforeMemory => "it was signed before that memory of orders began",
+        IntentCode::AlreadyDone => "it was carried out before",
+        IntentCode::AlreadyHeld => "it holds already",
+        IntentCode::OlderRevision => "a later order took its place",
+        IntentCode::RevisionConflict => "another order of the same revision holds",
+        IntentCode::RevisionLeap => "its revision is far beyond the one that holds",
+        IntentCode::MemoryFull => "as many orders are remembered as there may be",
+        IntentCode::NotPossible => "something there stands in its way",
+    }
+}
+
+/// Why a call was refused, in a few words.
+#[must_use]
+pub const fn call_refused(code: Code) -> &'static str {
+    match code {
+        Code::InvalidBody => "not the form that this call takes",
+        Code::InvalidRequest => "not well-formed HTTP",
+        Code::BadKey => "not a P-256 key",
+        Code::InvalidSshKey => "not an SSH key that nodes take",
+        Code::InvalidOnboardingRequest => "a value of it is refused",
+        Code::ChallengeRefused => "its challenge was used, or too old",
+        Code::NodeIdentityInvalid => "the identity is refused",
+        Code::ActorRequired => "nobody of the roster asks",
+        Code::RoleRequired => "who asks may only look",
+        Code::BrowserSessionRequired => "only a session of the page may ask that",
+        Code::NetworkNotAllowed => "the address is not in allowed-networks",
+        Code::NotFound => "nothing is there",
+        Code::DeviceNotFound => "no such machine waits",
+        Code::UnknownNode => "there is no such node",
+        Code::SshKeyNotFound => "the account has no such key",
+        Code::DraftNotFound => "there is no such draft",
+        Code::PasskeyNotFound => "there is no such passkey",
+        Code::SessionNotFound => "there is no such session",
+        Code::TokenNotFound => "there is no such token",
+        Code::MethodNotAllowed => "not this method",
+        Code::RequestTimeout => "it took too long to arrive",
+        Code::AdmissionClosed => "the discovery window is closed",
+        Code::ManagedDevice => "this key is a node already",
+        Code::DiscoveryExpired => "its discovery is over",
+        Code::VerificationCodeCollision => "another one has the same code",
+        Code::NotPending => "it does not wait for an approval",
+        Code::IneligibleDisk => "that disk cannot be erased",
+        Code::HostnameInUse => "another machine has the name",
+        Code::NotApproved => "nobody approved it yet",
+        Code::ApprovalMismatch => "the approval was for other hardware",
+        Code::GrantConsumed => "its permission was given to another request",
+        Code::RequestReused => "the request came before with other values",
+        Code::NotGranted => "it has no permission",
+        Code::InvalidTransition => "that cannot follow where it stands",
+        Code::EnrollmentNotReady => "the installation is not at its end",
+        Code::EnrollmentMismatch => "it differs from what was approved",
+        Code::EnrollmentExpired => "the installation took too long",
+        Code::NotManaged => "it is no node",
+        Code::NotRejected => "it was not rejected",
+        Code::NotFrozen => "its identity was not seen twice",
+        Code::DuplicateSshKey => "the account has the key already",
+        Code::TooManySshKeys => "the account has as many keys as it may",
+        Code::SshKeyListFull => "there are as many keys as fit",
+        Code::IntentRefused => "the order or the signature is refused",
+        Code::OwnersSign => "an owner signs this",
+        Code::NoRoster => "there is no roster yet",
+        Code::BodyTooLarge => "too long",
+        Code::UnsupportedContent => "of another content type",
+        Code::TooManyRequests => "too many calls",
+        Code::HeadersTooLarge => "headers too long",
+        Code::RegistryFull => "there is no room",
+        Code::PersistenceFailed => "the disk cannot be written",
+        Code::NodeWorkerUnavailable => "the enrollment worker does not answer",
+        Code::NodeEnrollmentFailed => "the enrollment worker refused",
+        Code::Busy => "the controller was busy",
     }
 }
 
@@ -101,27 +195,29 @@ pub fn actor(text: &str) -> String {
 mod tests {
     use super::*;
 
-    // spec: LC-94
+    // spec: PG-92
     #[test]
-    fn events_and_audit_speak_the_same_words() {
-        for (kind, want) in [
-            ("AdmissionOpened", "window opened"),
-            ("NodeEnrolled", "node enrolled"),
-            ("DeviceRemoved", "removed for good"),
-            ("Renamed", "node renamed"),
-            ("FromTomorrow", "FromTomorrow"),
-            ("\u{1b}[2J", "\\u{1b}[2J"),
-        ] {
-            assert_eq!(event(kind), want);
-        }
-        assert_eq!(AuditAction::NodeRemoved.words(), event("DeviceRemoved"));
-        for (text, want) in [
-            ("operator:1000", "operator (uid 1000)"),
+    fn people_read_names_and_words_and_no_labels() {
+        for (label, words) in [
             ("owner:alice", "alice"),
-            ("controller", "controller"),
-            ("device", "device"),
+            ("operator:1000", "the operator (uid 1000)"),
+            ("operator:x", "operator:x"),
+            ("owner:", "owner:"),
+            ("device", "the machine itself"),
+            ("controller", "the controller"),
+            ("somebody", "somebody"),
+            ("owner:a\u{202e}b", "a\\u{202e}b"),
         ] {
-            assert_eq!(actor(text), want);
+            assert_eq!(actor(label), words);
+        }
+        for (kind, words) in [("NodeEnrolled", "Became a node"), ("Renamed", "Renamed"), ("x\n", "x\\u{a}"), ("", "")] {
+            assert_eq!(event_named(kind), words);
+        }
+        for code in IntentCode::ALL {
+            assert!(order_refused(*code).contains(' ') && !order_refused(*code).contains('_'), "{code:?}");
+        }
+        for code in Code::ALL {
+            assert!(!call_refused(*code).is_empty() && !call_refused(*code).contains('_'), "{code:?}");
         }
     }
 }

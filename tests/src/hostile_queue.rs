@@ -282,6 +282,7 @@ pub const JOURNALS: &[(&str, &str, Forge)] = &[
                 task_id: None,
                 holders: Vec::new(),
                 names: None,
+                hostname: None,
             });
         }
         journal.generation = now.generation + 10;

@@ -113,7 +113,16 @@ mod tests {
             let actor = "controller".parse().unwrap();
             let kind = EventKind::AdmissionExpired;
             journal
-                .record(Event { at, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None })
+                .record(Event {
+                    at,
+                    kind,
+                    actor,
+                    device_id: None,
+                    task_id: None,
+                    holders: Vec::new(),
+                    names: None,
+                    hostname: None,
+                })
                 .unwrap();
         }
         journal

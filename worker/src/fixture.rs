@@ -105,7 +105,16 @@ impl Controller {
     pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
         let (at, actor, device_id) = (self.now, "operator:1000".parse().unwrap(), node.cloned());
         self.journal
-            .record(Event { at, kind, actor, device_id, task_id: None, holders: Vec::new(), names: None })
+            .record(Event {
+                at,
+                kind,
+                actor,
+                device_id,
+                task_id: None,
+                holders: Vec::new(),
+                names: None,
+                hostname: None,
+            })
             .unwrap();
         self.journal.generation += 1;
         self.write_journal();

@@ -205,7 +205,9 @@ async fn signed(
 /// Whether somebody signed it: then it holds, or will, at whoever did not refuse it.
 const fn was_given(state: DraftState) -> bool {
     match state {
-        DraftState::Signed | DraftState::Done | DraftState::Refused => true,
+        DraftState::Signed | DraftState::Done | DraftState::Refused | DraftState::Replaced | DraftState::NobodyLeft => {
+            true
+        }
         DraftState::Drafted | DraftState::Expired => false,
     }
 }

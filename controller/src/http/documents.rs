@@ -19,8 +19,8 @@ use lucia_proto::why::Why;
 use super::page::Page;
 use super::route::Target;
 use crate::page::{
-    Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
-    Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
+    Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Gone, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
+    PageError, Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
 };
 use crate::refusal::{Refusal, chain};
 use crate::state::{By, Controller, InSession};
@@ -97,6 +97,15 @@ impl Asked {
             Page::Servers => render(&Servers::new(frame("Servers"), &controller.onboarding(), &controller.servers())),
             Page::Server => {
                 let id = self.id()?;
+                if let Some(removed) = controller.removed(id) {
+                    let document = Gone::new(frame(&removed.name()), &removed, &newest_of(controller, id));
+                    return written(render(&document));
+                }
+                let onboarding = controller.onboarding();
+                if let Some(device) = onboarding.devices.iter().find(|device| device.device_id == *id) {
+                    let title = format!("Machine {}", device.verification_code);
+                    return written(render(&Device::new(frame(&title), device, admission(controller, id)?.as_ref())));
+                }
                 let view = controller.node(id)?;
                 let why = Why::of(&view, &controller.drafts(None)?.drafts);
                 let (events, certificate) = (newest_of(controller, id), controller.certificate_of(id));
@@ -129,8 +138,8 @@ impl Asked {
                     read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
                 let roster = controller.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let nodes = controller.nodes().nodes;
-                let facts = OrderFacts { line: &line, read: &read, roster, nodes: &nodes };
+                let names = controller.names();
+                let facts = OrderFacts { line: &line, read: &read, roster, names: &names };
                 render(&Order::new(frame(&format!("Order {code}")), &facts))
             }
             Page::Keys => {
@@ -149,7 +158,7 @@ impl Asked {
                 let from = before.saturating_sub(ENTRIES_SHOWN);
                 let limit = usize::try_from(before - from).unwrap_or(0);
                 let entries = controller.audit(from, limit)?.entries;
-                render(&Audit::new(frame("Audit"), &AuditPart { entries, last }))
+                render(&Audit::new(frame("Audit"), &AuditPart { entries, last }, &controller.names()))
             }
             Page::Window => render(&Window::new(frame("Discovery window"), &controller.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
@@ -161,8 +170,12 @@ impl Asked {
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),
         };
-        text.map_err(|error| Refusal::logged(Code::Busy, "The page cannot be written.", chain(&error)))
+        written(text)
     }
+}
+
+fn written(text: Result<String, PageError>) -> Result<String, Refusal> {
+    text.map_err(|error| Refusal::logged(Code::Busy, "The page cannot be written.", chain(&error)))
 }
 
 /// Every order there is, newest first, one answer's worth at a time until `see` has seen enough.
@@ -198,7 +211,7 @@ fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, 
     orders(controller, |line| {
         let counts = match line.state {
             DraftState::Drafted | DraftState::Signed | DraftState::Done => true,
-            DraftState::Refused | DraftState::Expired => false,
+            DraftState::Refused | DraftState::Replaced | DraftState::NobodyLeft | DraftState::Expired => false,
         };
         let is_its = || {
             let view = controller.draft(&line.code).ok()?;
@@ -236,7 +249,12 @@ fn ordered_keys(controller: &Controller) -> Result<Vec<OrderedKeys>, Refusal> {
         match line.state {
             DraftState::Drafted => _ = row.waiting.get_or_insert(line.code),
             DraftState::Expired => {}
-            DraftState::Signed | DraftState::Done | DraftState::Refused => {
+            DraftState::NobodyLeft if line.signers.is_empty() => {}
+            DraftState::Signed
+            | DraftState::Done
+            | DraftState::Refused
+            | DraftState::Replaced
+            | DraftState::NobodyLeft => {
                 if row.given.as_ref().is_none_or(|given| given.revision < *revision) {
                     row.given = Some(GivenKeys {
                         keys: keys.clone(),

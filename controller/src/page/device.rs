@@ -5,12 +5,11 @@ use lucia_proto::host_api::{DeviceView, ERASE};
 use lucia_proto::intent::{Admit, Body};
 use lucia_proto::owner_api::DraftLine;
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::shown;
+use lucia_proto::text::{bytes, shown};
 
-use super::orders::state;
 use super::server::OrderButton;
 use super::servers::{Acts, announced, machine, next, phase};
-use super::words::{NOTHING, bytes, left};
+use super::words::{NOTHING, left, print_rows};
 use super::{Frame, Tone};
 
 /// The document.
@@ -22,8 +21,8 @@ pub(crate) struct Device {
     code: String,
     phase: &'static str,
     tone: Tone,
-    /// The fingerprint in groups of four digits, as it is read aloud.
-    groups: Vec<String>,
+    /// The fingerprint as the machine's own screen has it.
+    print: Vec<[String; 2]>,
     fingerprint: String,
     machine: String,
     address: String,
@@ -55,8 +54,6 @@ impl Device {
     pub(crate) fn new(frame: Frame, device: &DeviceView, admission: Option<&DraftLine>) -> Self {
         let now = frame.now;
         let inventory = &device.inventory;
-        let fingerprint = device.fingerprint.to_string();
-        let digits: Vec<char> = fingerprint.chars().collect();
         let disk = |disk: &lucia_proto::inventory::Disk| {
             let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
             DiskRow {
@@ -71,8 +68,8 @@ impl Device {
             code: device.verification_code.to_string(),
             phase,
             tone,
-            groups: digits.chunks(4).map(|group| group.iter().collect()).collect(),
-            fingerprint,
+            print: print_rows(&device.fingerprint),
+            fingerprint: device.fingerprint.to_string(),
             machine: machine(inventory),
             address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
             serial: inventory.serial_number.as_ref().map_or_else(|| NOTHING.to_owned(), |text| shown(text.as_str())),
@@ -89,7 +86,7 @@ impl Device {
             next: next(device, now),
             erase: ERASE,
             admit: admit(device).filter(|_| frame.drafting.is_some()),
-            admission: admission.map(|line| (line.code.to_string(), state(line.state))),
+            admission: admission.map(|line| (line.code.to_string(), line.state.words())),
             frame,
         }
     }

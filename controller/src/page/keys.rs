@@ -7,8 +7,9 @@ use lucia_proto::key::VerificationCode;
 use lucia_proto::names::AccountName;
 use lucia_proto::owner_api::DraftState;
 use lucia_proto::text::{counted, shown};
+use lucia_proto::words::actor;
 
-use super::orders::{state, tone};
+use super::orders::tone;
 use super::words::ago;
 use super::{Frame, Tone};
 
@@ -86,7 +87,7 @@ impl Keys {
             keys: given.keys.keys.iter().map(|key| (shown(key.label.as_str()), key.key.key().fingerprint())).collect(),
             nodes: counted(u64::try_from(given.nodes).unwrap_or(u64::MAX), "node"),
             code: given.code.to_string(),
-            state: state(given.state),
+            state: given.state.words(),
             tone: tone(given.state),
         };
         let account = |row: &OrderedKeys| AccountRow {
@@ -99,7 +100,7 @@ impl Keys {
             account: key.account.to_string(),
             label: shown(key.label.as_str()),
             fingerprint: shown(&key.fingerprint),
-            by: shown(key.added_by.as_str()),
+            by: actor(key.added_by.as_str()),
             at: ago(now, key.added_at),
         };
         let node = |node: &NodeLine| NodeRow { id: node.node_id.to_string(), hostname: node.hostname.to_string() };

@@ -1,12 +1,16 @@
 //! The other documents: audit, the discovery window, passkeys, signing in, and what went wrong.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use askama::Template;
-use lucia_proto::audit::{AuditEntry, AuditVia};
+use lucia_proto::audit::{AuditActor, AuditEntry, AuditVia};
 use lucia_proto::host_api::OnboardingView;
+use lucia_proto::ids::NodeId;
+use lucia_proto::names::Hostname;
 use lucia_proto::sign_in::{PasskeyView, SessionView};
 use lucia_proto::text::{counted, shown};
+use lucia_proto::words::{action, call_refused, order_refused};
 
 use super::people::SessionRow;
 use super::words::{ago, left};
@@ -38,16 +42,34 @@ struct AuditRow {
     at: String,
     ago: String,
     what: &'static str,
+    /// The word for it in the file.
+    action: &'static str,
     who: String,
-    node: Option<String>,
+    node: Option<AboutNode>,
     order: Option<String>,
+    token: Option<String>,
     result: String,
+    /// The code of a refusal.
+    code: &'static str,
     tone: Tone,
 }
 
+/// The machine that an entry is about.
+struct AboutNode {
+    id: String,
+    name: Option<String>,
+}
+
 /// Who did it, from where, and whether a session of the page was enough for it.
-fn who(entry: &AuditEntry) -> String {
-    let mut words = entry.actor.to_string();
+fn who(entry: &AuditEntry, names: &BTreeMap<NodeId, Hostname>) -> String {
+    let mut words = match &entry.actor {
+        AuditActor::Node(id) => names.get(id).map_or_else(|| entry.actor.to_string(), ToString::to_string),
+        AuditActor::Operator(_)
+        | AuditActor::Owner(..)
+        | AuditActor::Applicant(..)
+        | AuditActor::Worker
+        | AuditActor::Controller => entry.actor.to_string(),
+    };
     if let Some(from) = entry.from {
         _ = write!(words, " from {from}");
     }
@@ -58,31 +80,38 @@ fn who(entry: &AuditEntry) -> String {
 }
 
 impl Audit {
-    /// The document: the newest come first on it.
-    pub(crate) fn new(frame: Frame, part: &AuditPart) -> Self {
+    /// The document: the newest come first on it. `names` are what machines are called.
+    pub(crate) fn new(frame: Frame, part: &AuditPart, names: &BTreeMap<NodeId, Hostname>) -> Self {
         let now = frame.now;
         let row = |entry: &AuditEntry| {
             let refused = match (entry.refused, entry.intent_refused) {
-                (Some(code), _) => Some(code.as_str()),
-                (None, Some(code)) => Some(code.as_str()),
+                (Some(code), _) => Some((code.as_str(), call_refused(code))),
+                (None, Some(code)) => Some((code.as_str(), order_refused(code))),
                 (None, None) => None,
             };
+            // What came before, or was overtaken, is nobody's fault.
+            let is_calm = entry.intent_refused.is_some_and(|code| code.is_repeat() || code.is_overtaken());
+            let name = |id: &NodeId| AboutNode { id: id.to_string(), name: names.get(id).map(ToString::to_string) };
             AuditRow {
                 sequence: entry.sequence,
                 at: entry.at.to_string(),
                 ago: ago(now, entry.at),
-                what: entry.action.as_str(),
-                who: who(entry),
-                node: entry.node.as_ref().map(ToString::to_string),
+                what: action(entry.action),
+                action: entry.action.as_str(),
+                who: who(entry, names),
+                node: entry.node.as_ref().map(name),
                 order: entry.intent.map(|intent| intent.code().to_string()),
+                token: entry.token.as_ref().map(ToString::to_string),
                 result: match (refused, entry.more) {
-                    (Some(code), Some(more)) => {
-                        format!("{code}, and {} more of that minute", counted(more, "call"))
+                    (Some((_, words)), Some(more)) => {
+                        format!("refused: {words}, and {} more of that minute", counted(more, "call"))
                     }
-                    (Some(code), None) => code.to_owned(),
+                    (Some((_, words)), None) if is_calm => words.to_owned(),
+                    (Some((_, words)), None) => format!("refused: {words}"),
                     (None, _) => "done".to_owned(),
                 },
-                tone: if refused.is_some() { Tone::Bad } else { Tone::Calm },
+                code: refused.map_or("", |(code, _)| code),
+                tone: if refused.is_some() && !is_calm { Tone::Bad } else { Tone::Calm },
             }
         };
         let first = part.entries.first().map_or(0, |entry| entry.sequence);

@@ -26,7 +26,7 @@ pub(crate) use keys::{GivenKeys, Keys, OrderedKeys};
 pub(crate) use lists::{Audit, AuditPart, Passkeys, SignIn, Trouble, Window};
 pub(crate) use orders::{Order, OrderFacts, Orders};
 pub(crate) use people::Owners;
-pub(crate) use server::{Server, ServerFacts};
+pub(crate) use server::{Gone, Server, ServerFacts};
 pub(crate) use servers::{Cells, Servers, cells};
 
 /// What all documents look like.

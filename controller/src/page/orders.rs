@@ -1,16 +1,20 @@
 //! Orders: those there are, and one of them in the words of its own bytes.
 
-use askama::Template;
-use lucia_proto::host_api::NodeLine;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentKind, ReadDraft, Rule, Terms};
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::owner::{KeyUse, OwnerId, OwnerKey, Role};
-use lucia_proto::owner_api::{DraftLine, DraftState, Outcome};
-use lucia_proto::roster::Roster;
-use lucia_proto::text::{counted, shown};
+use std::collections::BTreeMap;
 
-use super::words::{ago, left};
+use askama::Template;
+use lucia_proto::ids::NodeId;
+use lucia_proto::intent::{IntentCode, IntentKind, ReadDraft, Rule, Terms};
+use lucia_proto::key::NodePublicKey;
+use lucia_proto::names::Hostname;
+use lucia_proto::owner::{KeyUse, OwnerId, OwnerKey, Role};
+use lucia_proto::owner_api::{DraftLine, DraftState, GoneNode, Outcome};
+use lucia_proto::roster::Roster;
+use lucia_proto::text::counted;
+use lucia_proto::time::UnixTime;
+use lucia_proto::words::{actor, order_refused};
+
+use super::words::{NOTHING, ago, left};
 use super::{Frame, Tone};
 
 /// A kind of order in words.
@@ -24,32 +28,13 @@ pub(super) const fn kind(kind: IntentKind) -> &'static str {
     }
 }
 
-/// Where an order stands, in words.
-pub(super) const fn state(state: DraftState) -> &'static str {
-    match state {
-        DraftState::Drafted => "waits for a signature",
-        DraftState::Signed => "signed, not carried out by all yet",
-        DraftState::Done => "carried out",
-        DraftState::Refused => "refused",
-        DraftState::Expired => "ran out",
-    }
-}
-
-/// How that looks.
+/// How it looks where an order stands.
 pub(super) const fn tone(state: DraftState) -> Tone {
     match state {
         DraftState::Drafted | DraftState::Signed => Tone::Wait,
         DraftState::Done => Tone::Ok,
-        DraftState::Refused => Tone::Bad,
-        DraftState::Expired => Tone::Calm,
-    }
-}
-
-/// Whether nothing becomes of it any more.
-const fn is_over(state: DraftState) -> bool {
-    match state {
-        DraftState::Drafted | DraftState::Signed => false,
-        DraftState::Done | DraftState::Refused | DraftState::Expired => true,
+        DraftState::Refused | DraftState::NobodyLeft => Tone::Bad,
+        DraftState::Replaced | DraftState::Expired => Tone::Calm,
     }
 }
 
@@ -70,6 +55,8 @@ struct Row {
     kind: &'static str,
     state: &'static str,
     tone: Tone,
+    /// Who of its nodes is gone.
+    gone: Option<String>,
     signed: String,
     told: String,
     by: String,
@@ -84,8 +71,9 @@ impl Orders {
         let row = |draft: &DraftLine| Row {
             code: draft.code.to_string(),
             kind: kind(draft.kind),
-            state: state(draft.state),
+            state: draft.state.words(),
             tone: tone(draft.state),
+            gone: draft.gone_words(),
             signed: match draft.signers.len() {
                 0 => "nobody".to_owned(),
                 count => counted(u64::try_from(count).unwrap_or(u64::MAX), "owner"),
@@ -94,7 +82,7 @@ impl Orders {
                 0 => "nobody yet".to_owned(),
                 count => counted(u64::try_from(count).unwrap_or(u64::MAX), "node"),
             },
-            by: shown(draft.drafted_by.as_str()),
+            by: actor(draft.drafted_by.as_str()),
             at: draft.at.to_string(),
             ago: ago(now, draft.at),
         };
@@ -112,8 +100,13 @@ pub(crate) struct Order {
     kind: &'static str,
     word: &'static str,
     state: &'static str,
+    /// The same in sentences, with who is gone.
+    sentence: String,
+    gone: Vec<GoneRow>,
     tone: Tone,
     is_over: bool,
+    /// Nobody is left who could tell of it.
+    nobody_left: bool,
     waits: bool,
     /// Somebody may have it who did not say yet what became of it.
     handed_out: bool,
@@ -166,7 +159,44 @@ struct OutcomeRow {
     name: Option<String>,
     at: String,
     ago: String,
-    refused: Option<(&'static str, &'static str)>,
+    refused: Option<RefusedBy>,
+}
+
+/// Why somebody refused it.
+struct RefusedBy {
+    tone: Tone,
+    /// That it did, in a word.
+    word: &'static str,
+    code: &'static str,
+    why: &'static str,
+    cure: &'static str,
+}
+
+impl RefusedBy {
+    /// That a later order took its place is no fault of anybody's.
+    fn new(code: IntentCode) -> Self {
+        let (tone, word) = if code.is_overtaken() { (Tone::Calm, "replaced") } else { (Tone::Bad, "refused") };
+        Self { tone, word, code: code.as_str(), why: order_refused(code), cure: code.cure() }
+    }
+}
+
+/// A node that was removed before it carried it out.
+struct GoneRow {
+    node: String,
+    name: Option<String>,
+    at: String,
+    ago: String,
+}
+
+impl GoneRow {
+    fn new(gone: &GoneNode, now: UnixTime) -> Self {
+        Self {
+            node: gone.node_id.to_string(),
+            name: gone.hostname.as_ref().map(ToString::to_string),
+            at: gone.removed_at.map(|at| at.to_string()).unwrap_or_default(),
+            ago: gone.removed_at.map_or_else(|| NOTHING.to_owned(), |at| ago(now, at)),
+        }
+    }
 }
 
 /// An order as there is of it.
@@ -178,18 +208,15 @@ pub(crate) struct OrderFacts<'a> {
     pub(crate) read: &'a ReadDraft<'a>,
     /// Who may sign, and where.
     pub(crate) roster: Option<&'a Roster>,
-    /// The nodes that there are.
-    pub(crate) nodes: &'a [NodeLine],
+    /// What machines are called.
+    pub(crate) names: &'a BTreeMap<NodeId, Hostname>,
 }
 
 impl Order {
     /// The document.
     pub(crate) fn new(frame: Frame, facts: &OrderFacts<'_>) -> Self {
-        let (now, OrderFacts { line, read, roster, nodes }) = (frame.now, facts);
-        let hostname = |id: &NodeId| {
-            let node = nodes.iter().find(|node| node.node_id == *id);
-            node.map(|node| node.hostname.to_string())
-        };
+        let (now, OrderFacts { line, read, roster, names }) = (frame.now, facts);
+        let hostname = |id: &NodeId| names.get(id).map(ToString::to_string);
         let name = |id: &OwnerId| {
             let owner = roster.and_then(|roster| roster.owners.iter().find(|owner| owner.id == *id));
             owner.map_or_else(|| format!("{id}, who is not in the roster"), |owner| owner.name.to_string())
@@ -199,7 +226,7 @@ impl Order {
             name: hostname(&outcome.node_id),
             at: outcome.at.to_string(),
             ago: ago(now, outcome.at),
-            refused: outcome.refused.filter(|code| !code.is_repeat()).map(|code| (code.as_str(), code.cure())),
+            refused: outcome.refused.filter(|code| !code.is_repeat()).map(RefusedBy::new),
         };
         let left = match read.intent().terms {
             Terms::Once { not_after, .. } => Some(left(now, not_after)),
@@ -210,18 +237,21 @@ impl Order {
             code: line.code.to_string(),
             kind: kind(line.kind),
             word: line.kind.as_str(),
-            state: state(line.state),
+            state: line.state.words(),
+            sentence: line.words(),
+            gone: line.gone.iter().map(|gone| GoneRow::new(gone, now)).collect(),
             tone: tone(line.state),
-            is_over: is_over(line.state),
+            is_over: line.state.is_over(),
+            nobody_left: line.state == DraftState::NobodyLeft,
             waits: line.state == DraftState::Drafted,
             handed_out: line.handed_out,
             lines: read.words(),
             names: read.intent().nodes.iter().filter_map(hostname).collect(),
             signers: line.signers.iter().map(name).collect(),
-            by: shown(line.drafted_by.as_str()),
+            by: actor(line.drafted_by.as_str()),
             at: line.at.to_string(),
             ago: ago(now, line.at),
-            left: left.filter(|_| !is_over(line.state)),
+            left: left.filter(|_| !line.state.is_over()),
             outcomes: line.outcomes.iter().map(outcome).collect(),
             here: roster.and_then(|roster| SignHere::new(&frame, line, roster)),
             page: page.and_then(|roster| roster.page_origin.as_ref()).map(ToString::to_string),

@@ -6,7 +6,7 @@ use lucia_proto::roster::Roster;
 use lucia_proto::sign_in::SessionView;
 
 use super::Frame;
-use super::words::{ago, left};
+use super::words::{ago, left, print_rows};
 use crate::state::Applicant;
 
 /// The document.
@@ -33,7 +33,7 @@ struct ApplicantRow {
     name: String,
     passkey: bool,
     code: String,
-    fingerprint: String,
+    print: Vec<[String; 2]>,
     left: String,
 }
 
@@ -96,7 +96,7 @@ impl Owners {
             name: applicant.name.to_string(),
             passkey: applicant.is_passkey,
             code: applicant.code.to_string(),
-            fingerprint: applicant.fingerprint.to_string(),
+            print: print_rows(&applicant.fingerprint),
             left: left(frame.now, applicant.until),
         };
         Self {

@@ -6,13 +6,14 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, CloneDecision, Decision, ReleaseLapse, RemoveIdentity};
 use lucia_proto::journal::Holder;
 use lucia_proto::limits::RENEW_UNDER;
-use lucia_proto::text::shown;
+use lucia_proto::text::{bytes, shown};
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::{Readiness, Why};
+use lucia_proto::why::{Readiness, Removed, Why};
+use lucia_proto::words::{actor, event_named, order_refused};
 
 use super::chart::{Chart, charts};
 use super::servers::state;
-use super::words::{NOTHING, ago, bytes, left, span};
+use super::words::{NOTHING, ago, left, print_rows, span};
 use super::{Frame, Tone};
 use crate::state::CertificateFacts;
 
@@ -22,7 +23,7 @@ use crate::state::CertificateFacts;
 pub(crate) struct Server {
     frame: Frame,
     id: String,
-    fingerprint: String,
+    print: Vec<[String; 2]>,
     code: String,
     state: &'static str,
     tone: Tone,
@@ -101,6 +102,7 @@ struct RefusedRow {
     kind: &'static str,
     ago: String,
     refused: &'static str,
+    words: &'static str,
     cure: &'static str,
 }
 
@@ -109,6 +111,8 @@ struct EventRow {
     at: String,
     ago: String,
     kind: String,
+    /// As the journal has it.
+    label: String,
     actor: String,
 }
 
@@ -117,24 +121,11 @@ impl EventRow {
         Self {
             at: event.at.to_string(),
             ago: ago(now, event.at),
-            kind: spaced(&shown(event.kind.as_str())),
-            actor: shown(event.actor.as_str()),
+            kind: event_named(event.kind.as_str()),
+            label: shown(event.kind.as_str()),
+            actor: actor(event.actor.as_str()),
         }
     }
-}
-
-/// `NodeEnrolled` as people write it.
-fn spaced(kind: &str) -> String {
-    let mut words = String::new();
-    for c in kind.chars() {
-        if c.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-            words.push(c.to_ascii_lowercase());
-        } else {
-            words.push(c);
-        }
-    }
-    words
 }
 
 impl HolderRow {
@@ -178,11 +169,12 @@ impl Server {
             kind: super::orders::kind(order.kind),
             ago: ago(now, order.at),
             refused: order.refused.as_str(),
+            words: order_refused(order.refused),
             cure: order.refused.cure(),
         };
         Self {
             id: line.node_id.to_string(),
-            fingerprint: view.fingerprint.to_string(),
+            print: print_rows(&view.fingerprint),
             code: line.verification_code.to_string(),
             state,
             tone,
@@ -222,7 +214,7 @@ fn about(view: &NodeView, now: UnixTime) -> Vec<(&'static str, String)> {
         facts.push(("GPU", format!("{}, {}", shown(gpu.model.as_str()), bytes(gpu.memory_bytes))));
     }
     for rename in &view.renames {
-        let (names, actor) = (&rename.names, shown(rename.actor.as_str()));
+        let (names, actor) = (&rename.names, actor(rename.actor.as_str()));
         facts.push(("Renamed", format!("from {} to {}, {} by {actor}", names.from, names.to, ago(now, rename.at))));
     }
     facts
@@ -266,6 +258,25 @@ fn rename(view: &NodeView) -> Option<Rename> {
     })
 }
 
+/// A node that is no more.
+#[derive(Template)]
+#[template(path = "removed.html")]
+pub(crate) struct Gone {
+    frame: Frame,
+    what: String,
+    awaited: String,
+    events: Vec<EventRow>,
+}
+
+impl Gone {
+    /// The document; `events` are the newest of it, newest first.
+    pub(crate) fn new(frame: Frame, removed: &Removed, events: &[EventLine]) -> Self {
+        let now = frame.now;
+        let events = events.iter().map(|event| EventRow::new(event, now)).collect();
+        Self { what: removed.what(), awaited: removed.awaited(), events, frame }
+    }
+}
+
 /// Orders about this node that may be drafted now.
 fn acts(view: &NodeView, now: UnixTime) -> Vec<OrderButton> {
     let line = &view.node;
@@ -298,16 +309,4 @@ fn split(view: &NodeView) -> Option<OrderButton> {
     let words = "No holder goes on: the key is barred for good, and each machine that is to be a node again needs \
                  lucia-node-agent rekey and a new approval.";
     OrderButton::new("Draft: keep none", &view.node.node_id, &body, words.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_told_in_words() {
-        for (kind, words) in [("NodeEnrolled", "Node enrolled"), ("Renamed", "Renamed"), ("x", "x"), ("", "")] {
-            assert_eq!(spaced(kind), words);
-        }
-    }
 }

@@ -4,13 +4,13 @@ use askama::Template;
 use lucia_proto::host_api::{DeviceView, NodeLine, OnboardingView, Sample, SnapshotState};
 use lucia_proto::inventory::{BootMode, HardwareInventory};
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{counted, shown};
+use lucia_proto::text::{bytes, counted, shown};
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::{self, Finding, taken};
+use lucia_proto::why::{Known, Why, taken};
 use serde::Serialize;
 
 use super::chart::spark;
-use super::words::{NOTHING, ago, bytes, left, one};
+use super::words::{NOTHING, ago, left, one, print_rows};
 use super::{Frame, Tone};
 use crate::state::ServerRow;
 
@@ -35,7 +35,7 @@ pub(crate) struct Servers {
 struct Pending {
     id: String,
     code: String,
-    fingerprint: String,
+    print: Vec<[String; 2]>,
     machine: String,
     address: String,
     announced: String,
@@ -79,7 +79,7 @@ pub(crate) struct Cells {
 
 /// What of a node changes, in words.
 pub(crate) fn cells(row: &ServerRow, now: UnixTime) -> Cells {
-    let ServerRow { line, sample, loads } = row;
+    let ServerRow { line, sample, loads, .. } = row;
     let sample = sample.as_ref();
     let percent = |share: Option<u64>| share.map_or_else(|| NOTHING.to_owned(), |share| format!("{share} %"));
     let storage = |sample: &Sample| taken(sample.storage_total_bytes?, sample.storage_available_bytes?);
@@ -93,7 +93,7 @@ pub(crate) fn cells(row: &ServerRow, now: UnixTime) -> Cells {
         storage: percent(sample.and_then(storage)),
         temperature: one(sample.and_then(|sample| sample.cpu_temperature_celsius), " °C"),
         certificate: line.certificate_expires_at.map_or_else(|| NOTHING.to_owned(), |until| left_days(now, until)),
-        look: looks(line, sample, now).join("; "),
+        look: looks(row, now).join("; "),
     }
 }
 
@@ -113,12 +113,11 @@ fn left_days(now: UnixTime, until: UnixTime) -> String {
     if until <= now { "lapsed".to_owned() } else { format!("{} days", until.since(now).as_secs() / DAY) }
 }
 
-/// What of a node wants a look, the most urgent first: what `luciactl why` says of it in sentences.
-fn looks(line: &NodeLine, sample: Option<&Sample>, now: UnixTime) -> Vec<String> {
-    let frozen = line.frozen.then(|| "its identity was seen twice: decide".to_owned());
-    let name = line.new_hostname.as_ref().map(|name| format!("it calls itself {name}: rename it"));
-    let found = why::findings(line, None, sample, now);
-    frozen.into_iter().chain(found.iter().filter_map(Finding::short)).chain(name).collect()
+/// What of a node wants a look, the most urgent first: what `luciactl why` and its own document say of it in sentences.
+fn looks(row: &ServerRow, now: UnixTime) -> Vec<String> {
+    let ServerRow { line: node, sample, directory, orders, refused, .. } = row;
+    let known = Known { node, directory: directory.as_ref(), sample: sample.as_ref(), orders: orders.as_ref() };
+    Why::judged(&known, refused.clone(), now).looks()
 }
 
 /// A machine's hardware in one line.
@@ -141,7 +140,17 @@ pub(super) fn next(device: &DeviceView, now: UnixTime) -> String {
         DevicePhase::Discovered => {
             format!("Compare the fingerprint at its console and approve it within {}.", left(now, device.expires_at))
         }
-        DevicePhase::Approved => "The installer asks for its permission, and goes on once it has it.".to_owned(),
+        DevicePhase::Approved => match device.task.as_ref().map(|task| (task.progress_expires_at, task.authority_expires_at)) {
+            Some((Some(until), _)) => format!(
+                "Its installer has the permission and is about to begin: it says so itself. It is to be a node within {}.",
+                left(now, until)
+            ),
+            Some((None, until)) => format!(
+                "Its installer asks for the permission by itself, within {}, and then goes on.",
+                left(now, until)
+            ),
+            None => "Its installer asks for the permission by itself and then goes on.".to_owned(),
+        },
         DevicePhase::Installing => "The installer is at work.".to_owned(),
         DevicePhase::AwaitingEnrollment => {
             "It asks for its certificate; the worker issues it once an owner's admit order is signed, or somebody admits it \
@@ -219,7 +228,7 @@ impl Servers {
             Pending {
                 id: device.device_id.to_string(),
                 code: device.verification_code.to_string(),
-                fingerprint: device.fingerprint.to_string(),
+                print: print_rows(&device.fingerprint),
                 machine: machine(&device.inventory),
                 address: device.address.map_or_else(|| NOTHING.to_owned(), |address| address.to_string()),
                 announced: announced(device, now),

@@ -15,6 +15,7 @@ use lucia_proto::why::Why;
 use super::*;
 
 mod passkey;
+mod read;
 
 use crate::state::{Applicant, CertificateFacts, ServerRow};
 
@@ -99,7 +100,15 @@ fn line() -> NodeLine {
 fn row() -> ServerRow {
     let sample =
         read(&format!(r#"{{"at":"{}","memoryTotalBytes":4,"memoryAvailableBytes":2,"loadAverage":0.25}}"#, time(NOW)));
-    ServerRow { line: line(), sample: Some(sample), loads: [Some(0.25); 12] }
+    let orders = r#"{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":false}"#;
+    ServerRow {
+        line: line(),
+        sample: Some(sample),
+        loads: [Some(0.25); 12],
+        directory: None,
+        orders: Some(read(orders)),
+        refused: Vec::new(),
+    }
 }
 
 /// A node with all that there can be of one, frozen and lapsed; every text of it is the node's own.
@@ -158,8 +167,13 @@ fn order(state: DraftState, roster: &Roster) -> String {
     keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
     let draft = lucia_proto::intent::Draft::new(world.intent(IntentKind::SshKey), &Body::SshKey(keys)).unwrap();
     let facts =
-        OrderFacts { line: &draft_line(state), read: &draft.read().unwrap(), roster: Some(roster), nodes: &[line()] };
+        OrderFacts { line: &draft_line(state), read: &draft.read().unwrap(), roster: Some(roster), names: &names() };
     render(&Order::new(frame("/orders/{code}"), &facts)).unwrap()
+}
+
+/// What the one node is called.
+fn names() -> std::collections::BTreeMap<lucia_proto::ids::NodeId, lucia_proto::names::Hostname> {
+    [(line().node_id, line().hostname)].into()
 }
 
 fn label() -> lucia_proto::host_api::KeyLabel {
@@ -253,7 +267,7 @@ fn documents() -> Vec<(&'static str, String)> {
         ("order", order(DraftState::Drafted, &roster())),
         ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
         ("owners", text(render(&Owners::new(frame("/owners"), Some(&roster()), &[applicant()], &[session()])))),
-        ("audit", text(render(&Audit::new(frame("/audit"), &part)))),
+        ("audit", text(render(&Audit::new(frame("/audit"), &part, &names())))),
         ("window", text(render(&Window::new(frame("/window"), &onboarding(vec![]))))),
         ("sign-in", text(render(&SignIn::new(Frame::new("Sign in", "", None, time(NOW)), "c.test")))),
         ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", &[passkey()], &[session()])))),
@@ -336,7 +350,7 @@ fn every_list_says_what_to_do_when_it_is_empty() {
         render(&Keys::new(frame("/keys"), &[], &[], &[])),
         render(&Orders::new(frame("/orders"), &[], true, false)),
         render(&Owners::new(frame("/owners"), None, &[], &[])),
-        render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 })),
+        render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 }, &names())),
         render(&Window::new(frame("/window"), &closed)),
         render(&Passkeys::new(frame("/passkeys"), "c.test", &[], &[])),
         render(&Server::new(frame("/servers/{id}"), &bare)),
@@ -443,8 +457,7 @@ fn an_orders_document_says_where_it_is_signed_and_what_signing_here_would_mean()
 #[test]
 fn owners_see_who_asks_and_what_is_typed_on_the_workers_host() {
     let text = render(&Owners::new(frame("/owners"), None, &[applicant()], &[session()])).unwrap();
-    let print = "0123456789abcdef".repeat(4);
-    assert!(text.contains(&format!("lucia-enrollment-worker owner approve 0123-4567-89ab --fingerprint {print}")));
+    assert!(text.contains("lucia-enrollment-worker owner approve 0123-4567-89ab --fingerprint HEX"));
     assert!(text.contains("data-act=\"end-session\"") && text.contains("carol"));
 }
 
@@ -455,7 +468,10 @@ fn the_audit_is_shown_by_parts() {
         let entry = |sequence| AuditEntry { sequence, ..entry() };
         (from..from + 3).map(entry).collect::<Vec<_>>()
     };
-    let part = |from, last| render(&Audit::new(frame("/audit"), &AuditPart { entries: entries(from), last })).unwrap();
+    let part = |from, last| {
+        let part = AuditPart { entries: entries(from), last };
+        render(&Audit::new(frame("/audit"), &part, &names())).unwrap()
+    };
     let (newest, middle, oldest) = (part(8, 10), part(5, 10), part(1, 10));
     assert!(newest.contains("href=\"/audit?before=8\"") && newest.contains("data-live=\"audit\""));
     assert!(middle.contains("href=\"/audit?before=5\"") && !middle.contains("data-live"), "what is past does not move");
@@ -464,9 +480,10 @@ fn the_audit_is_shown_by_parts() {
     assert!(!newest.contains("in a session of the page") && newest.contains("operator (uid 0)"));
     let refused = Some(lucia_proto::code::Code::ActorRequired);
     let told = AuditEntry { via: Some(lucia_proto::audit::AuditVia::Session), refused, more: Some(2), ..entry() };
-    let told = render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![told], last: 1 })).unwrap();
+    let told = AuditPart { entries: vec![told], last: 1 };
+    let told = render(&Audit::new(frame("/audit"), &told, &names())).unwrap();
     assert!(told.contains("operator (uid 0), in a session of the page"), "{told}");
-    assert!(told.contains("actor_required, and 2 calls more of that minute"), "{told}");
+    assert!(told.contains("title=\"actor_required\">refused: nobody of the roster asks, and 2 calls more"), "{told}");
     let order: Vec<usize> = [10, 9, 8].iter().map(|n| newest.find(&format!("data-key=\"{n}\"")).unwrap()).collect();
     assert!(order.is_sorted(), "newest first");
 }

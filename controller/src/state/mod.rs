@@ -21,6 +21,7 @@ mod owners;
 mod page_view;
 mod readings;
 mod refused_calls;
+mod removed;
 mod rename;
 mod sign_in;
 mod start;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use lucia_proto::certificate::{Leaf, LeafRules};
 use lucia_proto::digest::Digest;
-use lucia_proto::host_api::{NodeLine, Sample};
+use lucia_proto::heartbeat::DirectoryReport;
+use lucia_proto::host_api::{NodeLine, OrdersHeld, Sample};
 use lucia_proto::ids::NodeId;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::{RefusedOrder, refused_orders};
 
 use super::view::line;
 use super::{Controller, lock};
@@ -24,6 +26,12 @@ pub struct ServerRow {
     pub sample: Option<Sample>,
     /// Its load over the last hour, oldest first: the mean of each five minutes.
     pub loads: [Option<f64>; LOADS],
+    /// How it stands to its directory, at the last heartbeat.
+    pub directory: Option<DirectoryReport>,
+    /// How it stands to orders.
+    pub orders: Option<OrdersHeld>,
+    /// Orders for it that were refused.
+    pub refused: Vec<RefusedOrder>,
 }
 
 /// A node's last certificate, as the worker answered with it.
@@ -43,13 +51,25 @@ impl Controller {
     /// Every node by hostname.
     pub fn servers(&self) -> Vec<ServerRow> {
         let now = self.clock.now();
+        // The orders first, as everywhere; the newest are those that `why` goes by.
+        let mut orders = self.drafts(None).map(|view| refused_orders(&view.drafts)).unwrap_or_default();
         let journal = self.keeper.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
         let mut servers: Vec<_> = managed
             .filter_map(|device| {
+                let refused = orders.remove(&device.device_id).unwrap_or_default();
                 self.with_state(device, |state| {
                     let (sample, loads) = (state.samples.last(now), state.samples.loads(now));
-                    Some(ServerRow { line: line(device, state, now)?, sample, loads })
+                    let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());
+                    let report = heartbeat.and_then(|heartbeat| heartbeat.orders.as_ref());
+                    Some(ServerRow {
+                        line: line(device, state, now)?,
+                        sample,
+                        loads,
+                        directory: heartbeat.and_then(|heartbeat| heartbeat.directory.clone()),
+                        orders: report.map(|report| self.held(&device.device_id, report)),
+                        refused,
+                    })
                 })
             })
             .collect();

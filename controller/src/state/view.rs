@@ -72,7 +72,12 @@ impl Controller {
 
     pub(super) fn view_node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
         let now = self.clock.now();
-        let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+        let unknown = || {
+            // Who was removed is told apart: whoever asks may look at everything that says so.
+            let words =
+                self.removed(id).map_or_else(|| format!("There is no node {id}."), |removed| removed.to_string());
+            Refusal::new(Code::UnknownNode, words)
+        };
         let journal = self.keeper.read();
         let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
         let task_id = device.task_id.clone().ok_or_else(unknown)?;
@@ -191,5 +196,6 @@ fn event_line(event: &EventRow) -> Option<EventLine> {
         task_id: event.task_id.clone(),
         holders: event.holders.clone(),
         names: event.names.clone(),
+        hostname: event.hostname.clone(),
     })
 }

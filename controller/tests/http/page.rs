@@ -242,10 +242,15 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.type_in("#hostname", "web9");
     browser.click("[name='disk']");
     browser.click("[name='same']");
+    browser.type_in("#erase", "erase");
+    let said = "const erase = document.getElementById('erase'); const said = erase.validationMessage; erase.value = ''; return said";
+    assert_eq!(browser.run(said), "Type ERASE, in capital letters.");
     browser.type_in("#erase", "ERASE");
     browser.click("#approve-form button[type='submit']");
     browser.until("the approval", |_| phase(&site, &waiting) == DevicePhase::Approved);
     browser.shows("Approved as web9");
+    let over = "return !document.getElementById('compare') && document.querySelector('#approve-form').closest('section').hidden";
+    browser.until("the steps that are over", |browser| browser.run(over) == true);
     browser.picture("approved");
     // Out, and nobody any more.
     browser.click("[data-act='sign-out']");

@@ -46,6 +46,7 @@ fn an_answer_is_the_shape_it_says() {
             task_id: None,
             holders: Vec::new(),
             names: None,
+            hostname: None,
         }],
         last_sequence: 7,
     };

@@ -114,6 +114,12 @@ impl IntentCode {
     pub const fn is_remembered(self) -> bool {
         matches!(self, Self::KindForbidden | Self::NameDiffers | Self::NotPossible)
     }
+
+    /// Whether a later order about the same took its place, which is nothing to cure.
+    #[must_use]
+    pub const fn is_overtaken(self) -> bool {
+        matches!(self, Self::OlderRevision)
+    }
 }
 
 /// Why an order was refused, with what it was about. For logs and `why`; the code is for others.

@@ -69,6 +69,12 @@ pub enum JournalError {
         /// Which event.
         sequence: u64,
     },
+    /// An event names who was removed without being a removal, or with a long actor.
+    #[error("event {sequence} of the journal has a name that is no removal's, or with it a long actor")]
+    Removed {
+        /// Which event.
+        sequence: u64,
+    },
     /// The events are not the ones the chain was made of.
     #[error("the hash chain over the journal's events does not end at chainHead")]
     Chain,
@@ -218,6 +224,10 @@ impl Journal {
                 event.kind != EventKind::Renamed || names.from == names.to || !event.holders.is_empty() || long
             }) {
                 return Err(JournalError::Names { sequence });
+            }
+            let named = event.hostname.is_some();
+            if named && (event.kind != EventKind::DeviceRemoved || !event.holders.is_empty() || long) {
+                return Err(JournalError::Removed { sequence });
             }
             sequence -= 1;
         }

@@ -107,12 +107,15 @@ mod tests {
             task_id: Some(TaskId::from_random([7; 16])),
             holders: Vec::new(),
             names: None,
+            hostname: None,
         };
         let of_clones = Event { kind: EventKind::IdentityFrozen, actor: longest_actor(), holders, ..event.clone() };
         let (from, to) = ("h".repeat(63).parse().unwrap(), "g".repeat(63).parse().unwrap());
         let names = Some(NewName { from, to });
+        let hostname = Some("h".repeat(63).parse().unwrap());
+        let of_a_removal = Event { kind: EventKind::DeviceRemoved, actor: longest_actor(), hostname, ..event.clone() };
         let of_names = Event { kind: EventKind::Renamed, actor: longest_actor(), names, ..event.clone() };
-        for event in [event, of_clones, of_names] {
+        for event in [event, of_clones, of_a_removal, of_names] {
             let mut journal = Journal { last_event_id: u64::MAX - 1, ..Journal::empty() };
             journal.record(event).unwrap();
             assert!(size(&journal.events) < EVENT_ROW_MAX, "{}", size(&journal.events));

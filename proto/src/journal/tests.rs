@@ -69,7 +69,16 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
 fn event(journal: &mut Journal, kind: EventKind) {
     let actor = "operator:1000".parse().unwrap();
     journal
-        .record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None })
+        .record(Event {
+            at: NOW,
+            kind,
+            actor,
+            device_id: None,
+            task_id: None,
+            holders: Vec::new(),
+            names: None,
+            hostname: None,
+        })
         .unwrap();
 }
 
@@ -316,7 +325,18 @@ fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
         let mut journal = Journal::empty();
         let (holders, actor) = (vec![holder(1); count], actor.parse().unwrap());
         let kind = EventKind::IdentityFrozen;
-        journal.record(Event { at: NOW, kind, actor, device_id: None, task_id: None, holders, names: None }).unwrap();
+        journal
+            .record(Event {
+                at: NOW,
+                kind,
+                actor,
+                device_id: None,
+                task_id: None,
+                holders,
+                names: None,
+                hostname: None,
+            })
+            .unwrap();
         assert_eq!(journal.check().is_ok(), ok, "{count} holders");
     }
 }
@@ -355,7 +375,8 @@ fn names_are_of_a_rename_alone_and_two() {
         let names = Some(NewName { from: from.parse().unwrap(), to: to.parse().unwrap() });
         let mut journal = journal();
         let actor = actor.parse().unwrap();
-        let event = Event { at: NOW, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names };
+        let (device_id, task_id, holders) = (None, None, Vec::new());
+        let event = Event { at: NOW, kind, actor, device_id, task_id, holders, names, hostname: None };
         journal.record(event).unwrap();
         journal
     };
@@ -388,5 +409,22 @@ fn names_are_of_a_rename_alone_and_two() {
             changed != text && matches!(Journal::from_bytes(changed.as_bytes()), Err(JournalError::Json(_))),
             "{to}"
         );
+    }
+}
+
+// spec: PG-91
+#[test]
+fn the_name_of_who_was_removed_stands_in_a_removal_alone() {
+    let removed = |kind, actor: &str| {
+        let mut journal = journal();
+        let (actor, hostname) = (actor.parse().unwrap(), Some("web-1".parse().unwrap()));
+        let (device_id, task_id, holders) = (None, None, Vec::new());
+        journal.record(Event { at: NOW, kind, actor, device_id, task_id, holders, names: None, hostname }).unwrap();
+        journal
+    };
+    let good = removed(EventKind::DeviceRemoved, "owner:alice");
+    assert_eq!(Journal::from_bytes(&good.to_bytes().unwrap()).as_ref(), Ok(&good));
+    for bad in [removed(EventKind::NodeEnrolled, "device"), removed(EventKind::DeviceRemoved, &"x".repeat(65))] {
+        assert_eq!(bad.check(), Err(JournalError::Removed { sequence: 3 }));
     }
 }

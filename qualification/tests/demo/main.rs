@@ -150,7 +150,7 @@ fn the_commands_it_offers_work(demo: &Demo) {
     for (name, arguments, want) in [
         ("luciactl", &["nodes"][..], "demo-1"),
         ("luciactl", &["node", "demo-1"], "demo-1"),
-        ("luciactl", &["events"], "node enrolled"),
+        ("luciactl", &["events"], "Became a node"),
         ("luciactl", &["status"], ""),
         ("alice", &["drafts"], "ssh-key"),
         ("alice", &["why", "demo-1"], ""),

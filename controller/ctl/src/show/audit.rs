@@ -39,7 +39,7 @@ impl Happened {
             let mut cells = vec![
                 plain(line.sequence.to_string()),
                 plain(line.at.to_string()),
-                plain(words::event(line.kind.as_str())),
+                plain(words::event_named(line.kind.as_str())),
                 plain(words::actor(line.actor.as_str())),
                 plain(line.device_id.as_ref().map(|id| names.of(id)).unwrap_or_default()),
                 plain(names_of.map(|names| format!("{} -> {}", names.from, names.to)).unwrap_or_default()),
@@ -63,7 +63,7 @@ impl Happened {
             let mut cells = vec![
                 plain(entry.sequence.to_string()),
                 plain(entry.at.to_string()),
-                plain(entry.action.words().to_owned()),
+                plain(words::action(entry.action).to_owned()),
                 result(entry),
                 plain(who(entry, names)),
                 plain(entry.node.as_ref().map(|id| names.of(id)).unwrap_or_default()),

@@ -15,7 +15,12 @@ use crate::table::{Screen, Tone, table};
 pub(crate) const fn waits(state: DraftState) -> bool {
     match state {
         DraftState::Drafted => true,
-        DraftState::Signed | DraftState::Done | DraftState::Refused | DraftState::Expired => false,
+        DraftState::Signed
+        | DraftState::Done
+        | DraftState::Refused
+        | DraftState::Replaced
+        | DraftState::NobodyLeft
+        | DraftState::Expired => false,
     }
 }
 
@@ -30,8 +35,11 @@ pub(crate) fn drafts(view: &DraftsView, screen: Screen) -> String {
         out.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
     }
     for draft in &view.drafts {
+        if !draft.gone.is_empty() || draft.state == DraftState::Replaced {
+            let _ = writeln!(out, "\n{}  {}", draft.code, draft.words());
+        }
         for outcome in &draft.outcomes {
-            let Some(code) = outcome.refused.filter(|code| !code.is_repeat()) else { continue };
+            let Some(code) = outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken()) else { continue };
             let _ = write!(
                 out,
                 "\n{}  refused by or for {} at {}: {}",
@@ -69,6 +77,8 @@ fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
         DraftState::Signed => ("signed", Tone::Plain),
         DraftState::Done => ("done", Tone::Good),
         DraftState::Refused => ("refused", Tone::Bad),
+        DraftState::Replaced => ("replaced", Tone::Plain),
+        DraftState::NobodyLeft => ("nobody left", Tone::Attention),
         DraftState::Expired => ("expired", Tone::Attention),
     };
     // An id's beginning tells people apart in a list; the order itself has it whole.

@@ -115,9 +115,9 @@ fn a_rename_is_shown_with_both_names() {
     let events = format!(r#"{{"events":[{old},{event}],"lastSequence":8}}"#);
     let told = said(&Fake::new(vec![(200, events.clone()), (200, nodes(NODE))]).run(&["events"]));
     let want = "\
-NUMBER  AT                    WHAT          BY                   NODE   MORE
-7       2026-11-29T19:00:00Z  node renamed  operator (uid 1000)  web-1
-8       2026-11-29T19:00:00Z  node renamed  operator (uid 1000)  web-1  n1 -> web-1
+NUMBER  AT                    WHAT     BY                       NODE   MORE
+7       2026-11-29T19:00:00Z  Renamed  the operator (uid 1000)  web-1
+8       2026-11-29T19:00:00Z  Renamed  the operator (uid 1000)  web-1  n1 -> web-1
 ";
     assert_eq!(told, want);
     // Ids where they are asked for; of what is no node any more the code.
@@ -126,5 +126,5 @@ NUMBER  AT                    WHAT          BY                   NODE   MORE
     assert!(lines[0].ends_with("NODE ID") && lines[1].ends_with(ID) && lines[2].contains("1a2b-3c4d-5e6f"), "{told}");
     let more = format!(r#","renames":[{{"at":"2026-11-29T19:00:00Z","actor":"operator:1000",{names}}}]"#);
     let shown = said(&Fake::new(vec![(200, nodes(NODE)), (200, node(&more))]).run(&["node", "web-1"]));
-    assert!(shown.contains("2026-11-29T19:00:00Z, from n1 to web-1, by operator (uid 1000)"), "{shown}");
+    assert!(shown.contains("2026-11-29T19:00:00Z, from n1 to web-1, by the operator (uid 1000)"), "{shown}");
 }

@@ -127,6 +127,7 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
             at: world.now,
             drafted_by: "owner:alice".parse().unwrap(),
             outcomes: outcomes.clone(),
+            gone: Vec::new(),
         }
     };
     DraftsView { server_time: world.now, drafts: of.iter().map(line).collect() }

@@ -216,6 +216,7 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         ("DraftLine", "signers") | ("DraftView", "signatures") => items(INTENT_SIGNATURES_MAX),
         // Each node tells, and of what the worker carries out the worker besides.
         ("DraftLine", "outcomes") => items(2 * INTENT_NODES_MAX),
+        ("DraftLine", "gone") => items(INTENT_NODES_MAX),
         ("Draft", "intentJson") => chars(INTENT_MAX),
         ("Draft", "body") => chars(INTENT_BODY_MAX),
         ("Assertion", "clientDataJson") => chars(CLIENT_DATA_MAX),

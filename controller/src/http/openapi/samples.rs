@@ -146,7 +146,7 @@ fn looks() -> Vec<Sample> {
             "EventsView",
             json!({"lastSequence": 1, "events": [{
                 "sequence": 1, "at": AT, "kind": "Discovered", "actor": "device", "deviceId": ID, "taskId": UUID,
-                "holders": [holder()], "names": names,
+                "holders": [holder()], "names": names, "hostname": "web-1",
             }]}),
         ),
         Sample::new::<StatusView>(
@@ -195,6 +195,7 @@ fn people() -> Vec<Sample> {
             json!({"serverTime": AT, "drafts": [{
                 "code": CODE, "intent": HASH, "kind": "ssh-key", "owner": ID, "signers": [ID], "state": "signed", "at": AT,
                 "draftedBy": "owner:alice", "handedOut": true, "outcomes": [{"nodeId": ID, "at": AT, "refused": "expired"}],
+                "gone": [{"nodeId": ID, "hostname": "web-1", "removedAt": AT}],
             }]}),
         ),
         Sample::new::<DraftView>(

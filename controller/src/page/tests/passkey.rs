@@ -15,7 +15,7 @@ fn waits(roster: &Roster, kinds: &[IntentKind], change: impl FnOnce(&mut DraftLi
     let mut frame = frame("/orders/{code}");
     frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
     change(&mut line, &mut frame);
-    let facts = OrderFacts { line: &line, read: &draft.read().unwrap(), roster: Some(roster), nodes: &[] };
+    let facts = OrderFacts { line: &line, read: &draft.read().unwrap(), roster: Some(roster), names: &names() };
     render(&Order::new(frame, &facts)).unwrap()
 }
 

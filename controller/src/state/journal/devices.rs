@@ -13,7 +13,7 @@ use lucia_proto::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
 use lucia_proto::phase::{DeviceEvent, DevicePhase};
 use lucia_proto::time::UnixTime;
 
-use super::{DEVICE, Refusal, not_found, note, step};
+use super::{DEVICE, Refusal, not_found, note, note_removed, step};
 use crate::config::Limits;
 
 /// What a machine said and proved in its first call.
@@ -225,9 +225,9 @@ pub(in crate::state) fn remove(journal: &mut Journal, id: &NodeId, actor: &str, 
     let device = journal
         .device(id)
         .ok_or_else(|| Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")))?;
-    let task = device.task_id.clone();
+    let (task_id, hostname) = (device.task_id.clone(), device.hostname.clone());
     forget(journal, id);
-    note(journal, now, EventKind::DeviceRemoved, actor, Some(id), task.as_ref())
+    note_removed(journal, now, actor, (id, hostname, task_id))
 }
 
 fn forget(journal: &mut Journal, id: &NodeId) {

@@ -19,6 +19,7 @@ use lucia_durable::{LeaseError, crash_point};
 use lucia_proto::code::Code;
 use lucia_proto::ids::{NodeId, TaskId};
 use lucia_proto::journal::{Actor, Event, EventKind, Holder, Journal, NewName};
+use lucia_proto::names::Hostname;
 use lucia_proto::phase::DeviceEvent;
 use lucia_proto::time::UnixTime;
 use tokio::sync::watch;
@@ -144,7 +145,7 @@ fn note_holders(
 ) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let actor = actor_named(actor)?;
-    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders, names: None };
+    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders, names: None, hostname: None };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -174,7 +175,7 @@ fn note(
 ) -> Result<(), Refusal> {
     let actor = actor_named(actor)?;
     let (device_id, task_id) = (device_id.cloned(), task_id.cloned());
-    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None };
+    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None, hostname: None };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -182,8 +183,22 @@ fn note(
 fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, names: NewName) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let (actor, device_id) = (actor_named(actor)?, Some(id.clone()));
-    let event =
-        Event { at, kind: EventKind::Renamed, actor, device_id, task_id, holders: Vec::new(), names: Some(names) };
+    let (kind, holders, names) = (EventKind::Renamed, Vec::new(), Some(names));
+    let event = Event { at, kind, actor, device_id, task_id, holders, names, hostname: None };
+    journal.record(event).map_err(|error| Refusal::persistence(&error))
+}
+
+/// Appends that a device was removed: under which name is known from nothing else afterwards.
+fn note_removed(
+    journal: &mut Journal,
+    at: UnixTime,
+    actor: &str,
+    (id, hostname, task_id): (&NodeId, Option<Hostname>, Option<TaskId>),
+) -> Result<(), Refusal> {
+    let (kind, actor, device_id) = (EventKind::DeviceRemoved, actor_named(actor)?, Some(id.clone()));
+    // The room of an event is reckoned with one long text.
+    let hostname = hostname.filter(|_| actor.as_str().len() <= 64);
+    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None, hostname };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 

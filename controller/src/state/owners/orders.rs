@@ -13,10 +13,11 @@ use lucia_proto::intent::{Actor, Draft, IntentCode, IntentId, IntentSignature, R
 use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::{DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX};
 use lucia_proto::owner::Role;
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
+use super::super::removed::removal_of;
 use super::super::{Act, By, Controller, lock};
 use super::progress::{Entry, signers};
 use crate::refusal::{Refusal, chain};
@@ -190,6 +191,20 @@ impl Controller {
         self.nodes.get(node).is_some()
     }
 
+    /// The nodes of an order that were removed before they carried it out, as the journal's events still tell of them.
+    fn gone(&self, entry: &Entry) -> Vec<GoneNode> {
+        let gone = entry.gone(|node| self.is_there(node));
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let journal = self.keeper.read();
+        let told = |node_id: NodeId| match removal_of(&journal, &node_id) {
+            Some(event) => GoneNode { node_id, hostname: event.hostname.clone(), removed_at: Some(event.at) },
+            None => GoneNode { node_id, hostname: None, removed_at: None },
+        };
+        gone.into_iter().map(told).collect()
+    }
+
     /// Whether somebody may have it who did not say yet what became of it. The worker finds an order as soon as it is
     /// signed; a node is handed it with any heartbeat after that, and which one it was nothing here remembers.
     fn is_handed_out(&self, entry: &Entry, now: UnixTime) -> bool {
@@ -200,6 +215,11 @@ impl Controller {
         };
         !entry.is_ended(now, |node| self.is_there(node))
             && (entry.has(Actor::Worker) || entry.intent.nodes.iter().any(has_heard))
+    }
+
+    /// The order by which the worker barred this node's key: one that ends it, or that gave its place to another.
+    pub(in crate::state) fn end_of(&self, node: &NodeId) -> Option<VerificationCode> {
+        lock(&self.owners.orders).all().find(|entry| entry.is_the_end_of(node)).map(|entry| entry.id.code())
     }
 
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
@@ -275,6 +295,7 @@ impl Controller {
             owner: entry.intent.owner.clone(),
             signers: signers(&entry.row),
             state: entry.state(now, |node| self.is_there(node)),
+            gone: self.gone(entry),
             handed_out: self.is_handed_out(entry, now),
             at: entry.row.at,
             drafted_by: entry.row.drafted_by.clone(),
@@ -325,8 +346,13 @@ impl Controller {
             DraftState::Drafted | DraftState::Signed => {}
             DraftState::Expired => return Err(refused(IntentCode::Expired, "the draft's time is over")),
             DraftState::Done => return Err(refused(IntentCode::AlreadyDone, "the order was carried out")),
+            DraftState::NobodyLeft => {
+                let message =
+                    "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
+                return Err(Refusal::new(Code::UnknownNode, message));
+            }
             // A second owner's signature may be what was lacking.
-            DraftState::Refused => {
+            DraftState::Refused | DraftState::Replaced => {
                 if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {
                     return Err(refused(code, "the order was refused"));
                 }

@@ -43,7 +43,7 @@ pub(super) fn is_done(outcome: &Outcome) -> bool {
 
 /// Whether a later order about the same ended it.
 fn is_overtaken(outcome: &Outcome) -> bool {
-    outcome.refused == Some(IntentCode::OlderRevision)
+    outcome.refused.is_some_and(IntentCode::is_overtaken)
 }
 
 /// The owners who signed so far.
@@ -153,21 +153,58 @@ impl Entry {
         }
     }
 
-    /// Where it stands.
-    pub(super) fn state(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool) -> DraftState {
-        if self.row.signed_at.is_none() {
-            return if self.is_over(now) { DraftState::Expired } else { DraftState::Drafted };
+    /// Whether it is ordered that the identity goes: then a node that is gone is what was ordered.
+    const fn is_an_end(&self) -> bool {
+        match &self.body {
+            Body::RemoveIdentity(_) => true,
+            Body::CloneDecision(body) => matches!(body.decision, Decision::Split),
+            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => false,
         }
-        let refused = |outcome: &Outcome| is_final(outcome) && !is_done(outcome);
+    }
+
+    /// Whether the worker barred this node's key by it.
+    pub(super) fn is_the_end_of(&self, node: &NodeId) -> bool {
+        let ends = match &self.body {
+            Body::Admit(body) => body.replaces.as_ref() == Some(node),
+            Body::RemoveIdentity(_) | Body::CloneDecision(_) => self.is_an_end() && self.node() == Some(node),
+            Body::SshKey(_) | Body::ReleaseLapse(_) => false,
+        };
+        ends && self.row.worker.as_ref().is_some_and(is_done)
+    }
+
+    /// The nodes that were to carry it out, did not say that they did or why not, and hear of nothing any more.
+    pub(super) fn gone(&self, is_there: impl Fn(&NodeId) -> bool) -> Vec<NodeId> {
+        if !self.has(Actor::Node) || self.is_an_end() {
+            return Vec::new();
+        }
+        let is_gone = |node: &&NodeId| !is_there(node) && self.of_node(node).is_none_or(|told| !is_final(told));
+        self.intent.nodes.iter().filter(is_gone).cloned().collect()
+    }
+
+    /// Where it stands.
+    pub(super) fn state(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool + Copy) -> DraftState {
+        let gone = self.gone(is_there).len();
+        let nobody_left = gone > 0 && gone == self.intent.nodes.len();
+        if self.row.signed_at.is_none() {
+            return match (self.is_over(now), nobody_left) {
+                (true, _) => DraftState::Expired,
+                (false, true) => DraftState::NobodyLeft,
+                (false, false) => DraftState::Drafted,
+            };
+        }
+        let refused = |outcome: &Outcome| is_final(outcome) && !is_done(outcome) && !is_overtaken(outcome);
         if self.is_stopped() || self.row.nodes.iter().any(refused) {
             return DraftState::Refused;
         }
-        // A node that is gone hears of nothing any more.
-        let node_done = |node: &NodeId| self.of_node(node).is_some_and(is_done) || !is_there(node);
+        if nobody_left {
+            return DraftState::NobodyLeft;
+        }
+        let node_done = |node: &NodeId| self.of_node(node).is_some_and(is_final) || !is_there(node);
         let nodes_done = !self.has(Actor::Node) || self.intent.nodes.iter().all(node_done);
         let controller_done = !self.has(Actor::Controller) || self.row.controller.is_some();
         if self.is_worker_done() && nodes_done && controller_done {
-            DraftState::Done
+            // Of those who have a later one instead nobody said that they carried this one out.
+            if self.row.nodes.iter().any(is_overtaken) { DraftState::Replaced } else { DraftState::Done }
         } else if self.is_over(now) {
             DraftState::Expired
         } else {
@@ -179,7 +216,11 @@ impl Entry {
     pub(super) fn is_ended(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool + Copy) -> bool {
         match self.state(now, is_there) {
             DraftState::Drafted | DraftState::Signed => false,
-            DraftState::Done | DraftState::Expired | DraftState::Refused => {
+            DraftState::Done
+            | DraftState::Expired
+            | DraftState::Refused
+            | DraftState::Replaced
+            | DraftState::NobodyLeft => {
                 !self.waits_for_worker(now)
                     && !self.waits_for_controller(now, is_there)
                     && !self.intent.nodes.iter().any(|node| is_there(node) && self.waits_for_node(node, now))

@@ -23,6 +23,7 @@ use super::owners::{fleet, publish};
 use crate::state::By;
 
 mod decisions;
+mod gone;
 mod leaving;
 
 const OPERATOR: By = By::Operator(0);
@@ -224,7 +225,7 @@ fn of_one_subject_the_later_revision_is_handed_out_whichever_was_signed_first() 
         let (earlier, later) = if one < other { (first, second) } else { (second, first) };
         assert_eq!(handed(&world, &node, &fleet), Some(later));
         let line = state_of(&world, earlier);
-        assert_eq!(line.state, DraftState::Refused);
+        assert_eq!(line.state, DraftState::Replaced);
         assert_eq!(line.outcomes.first().unwrap().refused, Some(IntentCode::OlderRevision));
         tells(&world, &node, &fleet, later, None);
         assert_eq!(handed(&world, &node, &fleet), None);
@@ -232,7 +233,7 @@ fn of_one_subject_the_later_revision_is_handed_out_whichever_was_signed_first() 
     }
 }
 
-// spec: CO-14
+// spec: CO-14, PG-98
 #[test]
 fn an_earlier_revision_that_was_carried_out_is_told_as_done_although_a_later_one_came_before_its_answer() {
     let (world, fleet, node) = owned();
@@ -240,7 +241,7 @@ fn an_earlier_revision_that_was_carried_out_is_told_as_done_although_a_later_one
     assert_eq!(handed(&world, &node, &fleet), Some(earlier));
     world.advance(1);
     let later = ordered(&world, &fleet, &keys(&fleet, 5));
-    assert_eq!(state_of(&world, earlier).state, DraftState::Refused, "nobody said that it was carried out");
+    assert_eq!(state_of(&world, earlier).state, DraftState::Replaced, "nobody said that it was carried out");
     tells(&world, &node, &fleet, earlier, None);
     assert_eq!(state_of(&world, earlier).state, DraftState::Done, "it was, and the node says so");
     tells(&world, &node, &fleet, earlier, Some(IntentCode::OlderRevision));

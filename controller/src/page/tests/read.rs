@@ -1,0 +1,87 @@
+//! What a person reads: rows to compare, what is next, names and words in the place of codes.
+
+use super::*;
+
+// spec: PG-93
+#[test]
+fn what_is_compared_is_shown_in_two_rows_and_handed_over_by_no_command() {
+    let print = "0123456789abcdef".repeat(4);
+    let half = "<span>0123 4567 89ab cdef</span>";
+    let documents = documents();
+    for name in ["servers", "server", "device", "approved", "owners"] {
+        let (_, text) = documents.iter().find(|(other, _)| *other == name).unwrap();
+        assert!(text.contains(&format!("<code>{half} {half}</code><code>{half} {half}</code>")), "{name}");
+    }
+    for (name, text) in &documents {
+        assert!(!text.contains(&format!("--fingerprint {print}")), "{name}");
+    }
+    assert!(!SCRIPT.contains("--fingerprint $"), "nor by what the script says");
+}
+
+// spec: PG-97
+#[test]
+fn a_machines_document_shows_what_is_next_and_nothing_that_is_over() {
+    let document = |device: &DeviceView| render(&Device::new(frame("/devices/{id}"), device, None)).unwrap();
+    let waits = document(&device());
+    assert!(waits.contains("1. Compare the fingerprint") && waits.contains("3. Approve"));
+    let mut approved = approved();
+    let asks = document(&approved);
+    assert!(!asks.contains("1. Compare") && !asks.contains("2. Is this") && !asks.contains("3. Approve"));
+    assert!(asks.contains("asks for the permission by itself, within 60 s, and then goes on"), "{asks}");
+    approved.task.as_mut().unwrap().progress_expires_at = Some(time(NOW + 900));
+    let has = document(&approved);
+    assert!(has.contains("has the permission and is about to begin") && has.contains("within 15 min"), "{has}");
+}
+
+// spec: PG-12
+#[test]
+fn a_line_at_the_top_of_a_chart_is_inside_of_the_drawing() {
+    let sample =
+        read(&format!(r#"{{"at":"{}","memoryTotalBytes":4,"memoryAvailableBytes":0,"cpuPercent":100.0}}"#, time(NOW)));
+    let view = NodeView { samples: vec![sample], ..node() };
+    let why = Why::of(&view, &[]);
+    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
+    let text = render(&Server::new(frame("/servers/{id}"), &facts)).unwrap();
+    // Two units wide is the line, and half of it lies on each side of its points.
+    assert!(text.contains("points=\"300.0,0.0 ") && text.contains("viewBox=\"-2 -2 304 64\""), "{text}");
+}
+
+// spec: PG-92
+#[test]
+fn the_audit_is_told_in_names_and_words_with_the_codes_beside() {
+    let node = line().node_id;
+    let (action, actor) = (AuditAction::IntentSettled, AuditActor::Node(node.clone()));
+    let intent_refused = Some(lucia_proto::intent::IntentCode::KindForbidden);
+    let settled = AuditEntry { action, actor, node: Some(node.clone()), intent_refused, ..entry() };
+    let part = AuditPart { entries: vec![settled], last: 1 };
+    let text = render(&Audit::new(frame("/audit"), &part, &names())).unwrap();
+    for words in [
+        "title=\"intent-settled\">Answered an order<",
+        "data-name=\"Who\">n1<",
+        &format!("title=\"{node}\">n1</a>"),
+        "title=\"kind_forbidden\">refused: a policy forbids this kind<",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Nowhere does a label of the journal stand for somebody.
+    let mut line = draft_line(DraftState::Drafted);
+    line.drafted_by = "owner:alice".parse().unwrap();
+    let orders = render(&Orders::new(frame("/orders"), &[line], true, false)).unwrap();
+    assert!(orders.contains("by alice<") && !orders.contains("owner:alice"), "{orders}");
+}
+
+// spec: PG-96
+#[test]
+fn the_list_counts_what_a_servers_document_lists() {
+    let view = node();
+    let drafts = [draft_line(DraftState::Refused)];
+    let why = Why::of(&view, &drafts);
+    let refused = lucia_proto::why::refused_orders(&drafts).remove(&view.node.node_id).unwrap_or_default();
+    let sample = view.samples.last().copied();
+    let (line, directory, orders) = (view.node.clone(), view.directory.clone(), view.orders.clone());
+    let row = ServerRow { line, sample, loads: [None; 12], directory, orders, refused };
+    assert_eq!(cells(&row, time(NOW)).look, why.looks().join("; "));
+    assert!(!why.refused.is_empty() && why.looks().len() == why.findings.len() + 2, "{:?}", why.looks());
+    let list = render(&Servers::new(frame("/"), &onboarding(vec![]), &[row])).unwrap();
+    assert!(list.contains("<span data-looks>1</span> of them want"), "{list}");
+}

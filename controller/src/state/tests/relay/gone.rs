@@ -1,0 +1,89 @@
+//! Orders for nodes that were removed meanwhile, and what is still told of such a node.
+
+use lucia_proto::code::Code;
+use lucia_proto::intent::{Body, CloneDecision, Decision, Draft, IntentKind};
+use lucia_proto::owner_api::DraftState;
+
+use super::{OPERATOR, handed, keys, ordered, owned, state_of, tells, worker_says};
+
+// spec: PG-90
+#[test]
+fn an_order_for_a_node_that_was_removed_is_not_done() {
+    let (world, fleet, node) = owned();
+    let id = ordered(&world, &fleet, &keys(&fleet, 4));
+    let draft = keys(&fleet, 5);
+    let code = draft.read().unwrap().code();
+    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+    assert!(state_of(&world, id).gone.is_empty());
+    let at = world.now();
+    world.controller.remove(&node.node.node_id, "owner:alice").unwrap();
+    let line = state_of(&world, id);
+    assert_eq!(line.state, DraftState::NobodyLeft);
+    let want = format!("Nobody is left to carry it out: {} was removed on {at}.", node.node.hostname);
+    assert_eq!(line.words(), want);
+    assert!(!line.handed_out, "nobody carries it out any more");
+    // One that nobody signed yet is not signed for nothing.
+    let waiting = world.controller.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap();
+    assert_eq!(waiting.state, DraftState::NobodyLeft);
+    let refused = world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap_err();
+    assert_eq!(refused.code, Code::UnknownNode);
+    world.controller.drop_draft(&code, &OPERATOR).unwrap();
+    world.controller.drop_draft(&line.code, &OPERATOR).unwrap();
+}
+
+// spec: PG-90
+#[test]
+fn what_a_node_told_before_it_was_removed_stays_told() {
+    let (world, fleet, node) = owned();
+    let id = ordered(&world, &fleet, &keys(&fleet, 4));
+    assert_eq!(handed(&world, &node, &fleet), Some(id));
+    tells(&world, &node, &fleet, id, None);
+    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    let line = state_of(&world, id);
+    assert_eq!((line.state, line.gone.len()), (DraftState::Done, 0));
+    // That a holder goes on is not so where the node is gone.
+    let (world, fleet, node) = owned();
+    let hostname = node.node.hostname.clone();
+    let start_id = Some("a".repeat(32).parse().unwrap());
+    let keep = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Keep, start_id });
+    let id = ordered(&world, &fleet, &Draft::new(fleet.intent(IntentKind::CloneDecision), &keep).unwrap());
+    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    world.controller.tick();
+    assert_eq!(state_of(&world, id).state, DraftState::NobodyLeft);
+}
+
+// spec: PG-91
+#[test]
+fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
+    let (world, fleet, node) = owned();
+    let id = &node.node.node_id;
+    assert_eq!(world.controller.removed(id), None);
+    let at = world.now();
+    world.controller.remove(id, "operator:0").unwrap();
+    let refused = world.controller.node(id).unwrap_err();
+    assert_eq!(refused.code, Code::UnknownNode);
+    let name = &node.node.hostname;
+    for words in [
+        format!("{name} was removed on {at} by the operator (uid 0)."),
+        format!("lucia-enrollment-worker confirm-removals {name}"),
+    ] {
+        assert!(refused.message.contains(&words), "{}", refused.message);
+    }
+    // Of one that an owner's order removed nothing is awaited.
+    let (world, fleet_2, node) = owned();
+    drop(fleet);
+    let draft = fleet_2.draft(IntentKind::RemoveIdentity, |_| ());
+    let order = ordered(&world, &fleet_2, &draft);
+    worker_says(&world, &node, order, None);
+    tells(&world, &node, &fleet_2, order, None);
+    let removed = world.controller.removed(&node.node.node_id).unwrap();
+    let code = draft.read().unwrap().code();
+    assert!(
+        removed
+            .to_string()
+            .contains(&format!("by alice. Its key is barred for good: the worker carried out order {code}"))
+    );
+    assert_eq!(state_of(&world, order).state, DraftState::Done, "that it is gone is what was ordered");
+    let stranger = "f".repeat(32).parse().unwrap();
+    assert!(world.controller.node(&stranger).unwrap_err().message.contains("There is no node"));
+}

@@ -1,0 +1,212 @@
+//! Where orders stand: what a list of them says, and that in words for whoever shows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::host_api::Label;
+use crate::ids::NodeId;
+use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
+use crate::key::VerificationCode;
+use crate::names::Hostname;
+use crate::owner::OwnerId;
+use crate::time::UnixTime;
+
+/// Nodes that are gone, named in one sentence at most; the others are counted.
+const GONE_NAMED: usize = 4;
+
+/// Where a draft stands. A closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DraftState {
+    /// It waits for a signature.
+    Drafted,
+    /// It was signed and not carried out by all yet.
+    Signed,
+    /// Whoever it names carried it out, but for those who are gone.
+    Done,
+    /// Somebody refused it; the code says why.
+    Refused,
+    /// A later order about the same took its place, and nobody said that this one was carried out.
+    Replaced,
+    /// Every node that it names was removed before it carried it out.
+    NobodyLeft,
+    /// Its time was over first.
+    Expired,
+}
+
+impl DraftState {
+    /// In words, for the page and for `luciactl`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Drafted => "waits for a signature",
+            Self::Signed => "signed, not carried out by all yet",
+            Self::Done => "carried out",
+            Self::Refused => "refused",
+            Self::Replaced => "replaced by a later order",
+            Self::NobodyLeft => "nobody is left to carry it out",
+            Self::Expired => "ran out",
+        }
+    }
+
+    /// Whether nothing becomes of it any more.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Drafted | Self::Signed => false,
+            Self::Done | Self::Refused | Self::Replaced | Self::NobodyLeft | Self::Expired => true,
+        }
+    }
+}
+
+/// One draft in a list. What it says in words is nobody's word but the draft's: read that before signing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftLine {
+    /// What to type to sign it.
+    pub code: VerificationCode,
+    /// Which order it is.
+    pub intent: IntentId,
+    /// What is ordered.
+    pub kind: IntentKind,
+    /// By whom.
+    pub owner: OwnerId,
+    /// Who signed so far.
+    pub signers: Vec<OwnerId>,
+    /// Where it stands.
+    pub state: DraftState,
+    /// Whether it was handed out, or may have been, to somebody who has not said what became of it: then nobody can call
+    /// it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub handed_out: bool,
+    /// When it was handed in.
+    pub at: UnixTime,
+    /// By whom it was handed in: an owner, or the operator.
+    pub drafted_by: Label,
+    /// What those said who refused it or carried it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcomes: Vec<Outcome>,
+    /// The nodes it names that were removed before they carried it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<GoneNode>,
+}
+
+/// A node that an order names and that is no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct GoneNode {
+    /// The node.
+    pub node_id: NodeId,
+    /// The name it had; absent once the controller's events reach back no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
+    /// When it was removed; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<UnixTime>,
+}
+
+impl DraftLine {
+    /// Who is gone, as a part of a sentence: `web-1 was removed on 2026-11-30T20:00:00Z`; nothing when nobody is.
+    #[must_use]
+    pub fn gone_words(&self) -> Option<String> {
+        let one = |node: &GoneNode| {
+            let name = node.hostname.as_ref().map_or_else(|| format!("node {}", node.node_id), ToString::to_string);
+            match node.removed_at {
+                Some(at) => format!("{name} was removed on {at}"),
+                None => format!("{name} was removed"),
+            }
+        };
+        let named: Vec<String> = self.gone.iter().take(GONE_NAMED).map(one).collect();
+        let more = self.gone.len().saturating_sub(GONE_NAMED);
+        match (named.is_empty(), more) {
+            (true, _) => None,
+            (false, 0) => Some(named.join(", ")),
+            (false, more) => Some(format!("{}, and so were {more} more", named.join(", "))),
+        }
+    }
+
+    /// Where it stands, as sentences.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match (self.state, self.gone_words()) {
+            (DraftState::NobodyLeft, Some(gone)) => format!("Nobody is left to carry it out: {gone}."),
+            (DraftState::Done, Some(gone)) => format!("Carried out by all who are left; {gone}."),
+            (state, gone) => {
+                let mut words = state.words().to_owned();
+                if let Some(first) = words.get_mut(..1) {
+                    first.make_ascii_uppercase();
+                }
+                let gone = gone.map(|gone| format!("; {gone}")).unwrap_or_default();
+                format!("{words}{gone}.")
+            }
+        }
+    }
+}
+
+/// What became of an order at one of those who carry it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Outcome {
+    /// The node, or the node that the worker was asked for.
+    pub node_id: NodeId,
+    /// When it was told.
+    pub at: UnixTime,
+    /// Why it was refused; absent when it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<IntentCode>,
+}
+
+/// Answer to [`OwnerEndpoint::Drafts`](super::OwnerEndpoint::Drafts), newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftsView {
+    /// The controller's clock when it answered.
+    pub server_time: UnixTime,
+    /// A page of them.
+    pub drafts: Vec<DraftLine>,
+}
+
+/// Answer to [`OwnerEndpoint::Draft`](super::OwnerEndpoint::Draft) and to
+/// [`OwnerEndpoint::AddDraft`](super::OwnerEndpoint::AddDraft).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftView {
+    /// What is signed.
+    pub draft: Draft,
+    /// What there is of signatures.
+    pub signatures: Vec<IntentSignature>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: PG-90
+    #[test]
+    fn an_order_says_who_of_its_nodes_is_gone() {
+        let id = "1a2b3c4d5e6f00000000000000000000";
+        let line = |state: &str, gone: &str| -> DraftLine {
+            let text = format!(
+                r#"{{"code":"1a2b-3c4d-5e6f","intent":"{id}{id}","kind":"ssh-key","owner":"{id}","signers":[],
+                "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","gone":[{gone}]}}"#
+            );
+            crate::json::from_str(&text, 1 << 14, 8).unwrap()
+        };
+        let web = format!(r#"{{"nodeId":"{id}","hostname":"web-1","removedAt":"2026-11-30T20:00:00Z"}}"#);
+        let old = format!(r#"{{"nodeId":"{id}"}}"#);
+        for (state, gone, words) in [
+            ("done", "", "Carried out.".to_owned()),
+            ("replaced", "", "Replaced by a later order.".to_owned()),
+            (
+                "nobody-left",
+                &web,
+                "Nobody is left to carry it out: web-1 was removed on 2026-11-30T20:00:00Z.".to_owned(),
+            ),
+            ("done", &web, "Carried out by all who are left; web-1 was removed on 2026-11-30T20:00:00Z.".to_owned()),
+            ("signed", &old, format!("Signed, not carried out by all yet; node {id} was removed.")),
+        ] {
+            assert_eq!(line(state, gone).words(), words);
+        }
+        let many = line("nobody-left", &vec![old; GONE_NAMED + 2].join(","));
+        assert!(many.words().ends_with(", and so were 2 more."), "{}", many.words());
+    }
+}

@@ -1,0 +1,135 @@
+//! What is said of a node that was removed, and what is still to be done about its key.
+
+use std::fmt;
+
+use crate::host_api::Label;
+use crate::ids::NodeId;
+use crate::key::VerificationCode;
+use crate::names::Hostname;
+use crate::time::UnixTime;
+use crate::words;
+
+/// A node that was removed, as its controller remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The node.
+    pub node_id: NodeId,
+    /// The name it had, where that is still known.
+    pub hostname: Option<Hostname>,
+    /// When it was removed.
+    pub at: UnixTime,
+    /// By whom, as the journal has it.
+    pub by: Label,
+    /// It was removed because another key was approved in its place.
+    pub replaced: bool,
+    /// The code of that other key, while its installation is there.
+    pub heir: Option<VerificationCode>,
+    /// What becomes of its key at the worker.
+    pub key: KeyEnd,
+}
+
+/// What becomes of a removed node's key, as far as a controller can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    /// The worker carried out this order, which bars it.
+    Barred(VerificationCode),
+    /// No owner ordered it: the worker suspends the key and waits for somebody on its host.
+    AwaitsConfirmation,
+    /// There is no owner: the worker bars it by itself, a few an hour.
+    AwaitsWorker,
+}
+
+impl Removed {
+    /// What people call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.hostname.as_ref().map_or_else(|| format!("Node {}", self.node_id), ToString::to_string)
+    }
+
+    /// What `confirm-removals` takes.
+    fn typed(&self) -> &str {
+        self.hostname.as_ref().map_or(self.node_id.as_str(), Hostname::as_str)
+    }
+
+    /// That it was removed.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let (name, at, by) = (self.name(), self.at, words::actor(self.by.as_str()));
+        let why = match (&self.heir, self.replaced) {
+            (Some(code), _) => format!(", who approved machine {code} in its place"),
+            (None, true) => ", who approved another machine in its place".to_owned(),
+            (None, false) => String::new(),
+        };
+        format!("{name} was removed on {at} by {by}{why}.")
+    }
+
+    /// What is awaited of the worker, and what cures that.
+    #[must_use]
+    pub fn awaited(&self) -> String {
+        let typed = self.typed();
+        match &self.key {
+            KeyEnd::Barred(code) => format!("Its key is barred for good: the worker carried out order {code}."),
+            KeyEnd::AwaitsConfirmation => format!(
+                "No owner's order told the worker so: it gives the key nothing and bars it for good once somebody on its \
+                 host types lucia-enrollment-worker confirm-removals {typed}."
+            ),
+            KeyEnd::AwaitsWorker => format!(
+                "The worker gives its key nothing and bars it by itself. Only when more than five go within an hour it waits \
+                 for lucia-enrollment-worker confirm-removals {typed} on its host; lucia-enrollment-worker status says so."
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} Its machine comes back only with a new key.", self.what(), self.awaited())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: PG-91
+    #[test]
+    fn a_removal_says_when_by_whom_and_what_the_worker_waits_for() {
+        let code = || "1a2b-3c4d-5e6f".parse().unwrap();
+        let removed = Removed {
+            node_id: "1a2b3c4d5e6f00000000000000000000".parse().unwrap(),
+            hostname: Some("web-1".parse().unwrap()),
+            at: UnixTime::from_secs(1_796_068_800),
+            by: "owner:alice".parse().unwrap(),
+            replaced: false,
+            heir: None,
+            key: KeyEnd::AwaitsConfirmation,
+        };
+        assert_eq!(
+            removed.to_string(),
+            "web-1 was removed on 2026-11-30T20:00:00Z by alice. No owner's order told the worker so: it gives the key \
+             nothing and bars it for good once somebody on its host types lucia-enrollment-worker confirm-removals web-1. \
+             Its machine comes back only with a new key."
+        );
+        for (replaced, heir, key, words) in [
+            (
+                true,
+                Some(code()),
+                KeyEnd::Barred(code()),
+                "by alice, who approved machine 1a2b-3c4d-5e6f in its place. Its key",
+            ),
+            (true, None, KeyEnd::Barred(code()), "who approved another machine in its place. Its key is barred"),
+            (false, None, KeyEnd::Barred(code()), "the worker carried out order 1a2b-3c4d-5e6f"),
+            (false, None, KeyEnd::AwaitsWorker, "more than five go within an hour"),
+        ] {
+            let text = Removed { replaced, heir, key, ..removed.clone() }.to_string();
+            assert!(text.contains(words), "{text}");
+        }
+        let unnamed = Removed { hostname: None, by: "operator:0".parse().unwrap(), ..removed };
+        let text = unnamed.to_string();
+        assert!(text.starts_with("Node 1a2b3c4d5e6f00000000000000000000 was removed"), "{text}");
+        assert!(
+            text.contains("by the operator (uid 0)") && text.contains("confirm-removals 1a2b3c4d5e6f0000"),
+            "{text}"
+        );
+    }
+}
