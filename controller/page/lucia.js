@@ -112,6 +112,27 @@ async function makePasskey(form) {
   by('passkey-code').textContent = code;
   by('passkey-made').hidden = false;
   by('passkey-head').focus();
+  followPasskey(code);
+}
+
+// Tells whether it was confirmed, for as long as it waits: an hour at most.
+let awaited = null;
+async function followPasskey(code) {
+  awaited = code;
+  const [shown, next] = [by('passkey-state'), by('passkey-next')];
+  next.textContent = 'Then sign in';
+  for (let times = 0; times < 1300 && awaited === code; times += 1) {
+    const state = await look(`/passkeys?asked=${code}`).then((fresh) => fresh?.getElementById('passkey-state'), () => null);
+    if (awaited !== code) return;
+    if (state && shown.textContent !== state.textContent) shown.textContent = state.textContent;
+    if (state?.dataset.state === 'confirmed') {
+      next.textContent = 'Sign in';
+      refresh();
+      return;
+    }
+    if (state?.dataset.state === 'gone') return;
+    await new Promise((go) => setTimeout(go, 3000));
+  }
 }
 
 // One for orders: nothing is sent, its owner takes it to luciactl. It is not to come up where somebody signs in.

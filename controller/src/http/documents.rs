@@ -150,7 +150,8 @@ impl Asked {
                 let roster = controller.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
                 let (applicants, sessions) = (controller.applicants(), self.sessions(controller));
-                render(&Owners::new(frame("Owners"), roster, &applicants, &sessions))
+                let tokens = self.by().map(|by| controller.tokens(&by).tokens).unwrap_or_default();
+                render(&Owners::new(frame("Owners"), roster, &applicants, (&sessions, &tokens)))
             }
             Page::Audit => {
                 let last = controller.audit(u64::MAX, 1)?.last_sequence;
@@ -165,7 +166,9 @@ impl Asked {
             Page::Passkeys => {
                 let passkeys = self.by().map(|by| controller.passkeys(&by).passkeys).unwrap_or_default();
                 let sessions = self.sessions(controller);
-                render(&Passkeys::new(frame("Passkeys"), self.origin.rp_id(), &passkeys, &sessions))
+                let asked: Option<VerificationCode> = self.query("asked")?;
+                let asked = asked.map(|code| controller.asked_passkey(&code));
+                render(&Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked))
             }
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),

@@ -283,7 +283,8 @@ impl Edge {
                 if self.shared.refusals.gets_line(error.code, Instant::now()) {
                     log_refusal(&error, &peer, from, target.as_ref());
                 }
-                error::response(&error, parts.uri.path())
+                let document = (side == Side::Network).then(|| page::not_there(self, &error, &parts)).flatten();
+                document.unwrap_or_else(|| error::response(&error, parts.uri.path()))
             }
         };
         if close {

@@ -1,14 +1,16 @@
 //! The page: which document answers which path, for whom, and under which headers.
 
-use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
 use lucia_proto::code::Code;
 
 use super::documents::Asked;
 use super::error::ApiError;
+use super::live::Body;
 use super::route::Target;
-use super::{Answer, Edge, blocking, who};
-use crate::page::{Frame, SCRIPT, STYLE, Trouble, render};
+use super::{Answer, Edge, blocking, respond, who};
+use crate::page::{Frame, SCRIPT, STYLE, Trouble, Who, render};
 
 /// With this header the page asks by itself, and nobody is kept signed in by that.
 pub(super) const BACKGROUND: &str = "lucia-background";
@@ -120,6 +122,34 @@ fn file(kind: &'static str, body: &str) -> Answer {
 
 fn elsewhere(path: &'static str) -> Answer {
     html(StatusCode::SEE_OTHER, "").header(header::LOCATION, HeaderValue::from_static(path))
+}
+
+/// Whether a browser asks for a document, by what it takes; a program that takes anything asks for none.
+fn is_for_people(parts: &Parts) -> bool {
+    let takes = parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut takes = takes.flat_map(|value| value.split(',')).filter_map(|one| one.split(';').next());
+    // Whatever is called by programs stays theirs.
+    let is_api = ["/api", "/v1"].iter().any(|api| parts.uri.path().strip_prefix(api).is_some_and(is_end_of_part));
+    parts.method == Method::GET && !is_api && takes.any(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
+}
+
+fn is_end_of_part(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('/')
+}
+
+/// What a person sees at an address that is not there; nothing for programs, and where there is no page.
+pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<Response<Body>> {
+    if error.code != Code::NotFound || edge.shared.origin.is_none() || !is_for_people(parts) {
+        return None;
+    }
+    let controller = &edge.shared.controller;
+    let session = who::token(&parts.headers).and_then(|token| controller.session(token, false).ok());
+    let who = session.map(|session| Who { name: session.name, role: session.role });
+    let frame = Frame::new("Not there", "", who, controller.now());
+    let message =
+        "There is nothing at this address: it was typed or cut wrong, or it is of another version of this page.";
+    let text = render(&Trouble::new(frame, message)).ok()?;
+    Some(respond(html(StatusCode::NOT_FOUND, &text)))
 }
 
 /// Answers a document or file.

@@ -98,7 +98,7 @@ impl Row {
             self,
             Self::Base(Endpoint::Events | Endpoint::Nodes)
                 | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit)
-                | Self::Page(Page::Audit | Page::Orders)
+                | Self::Page(Page::Audit | Page::Orders | Page::Passkeys)
         )
     }
 

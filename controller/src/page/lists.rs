@@ -15,6 +15,7 @@ use lucia_proto::words::{action, call_refused, order_refused};
 use super::people::SessionRow;
 use super::words::{ago, left};
 use super::{Frame, Tone};
+use crate::state::AskedPasskey;
 
 /// Who changed or ordered what.
 #[derive(Template)]
@@ -166,6 +167,8 @@ pub(crate) struct Passkeys {
     rp_id: String,
     passkeys: Vec<PasskeyRow>,
     sessions: Vec<SessionRow>,
+    /// What became of the one that was asked about. Its code is never shown from an address: that could be anybody's.
+    asked: Option<(&'static str, &'static str)>,
 }
 
 struct PasskeyRow {
@@ -176,8 +179,20 @@ struct PasskeyRow {
 
 impl Passkeys {
     /// The document.
-    pub(crate) fn new(frame: Frame, rp_id: &str, passkeys: &[PasskeyView], sessions: &[SessionView]) -> Self {
+    pub(crate) fn new(
+        frame: Frame,
+        rp_id: &str,
+        (passkeys, sessions): (&[PasskeyView], &[SessionView]),
+        asked: Option<AskedPasskey>,
+    ) -> Self {
         let now = frame.now;
+        let asked = asked.map(|asked| match asked {
+            AskedPasskey::Waits => ("waits", "It waits to be confirmed."),
+            AskedPasskey::Confirmed => ("confirmed", "Confirmed."),
+            AskedPasskey::Gone => {
+                ("gone", "It waits no more: an hour went by, or the controller was restarted. Make another one.")
+            }
+        });
         let passkey = |passkey: &PasskeyView| PasskeyRow {
             code: passkey.code.to_string(),
             label: shown(passkey.label.as_str()),
@@ -187,6 +202,7 @@ impl Passkeys {
             rp_id: rp_id.to_owned(),
             passkeys: passkeys.iter().map(passkey).collect(),
             sessions: sessions.iter().map(|session| SessionRow::new(session, &frame)).collect(),
+            asked,
             frame,
         }
     }

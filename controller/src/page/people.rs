@@ -4,6 +4,8 @@ use askama::Template;
 use lucia_proto::owner::{KeyUse, Role};
 use lucia_proto::roster::Roster;
 use lucia_proto::sign_in::SessionView;
+use lucia_proto::time::UnixTime;
+use lucia_proto::token::TokenView;
 
 use super::Frame;
 use super::words::{ago, left, print_rows};
@@ -18,6 +20,7 @@ pub(crate) struct Owners {
     owners: Vec<OwnerRow>,
     applicants: Vec<ApplicantRow>,
     sessions: Vec<SessionRow>,
+    tokens: Vec<TokenRow>,
     page_kinds: Vec<&'static str>,
 }
 
@@ -35,6 +38,29 @@ struct ApplicantRow {
     code: String,
     print: Vec<[String; 2]>,
     left: String,
+}
+
+/// An automation token of whoever looks.
+struct TokenRow {
+    code: String,
+    name: String,
+    by: String,
+    scopes: String,
+    left: String,
+    used: String,
+}
+
+impl TokenRow {
+    fn new(token: &TokenView, now: UnixTime) -> Self {
+        Self {
+            code: token.code.to_string(),
+            name: token.name.to_string(),
+            by: token.owner.as_ref().map_or_else(|| "somebody who left".to_owned(), ToString::to_string),
+            scopes: token.scopes.all().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
+            left: left(now, token.expires_at),
+            used: token.used_at.map_or_else(|| "not since the controller's start".to_owned(), |at| ago(now, at)),
+        }
+    }
 }
 
 /// One of one's sessions.
@@ -75,7 +101,7 @@ impl Owners {
         frame: Frame,
         roster: Option<&Roster>,
         applicants: &[Applicant],
-        sessions: &[SessionView],
+        (sessions, tokens): (&[SessionView], &[TokenView]),
     ) -> Self {
         let key = |key: &lucia_proto::owner::OwnerKey| {
             let code = lucia_proto::key::NodePublicKey::from_pem(&key.public_key_pem)
@@ -104,6 +130,7 @@ impl Owners {
             owners: roster.map(|roster| roster.owners.iter().map(row).collect()).unwrap_or_default(),
             applicants: applicants.iter().map(applicant).collect(),
             sessions: sessions.iter().map(|session| SessionRow::new(session, &frame)).collect(),
+            tokens: tokens.iter().map(|token| TokenRow::new(token, frame.now)).collect(),
             page_kinds: roster
                 .map(|roster| roster.page_kinds.iter().map(|kind| kind.as_str()).collect())
                 .unwrap_or_default(),

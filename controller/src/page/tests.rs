@@ -266,11 +266,19 @@ fn documents() -> Vec<(&'static str, String)> {
         ("orders", text(render(&Orders::new(frame("/orders"), &lines, true, true)))),
         ("order", order(DraftState::Drafted, &roster())),
         ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
-        ("owners", text(render(&Owners::new(frame("/owners"), Some(&roster()), &[applicant()], &[session()])))),
+        (
+            "owners",
+            text(render(&Owners::new(
+                frame("/owners"),
+                Some(&roster()),
+                &[applicant()],
+                (&[session()], &[read::token()]),
+            ))),
+        ),
         ("audit", text(render(&Audit::new(frame("/audit"), &part, &names())))),
         ("window", text(render(&Window::new(frame("/window"), &onboarding(vec![]))))),
         ("sign-in", text(render(&SignIn::new(Frame::new("Sign in", "", None, time(NOW)), "c.test")))),
-        ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", &[passkey()], &[session()])))),
+        ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", (&[passkey()], &[session()]), None)))),
         ("trouble", text(render(&Trouble::new(frame(""), HOSTILE)))),
     ]
 }
@@ -349,10 +357,10 @@ fn every_list_says_what_to_do_when_it_is_empty() {
         render(&Servers::new(frame("/"), &closed, &[])),
         render(&Keys::new(frame("/keys"), &[], &[], &[])),
         render(&Orders::new(frame("/orders"), &[], true, false)),
-        render(&Owners::new(frame("/owners"), None, &[], &[])),
+        render(&Owners::new(frame("/owners"), None, &[], (&[], &[]))),
         render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 }, &names())),
         render(&Window::new(frame("/window"), &closed)),
-        render(&Passkeys::new(frame("/passkeys"), "c.test", &[], &[])),
+        render(&Passkeys::new(frame("/passkeys"), "c.test", (&[], &[]), None)),
         render(&Server::new(frame("/servers/{id}"), &bare)),
     ];
     for text in empty {
@@ -456,7 +464,7 @@ fn an_orders_document_says_where_it_is_signed_and_what_signing_here_would_mean()
 // spec: PG-34
 #[test]
 fn owners_see_who_asks_and_what_is_typed_on_the_workers_host() {
-    let text = render(&Owners::new(frame("/owners"), None, &[applicant()], &[session()])).unwrap();
+    let text = render(&Owners::new(frame("/owners"), None, &[applicant()], (&[session()], &[]))).unwrap();
     assert!(text.contains("lucia-enrollment-worker owner approve 0123-4567-89ab --fingerprint HEX"));
     assert!(text.contains("data-act=\"end-session\"") && text.contains("carol"));
 }

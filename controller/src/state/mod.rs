@@ -73,7 +73,7 @@ pub use by::By;
 pub use owners::{Applicant, OwnerCall};
 pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
-pub use sign_in::{Begun, InSession};
+pub use sign_in::{AskedPasskey, Begun, InSession};
 pub use start::OpenError;
 pub use tokens::Looking;
 

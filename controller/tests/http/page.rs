@@ -268,3 +268,70 @@ fn phase(site: &Site, machine: &Machine) -> DevicePhase {
     let view: OnboardingView = site.order("GET", "/api/host/onboarding", "").read();
     view.devices.iter().find(|device| device.device_id == *machine.id()).expect("the machine").phase
 }
+
+// spec: PG-94
+#[test]
+fn at_an_address_that_is_not_there_a_person_gets_a_document_and_a_program_json() {
+    let (site, world) = owned();
+    add(&site, 71, &world.alice);
+    let alices = cookie(&enter(&site, 71));
+    let html = ("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+    let get = |path: &str, headers: &[(&str, &str)]| site.send(&request("GET", path, headers, ""));
+    for path in ["/nowhere", "/servers/web-1", "/?x", "/assets/other.css", "/apis", "/orders/1a2b"] {
+        let answer = get(path, &[html]);
+        assert_eq!((answer.status, answer.header("content-type")), (404, Some("text/html; charset=utf-8")), "{path}");
+        assert!(
+            answer.body.contains("There is nothing at this address") && answer.body.contains("href=\"/\""),
+            "{path}"
+        );
+        assert!(answer.header("content-security-policy").is_some() && !answer.body.contains("alice"), "{path}");
+    }
+    let known = get("/nowhere", &[html, ("cookie", &alices)]);
+    assert!(known.body.contains("alice") && known.body.contains("aria-label=\"Documents\""), "{}", known.body);
+    for (path, headers) in [
+        ("/nowhere", &[] as &[(&str, &str)]),
+        ("/nowhere", &[("accept", "*/*")]),
+        ("/nowhere", &[("accept", "application/json")]),
+        ("/api", &[html]),
+        ("/api/host/nowhere", &[html]),
+        ("/v1/nodes", &[html]),
+    ] {
+        let answer = get(path, headers);
+        assert_eq!((answer.status, answer.header("content-type")), (404, Some("application/json")), "{path}");
+    }
+    let posted = site.send(&request("POST", "/nowhere", &[html], "{}"));
+    assert_eq!((posted.status, posted.header("content-type")), (404, Some("application/json")));
+}
+
+// spec: PG-95
+#[test]
+fn a_passkey_says_by_itself_that_it_was_confirmed() {
+    if !webdriver::is_there("a_passkey_says_by_itself_that_it_was_confirmed") {
+        return;
+    }
+    let (site, world) = owned();
+    let browser = Browser::new(&site);
+    browser.plug_in();
+    browser.go("/passkeys");
+    browser.is_at("/passkeys");
+    browser.type_in("#label", "laptop");
+    browser.click("#passkey-form button");
+    browser.shows("It waits to be confirmed.");
+    let code = browser.run("return document.getElementById('passkey-code').textContent");
+    let code = code.as_str().unwrap().parse().unwrap();
+    let state = |path: &str| site.send(&request("GET", path, &[], ""));
+    assert!(state(&format!("/passkeys?asked={code}")).body.contains("data-state=\"waits\""));
+    let approve = OwnerEndpoint::ApprovePasskey.path_for(&code);
+    assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
+    browser.shows("Confirmed. Sign in");
+    browser.picture("passkey-confirmed");
+    quiet(&browser);
+    browser.click("#passkey-next");
+    browser.is_at("/sign-in");
+    // Of another one nothing is said but that it is not there, and no code comes from an address.
+    let other = state("/passkeys?asked=1a2b-3c4d-5e6f").body;
+    assert!(other.contains("data-state=\"gone\"") && !other.contains("1a2b-3c4d-5e6f"), "{other}");
+    for query in ["asked=", "asked=x", "other=1a2b-3c4d-5e6f"] {
+        assert_eq!(state(&format!("/passkeys?{query}")).status, 404, "{query}");
+    }
+}

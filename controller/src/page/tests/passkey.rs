@@ -66,7 +66,7 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
 // spec: PG-87
 #[test]
 fn an_owner_is_told_what_a_passkey_for_orders_would_sign_and_a_viewer_makes_none() {
-    let text = |frame: Frame| render(&Passkeys::new(frame, "c.test", &[], &[])).unwrap();
+    let text = |frame: Frame| render(&Passkeys::new(frame, "c.test", (&[], &[]), None)).unwrap();
     let mut open = frame("/passkeys");
     open.drafting.as_mut().unwrap().page_kinds = vec![IntentKind::SshKey];
     let (closed, open) = (text(frame("/passkeys")), text(open));

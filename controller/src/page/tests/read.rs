@@ -2,6 +2,15 @@
 
 use super::*;
 
+pub(super) fn token() -> lucia_proto::token::TokenView {
+    read(&format!(
+        r#"{{"code":"0123-4567-89ab","name":"prometheus","owner":"alice","scopes":["status","nodes"],"addedAt":"{0}",
+        "expiresAt":"{1}"}}"#,
+        time(NOW),
+        time(NOW + 600)
+    ))
+}
+
 // spec: PG-93
 #[test]
 fn what_is_compared_is_shown_in_two_rows_and_handed_over_by_no_command() {
@@ -84,4 +93,18 @@ fn the_list_counts_what_a_servers_document_lists() {
     assert!(!why.refused.is_empty() && why.looks().len() == why.findings.len() + 2, "{:?}", why.looks());
     let list = render(&Servers::new(frame("/"), &onboarding(vec![]), &[row])).unwrap();
     assert!(list.contains("<span data-looks>1</span> of them want"), "{list}");
+}
+
+// spec: PG-99
+#[test]
+fn ones_tokens_are_listed_with_how_they_are_made_and_ended() {
+    let with = |tokens: &[lucia_proto::token::TokenView]| {
+        render(&Owners::new(frame("/owners"), None, &[], (&[], tokens))).unwrap()
+    };
+    let (none, one) = (with(&[]), with(&[token()]));
+    assert!(none.contains("luciactl token add NAME") && !none.contains("luciactl token remove"));
+    for words in ["prometheus", "nodes, status", "alice", "10 min", "not since the controller's start"] {
+        assert!(one.contains(&words.replace('\'', "&#39;")), "{words}");
+    }
+    assert!(one.contains("luciactl token add NAME") && one.contains("luciactl token remove NAME"));
 }

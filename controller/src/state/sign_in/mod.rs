@@ -64,6 +64,17 @@ pub struct InSession {
     pub role: Role,
 }
 
+/// What became of a passkey that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedPasskey {
+    /// Nobody confirmed it yet.
+    Waits,
+    /// It signs in whoever confirmed it.
+    Confirmed,
+    /// It is not known here: its hour is over, or it never was.
+    Gone,
+}
+
 /// A session that began: what the browser is told, and what it keeps.
 #[derive(Debug)]
 pub struct Begun {
@@ -244,6 +255,18 @@ impl Controller {
                 let message = "As many passkeys wait to be confirmed as may; confirm or wait, an hour at most.";
                 Err(Refusal::new(Code::RegistryFull, message))
             }
+        }
+    }
+
+    /// What became of a passkey that was handed in under this code. Whoever knows the code may know that.
+    pub fn asked_passkey(&self, code: &VerificationCode) -> AskedPasskey {
+        // In the order of a confirmation, so that it is seen in one of the two places.
+        let waits = lock(&self.sign_ins.asked).find(code, self.clock.since_boot()).is_some();
+        let confirmed = lock(&self.sign_ins.passkeys).list().iter().any(|passkey| passkey.code == *code);
+        match (confirmed, waits) {
+            (true, _) => AskedPasskey::Confirmed,
+            (false, true) => AskedPasskey::Waits,
+            (false, false) => AskedPasskey::Gone,
         }
     }
 
