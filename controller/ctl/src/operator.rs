@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::host_api::{
-    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView, RemoveSshKey, SshKeyForm,
-    SshKeysView,
+    ApproveForm, DeviceView, ERASE, EVENTS_PER_ANSWER_MAX, EventsView, KeepForm, NodeLine, NodeView, OnboardingView,
+    RemoveSshKey, SshKeyForm, SshKeysView,
 };
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::IntentKind;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::limits::SSH_KEY_LINE_MAX;
-use lucia_proto::names::AccountName;
+use lucia_proto::names::{AccountName, Hostname};
 use lucia_proto::ssh_key::SshKey;
 
 use crate::args::{Approve, Events, KeysVerb, NodesWanted, Watched};
@@ -223,6 +223,32 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<(NodeId, String)
         }
     }
     Err(Failure::NoNode(text.to_owned()))
+}
+
+/// The same, to be looked at alone: also a node that was removed, of which the controller says in its refusal what became.
+pub(crate) async fn find_to_look(client: &Client, text: &str) -> Result<NodeId, Failure> {
+    match find(client, text).await {
+        // Events that cannot be had tell of nothing more.
+        Err(Failure::NoNode(text)) => removed(client, &text).await.ok().flatten().ok_or(Failure::NoNode(text)),
+        found => Ok(found?.0),
+    }
+}
+
+/// The node that had this name, id or code when it was removed, as far as the newest events tell.
+async fn removed(client: &Client, text: &str) -> Result<Option<NodeId>, Failure> {
+    let newest: EventsView = client.events(u64::MAX, false).await?;
+    let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
+    let view: EventsView = client.events(newest.last_sequence.saturating_sub(most), false).await?;
+    let is_it = |id: &NodeId, name: Option<&Hostname>| {
+        name.is_some_and(|name| name.as_str() == text)
+            || id.as_str() == text
+            || text
+                .parse::<VerificationCode>()
+                .is_ok_and(|code| id.as_str().starts_with(&code.as_str().replace('-', "")))
+    };
+    let removals = view.events.iter().rev().filter(|event| event.kind.as_str() == "DeviceRemoved");
+    let mut named = removals.filter_map(|event| Some((event.device_id.as_ref()?, event.hostname.as_ref())));
+    Ok(named.find(|(id, name)| is_it(id, *name)).map(|(id, _)| id.clone()))
 }
 
 /// The operator's keys, which nodes take as long as the fleet has no owner.

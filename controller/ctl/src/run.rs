@@ -115,7 +115,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         }
         Verb::Node(wanted) if wanted.watch => operator::watch(client, out, &wanted).await,
         Verb::Node(node) => {
-            let (id, _) = operator::find(client, &node.node).await?;
+            let id = operator::find_to_look(client, &node.node).await?;
             let view = client.call(Endpoint::Node, Some(&id)).await?;
             out.say(&view, || show::node(&view, out.screen))
         }
@@ -323,7 +323,7 @@ async fn whoami(session: &Session, out: Out) -> Result<(), Failure> {
 }
 
 async fn why(client: &Client, out: Out, node: &str) -> Result<(), Failure> {
-    let (id, _) = operator::find(client, node).await?;
+    let id = operator::find_to_look(client, node).await?;
     let view = operator::about(client, &id).await?;
     let drafts: Result<DraftsView, CallError> = client.look(OwnerEndpoint::Drafts, None).await;
     let drafts = match drafts {

@@ -176,3 +176,36 @@ fn why_says_whether_a_node_takes_orders_now() {
     ended(&output, 0, "takes no order before the answer");
     server.done();
 }
+
+// spec: PG-91
+#[test]
+fn why_of_a_removed_node_says_what_the_controller_says_of_it() {
+    let world = world();
+    let id = "f".repeat(32);
+    let events = |after: u64, events: &str| {
+        let line = format!("GET /api/host/events?after={after}&limit=500&wait=0");
+        let answer = format!(r#"{{"events":[{events}],"lastSequence":700}}"#);
+        step(line, By::Alice, move |_, _| (200, answer))
+    };
+    let onboarding = onboarding(&world, "Discovered", "");
+    let removal = format!(
+        r#"{{"sequence":700,"at":"{}","kind":"DeviceRemoved","actor":"owner:alice","deviceId":"{id}","hostname":"old-1"}}"#,
+        world.now
+    );
+    let said =
+        r#"{"error":{"code":"unknown_node","message":"old-1 was removed by alice.","type":"invalid_request_error"}}"#;
+    let server = Server::new(
+        world.clone(),
+        vec![
+            nodes(&world),
+            get("GET /api/host/onboarding", &onboarding),
+            events(u64::MAX, ""),
+            events(200, &removal),
+            step(format!("GET /api/host/nodes/{id}"), By::Alice, move |_, _| (404, said.to_owned())),
+        ],
+    );
+    let output = Site::alice(&world, server.port).run(&["why", "old-1"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("old-1 was removed by alice."), "{told}");
+    server.done();
+}
