@@ -81,15 +81,10 @@ fn after<'a>(text: &'a str, label: &str) -> &'a str {
     text.split(label).nth(1).unwrap().split_whitespace().next().unwrap()
 }
 
-/// The 64 digits that stand there in two rows of groups, or in one.
-fn fingerprint_after(text: &str, label: &str) -> String {
-    text.split(label).nth(1).unwrap().chars().filter(char::is_ascii_hexdigit).take(64).collect()
-}
-
 // spec: SD-17
 #[test]
-fn the_readmes_commands_make_a_fleet_and_its_first_node() {
-    if skipped("the_readmes_commands_make_a_fleet_and_its_first_node") {
+fn the_documents_commands_make_a_fleet_and_its_first_node() {
+    if skipped("the_documents_commands_make_a_fleet_and_its_first_node") {
         return;
     }
     let scratch = Scratch::new("deployment");
