@@ -109,9 +109,14 @@ pub(crate) fn dropping(line: &DraftLine) -> String {
         (DraftState::Drafted, _) => "It waits for a signature, and can be signed no more.",
         (DraftState::Signed, true) => "It was handed out: whoever has it may still carry it out.",
         (DraftState::Signed, false) => "It is an order by now, and whoever was not handed it is not any more.",
-        (DraftState::Done | DraftState::Refused | DraftState::Expired, _) => {
-            "It is over; what became of it is in the audit alone from then on."
-        }
+        (
+            DraftState::Done
+            | DraftState::Refused
+            | DraftState::Replaced
+            | DraftState::NobodyLeft
+            | DraftState::Expired,
+            _,
+        ) => "It is over; what became of it is in the audit alone from then on.",
     };
     format!(
         "This throws away the order {} ({}), drafted by {} at {}, {signed}. {what}",
