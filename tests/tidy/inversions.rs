@@ -63,6 +63,54 @@ fn each_test_of_the_table_is_there_and_carries_the_promise() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A name is looked for in the paths of all tests of a binary, so one that stands in two would run both, and nobody could say
+/// which of them failed.
+#[test]
+fn each_test_of_the_table_is_the_only_one_of_its_name() {
+    let paths = paths_of_tests();
+    let mut wrong = BTreeSet::new();
+    for check in table().checks {
+        let crates = FOLDERS.iter().find(|(name, _)| *name == check.package);
+        let (_, folder) = crates.unwrap_or_else(|| panic!("{}: no crate of the table's", check.package));
+        let begins = match &check.binary {
+            None => format!("{folder}src/"),
+            Some(binary) => format!("{folder}tests/{binary}"),
+        };
+        // This project's stories lie a folder higher.
+        let begins = begins.replace("tests/tests/", "tests/");
+        let is_meant = |(file, forms): &&(String, [String; 2])| {
+            file.starts_with(&begins) && forms.iter().any(|path| path.contains(&check.test))
+        };
+        let count = paths.iter().filter(is_meant).count();
+        if count != 1 {
+            wrong.insert(format!("{}: {count} tests of {} are named {}", check.id, check.package, check.test));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+/// Every test's file, and its path as the file alone and as a module `tests` in it would make it.
+fn paths_of_tests() -> Vec<(String, [String; 2])> {
+    let mut out = Vec::new();
+    for file in tree::rust_files() {
+        let text = tree::read(&file);
+        let module = file.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::");
+        let mut lines = text.lines().map(str::trim);
+        while let Some(line) = lines.next() {
+            if !line.starts_with("#[test]") && !line.starts_with("#[tokio::test") {
+                continue;
+            }
+            let name = lines.by_ref().take(8).find_map(|line| {
+                let line = line.strip_prefix("async ").unwrap_or(line);
+                line.strip_prefix("fn ")?.split(['(', '<']).next()
+            });
+            let name = name.unwrap_or_else(|| panic!("{file}: no function follows `{line}`"));
+            out.push((file.clone(), [format!("{module}::{name}"), format!("{module}::tests::{name}")]));
+        }
+    }
+    out
+}
+
 #[test]
 fn every_promise_of_the_page_has_an_inversion_or_a_reason() {
     let table = table();
