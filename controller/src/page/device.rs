@@ -3,7 +3,7 @@
 use askama::Template;
 use lucia_proto::host_api::{DeviceView, ERASE};
 use lucia_proto::intent::{Admit, Body};
-use lucia_proto::owner_api::DraftLine;
+use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, shown};
 
@@ -83,12 +83,30 @@ impl Device {
             message: device.message.as_ref().map(|message| shown(message.as_str())),
             acts: Acts::of(device, now),
             left: left(now, device.expires_at),
-            next: next(device, now),
+            next: admitted(device, admission).unwrap_or_else(|| next(device, now)),
             erase: ERASE,
             admit: admit(device).filter(|_| frame.drafting.is_some()),
             admission: admission.map(|line| (line.code.to_string(), line.state.words())),
             frame,
         }
+    }
+}
+
+/// What brings a machine further that asks for its certificate, where an order admits it.
+fn admitted(device: &DeviceView, admission: Option<&DraftLine>) -> Option<String> {
+    let line = admission.filter(|_| device.phase == DevicePhase::AwaitingEnrollment)?;
+    match line.state {
+        DraftState::Drafted => Some(format!(
+            "It asks for its certificate, and the worker issues it once its admission is signed: luciactl sign {}.",
+            line.code
+        )),
+        DraftState::Signed => {
+            Some("Its admission is signed and goes to the worker, which then issues its certificate.".to_owned())
+        }
+        DraftState::Done => Some(
+            "It is admitted: the worker issues its certificate, and its first heartbeat makes it a node.".to_owned(),
+        ),
+        DraftState::Refused | DraftState::Replaced | DraftState::NobodyLeft | DraftState::Expired => None,
     }
 }
 

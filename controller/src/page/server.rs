@@ -265,6 +265,7 @@ pub(crate) struct Gone {
     frame: Frame,
     what: String,
     awaited: String,
+    command: Option<String>,
     events: Vec<EventRow>,
 }
 
@@ -273,7 +274,7 @@ impl Gone {
     pub(crate) fn new(frame: Frame, removed: &Removed, events: &[EventLine]) -> Self {
         let now = frame.now;
         let events = events.iter().map(|event| EventRow::new(event, now)).collect();
-        Self { what: removed.what(), awaited: removed.awaited(), events, frame }
+        Self { what: removed.what(), awaited: removed.awaited(), command: removed.command(), events, frame }
     }
 }
 

@@ -279,6 +279,7 @@ fn documents() -> Vec<(&'static str, String)> {
         ("window", text(render(&Window::new(frame("/window"), &onboarding(vec![]))))),
         ("sign-in", text(render(&SignIn::new(Frame::new("Sign in", "", None, time(NOW)), "c.test")))),
         ("passkeys", text(render(&Passkeys::new(frame("/passkeys"), "c.test", (&[passkey()], &[session()]), None)))),
+        ("removed", read::gone()),
         ("trouble", text(render(&Trouble::new(frame(""), HOSTILE)))),
     ]
 }
@@ -292,7 +293,7 @@ fn text_from_a_node_is_never_markup() {
         }
     }
     // Each place that shows text of a machine, or of whoever drafted or labelled something, shows it as it is.
-    for name in ["servers", "server", "device", "orders", "order", "keys", "passkeys", "trouble"] {
+    for name in ["servers", "server", "device", "orders", "order", "keys", "passkeys", "removed", "trouble"] {
         let (_, text) = documents().into_iter().find(|(other, _)| *other == name).unwrap();
         assert!(text.contains("&#60;script&#62;alert(1)"), "{name}");
     }

@@ -2,6 +2,7 @@
 //!
 //! axe-core is run and not shipped; `make setup` gets it by npm, at the version and with the hash of `tests/browser/axe`.
 
+use lucia_proto::api::Endpoint;
 use lucia_proto::intent::IntentKind;
 use lucia_proto::json;
 use lucia_proto::owner_api::{DraftView, OwnerEndpoint};
@@ -65,12 +66,14 @@ fn no_document_has_a_serious_finding_of_axe_core() {
     add(&site, 71, &world.alice);
     let (node, frozen, waiting) = (Machine::managed(&site, 1), Machine::managed(&site, 2), Machine::new(9));
     freeze(&site, &frozen);
+    let gone = Machine::managed(&site, 3);
+    assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(gone.id()), "").status, 200);
     assert_eq!(waiting.discover(&site).status, 200);
     let draft = world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
     let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
     let order = format!("/orders/{}", draft.read().unwrap().code());
-    let [server, clone] = [&node, &frozen].map(|node| format!("/servers/{}", node.id()));
+    let [server, clone, removed] = [&node, &frozen, &gone].map(|node| format!("/servers/{}", node.id()));
     let device = format!("/devices/{}", waiting.id());
 
     let browser = Browser::new(&site);
@@ -78,7 +81,7 @@ fn no_document_has_a_serious_finding_of_axe_core() {
     let mut found = findings(&browser, "/sign-in");
     found.extend(findings(&browser, "/passkeys"));
     browser.is_signed_in(&cookie(&enter(&site, 71)));
-    let further = [server.as_str(), clone.as_str(), device.as_str(), order.as_str()];
+    let further = [server.as_str(), clone.as_str(), removed.as_str(), device.as_str(), order.as_str(), "/nowhere"];
     for path in DOCUMENTS.iter().copied().chain(further) {
         found.extend(findings(&browser, path));
     }

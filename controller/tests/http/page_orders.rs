@@ -338,3 +338,41 @@ fn orders_and_audit_are_shown_by_parts_and_nothing_else_is_asked_of_them() {
     }
     assert_eq!(site.send(&request("GET", "/audit?before=1", &[], "")).status, 303);
 }
+
+// spec: PG-90, PG-91
+#[test]
+fn an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end() {
+    if !webdriver::is_there("an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end") {
+        return;
+    }
+    let (site, world) = owned();
+    let (node, other) = (Machine::managed(&site, 1), Machine::managed(&site, 2));
+    let browser = signed_in(&site, &world);
+    browser.go(&format!("/servers/{}", node.id()));
+    browser.click("[data-act='draft'][data-kind='remove-identity']");
+    browser.shows("Waits for a signature.");
+    // Keys for that one and another, of which one is removed before the order comes to it.
+    browser.go("/keys");
+    browser.type_in("#account", "alice");
+    browser.type_in("#key-label", "laptop");
+    browser.type_in("#key-text", KEY);
+    browser.click(&format!("#choose input[value='{}']", node.id()));
+    browser.click("#keys-form button[type='submit']");
+    browser.shows("Waits for a signature.");
+    mark(&browser);
+    assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(node.id()), "").status, 200);
+    let name = &node.node.hostname;
+    browser.shows(&format!("Nobody is left to carry it out: {name} was removed on "));
+    browser.picture("nobody-left");
+    is_marked(&browser);
+    browser.click("#draft-link");
+    browser.shows("It did not carry it out, and hears of nothing any more.");
+    browser.picture("order-nobody-left");
+    browser.click(&format!("main a[href='/servers/{}']", node.id()));
+    browser.shows(&format!("{name} was removed on "));
+    browser.shows(&format!("lucia-enrollment-worker confirm-removals {name}"));
+    browser.picture("removed");
+    browser.go(&format!("/servers/{}", other.id()));
+    browser.shows("Why");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}

@@ -63,6 +63,15 @@ impl Removed {
         format!("{name} was removed on {at} by {by}{why}.")
     }
 
+    /// What somebody types on the worker's host, where that is waited for.
+    #[must_use]
+    pub fn command(&self) -> Option<String> {
+        match self.key {
+            KeyEnd::AwaitsConfirmation => Some(format!("lucia-enrollment-worker confirm-removals {}", self.typed())),
+            KeyEnd::Barred(_) | KeyEnd::AwaitsWorker => None,
+        }
+    }
+
     /// What is awaited of the worker, and what cures that.
     #[must_use]
     pub fn awaited(&self) -> String {
@@ -110,6 +119,7 @@ mod tests {
              nothing and bars it for good once somebody on its host types lucia-enrollment-worker confirm-removals web-1. \
              Its machine comes back only with a new key."
         );
+        assert_eq!(removed.command().as_deref(), Some("lucia-enrollment-worker confirm-removals web-1"));
         for (replaced, heir, key, words) in [
             (
                 true,

@@ -1,9 +1,10 @@
 //! Waiting for one's turn, a node as it lives, sessions, and a fingerprint that is typed.
 
-use lucia_proto::owner_api::DraftsView;
+use lucia_proto::intent::{IntentCode, IntentKind};
+use lucia_proto::owner_api::{DraftState, DraftsView, GoneNode, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
-use crate::orders::{node, nodes, onboarding, read, who};
+use crate::orders::{drafts, node, nodes, onboarding, read, who};
 use crate::server::{By, Server, Step, get, refusal, step};
 use crate::site::{Site, ended, said, world};
 
@@ -207,5 +208,25 @@ fn why_of_a_removed_node_says_what_the_controller_says_of_it() {
     let output = Site::alice(&world, server.port).run(&["why", "old-1"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && told.contains("old-1 was removed by alice."), "{told}");
+    server.done();
+}
+
+// spec: PG-90, PG-98
+#[test]
+fn an_order_nobody_is_left_for_or_that_was_replaced_is_told_so_in_the_list() {
+    let world = world();
+    let [first, second] = [IntentKind::SshKey, IntentKind::CloneDecision].map(|kind| world.draft(kind, |_| ()));
+    let later = Some(IntentCode::OlderRevision);
+    let replaced = Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: later };
+    let states = [(&first, DraftState::NobodyLeft, vec![]), (&second, DraftState::Replaced, vec![replaced])];
+    let mut list = drafts(&world, &states);
+    let hostname = Some("web-1".parse().unwrap());
+    list.drafts[0].gone = vec![GoneNode { node_id: world.node.node_id.clone(), hostname, removed_at: Some(world.now) }];
+    let server = Server::new(world.clone(), vec![get("GET /api/host/intents", &list)]);
+    let output = Site::alice(&world, server.port).run(&["drafts"]);
+    ended(&output, 0, &format!("Nobody is left to carry it out: web-1 was removed on {}.", world.now));
+    let told = said(&output);
+    assert!(told.contains("nobody left") && told.contains("Replaced by a later order."), "{told}");
+    assert!(!told.contains("refused by"), "nobody has anything to cure: {told}");
     server.done();
 }

@@ -40,6 +40,16 @@ fn a_machines_document_shows_what_is_next_and_nothing_that_is_over() {
     approved.task.as_mut().unwrap().progress_expires_at = Some(time(NOW + 900));
     let has = document(&approved);
     assert!(has.contains("has the permission and is about to begin") && has.contains("within 15 min"), "{has}");
+    // Whose certificate is asked for is admitted first, and then waits for nobody.
+    approved.phase = lucia_proto::phase::DevicePhase::AwaitingEnrollment;
+    for (state, words) in [
+        (DraftState::Drafted, "once its admission is signed: luciactl sign "),
+        (DraftState::Signed, "Its admission is signed and goes to the worker"),
+        (DraftState::Done, "It is admitted: the worker issues its certificate"),
+    ] {
+        let text = render(&Device::new(frame("/devices/{id}"), &approved, Some(&draft_line(state)))).unwrap();
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 // spec: PG-12
@@ -107,4 +117,54 @@ fn ones_tokens_are_listed_with_how_they_are_made_and_ended() {
         assert!(one.contains(&words.replace('\'', "&#39;")), "{words}");
     }
     assert!(one.contains("luciactl token add NAME") && one.contains("luciactl token remove NAME"));
+}
+
+// spec: PG-90
+#[test]
+fn an_order_nobody_is_left_for_says_who_was_removed() {
+    let world = OrderWorld::new(time(NOW));
+    let mut line = draft_line(DraftState::NobodyLeft);
+    let hostname = Some("web-1".parse().unwrap());
+    let gone = lucia_proto::owner_api::GoneNode {
+        node_id: world.node.node_id.clone(),
+        hostname,
+        removed_at: Some(time(NOW - 60)),
+    };
+    (line.outcomes, line.gone) = (Vec::new(), vec![gone]);
+    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let facts = OrderFacts { line: &line, read: &draft.read().unwrap(), roster: None, names: &names() };
+    let text = render(&Order::new(frame("/orders/{code}"), &facts)).unwrap();
+    let words = format!("Nobody is left to carry it out: web-1 was removed on {}.", time(NOW - 60));
+    assert!(text.contains(&format!("data-words=\"{words}\"")) && text.contains(&format!("<p>{words}</p>")), "{text}");
+    assert!(!text.contains("Nobody has told of it yet") && text.contains("data-over=\"true\""), "{text}");
+    assert!(text.contains("data-act=\"drop-draft\""), "and it may be thrown away");
+    let list = render(&Orders::new(frame("/orders"), &[line], true, false)).unwrap();
+    assert!(list.contains("nobody is left to carry it out") && list.contains("web-1 was removed on"), "{list}");
+}
+
+/// The document of a node that was removed.
+pub(super) fn gone() -> String {
+    let removed = lucia_proto::why::Removed {
+        node_id: line().node_id,
+        hostname: Some("web-1".parse().unwrap()),
+        at: time(NOW - 60),
+        by: "owner:alice".parse().unwrap(),
+        replaced: false,
+        heir: None,
+        key: lucia_proto::why::KeyEnd::AwaitsConfirmation,
+    };
+    render(&Gone::new(frame("/servers/{id}"), &removed, &[event()])).unwrap()
+}
+
+// spec: PG-91
+#[test]
+fn a_removed_nodes_document_says_what_cures_what_is_awaited() {
+    let text = gone();
+    for words in [
+        format!("web-1 was removed on {} by alice.", time(NOW - 60)),
+        "lucia-enrollment-worker confirm-removals web-1".to_owned(),
+        "lucia-node-agent rekey".to_owned(),
+    ] {
+        assert!(text.contains(&words), "{words}: {text}");
+    }
 }
