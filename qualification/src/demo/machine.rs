@@ -96,8 +96,8 @@ pub(super) fn install(site: &mut Site, screen: &Screen) -> Result<Order, DemoErr
     screen.say(
         Who::Person,
         &format!(
-            "luciactl approve {code} --fingerprint {hex}\n  --hostname {HOSTNAME} --disk {disk} --erase ERASE\nand signs the \
-             order that admits it"
+            "luciactl approve {code} --hostname {HOSTNAME} --disk {disk} --erase ERASE \\\n--fingerprint {hex}\n\
+             and signs the order that admits it"
         ),
     );
 

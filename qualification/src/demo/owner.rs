@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::DemoError;
 use super::daemon::ran;
 use super::place::{NAME, Place, quoted_path};
-use super::screen::{Screen, Who};
+use super::screen::{Screen, Who, room};
 use super::site::{SOON, Site, parsed};
 use crate::program::Program;
 
@@ -37,10 +37,12 @@ pub(super) fn first(site: &mut Site, screen: &Screen) -> Result<(), DemoError> {
     let login = ["--json", "login", "--controller", &url, "--root", &root, "--name", OWNER, "--no-wait"];
     let asked: Asked = parsed(&site.owner(&login)?)?;
     let (code, hex) = (asked.verification_code.to_string(), asked.fingerprint.to_string());
+    let [first, second] = asked.fingerprint.rows();
     screen.say(
         Who::Person,
         &format!(
-            "luciactl login --controller {url} --root root.pem --name {OWNER}\ncode        {code}\nfingerprint {hex}"
+            "luciactl login --controller {url} --root root.pem --name {OWNER}\n\
+             code         {code}\nfingerprint  {first}\n             {second}"
         ),
     );
     let pending = site.wait("her application on the worker's host", SOON, |site| {
@@ -48,7 +50,7 @@ pub(super) fn first(site: &mut Site, screen: &Screen) -> Result<(), DemoError> {
     })?;
     screen.say(Who::Worker, &format!("lucia-enrollment-worker owner pending\n{pending}"));
     let said = site.worker(&["owner", "approve", &code, "--fingerprint", &hex])?;
-    screen.say(Who::Worker, &format!("lucia-enrollment-worker owner approve {code} --fingerprint {hex}\n{said}"));
+    screen.say(Who::Worker, &format!("lucia-enrollment-worker owner approve {code} \\\n--fingerprint {hex}\n{said}"));
     let roster = site.wait("the roster, as she checks it", SOON, |site| site.owner(&["owners"]).ok())?;
     screen.say(Who::Person, &format!("luciactl owners\n{roster}"));
     Ok(())
@@ -86,6 +88,6 @@ fn lay(place: &Place, holder: u32) -> io::Result<()> {
 impl Site {
     /// What `luciactl` prints on the owner's machine.
     pub(super) fn owner(&self, arguments: &[&str]) -> Result<String, DemoError> {
-        ran(Program::Built(self.place.path(OWNER)).command().args(arguments))
+        ran(Program::Built(self.place.path(OWNER)).command().env("COLUMNS", room().to_string()).args(arguments))
     }
 }

@@ -104,6 +104,14 @@ impl Screen {
 
 /// Width of time and name.
 const HEAD: usize = 22;
+/// Columns of a screen that does not say how many it has.
+const COLUMNS: usize = 100;
+
+/// What is left of a line for what a program says: it is told so, and shortens its tables.
+pub(super) fn room() -> usize {
+    let told = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    told.filter(|width| *width > HEAD * 2).unwrap_or(COLUMNS) - HEAD
+}
 
 fn head(seconds: f64, who: Who, colours: bool) -> String {
     let (time, name) = (format!("{seconds:6.1} s  "), who.name());

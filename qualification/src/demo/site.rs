@@ -11,7 +11,7 @@ use super::daemon::{Daemon, ran};
 use super::directory::Directory;
 use super::door::{Door, PAGE_NAME};
 use super::place::{NAME, Place};
-use super::screen::{Screen, Who};
+use super::screen::{Screen, Who, room};
 use super::step_ca::StepCa;
 use crate::network::Network;
 use crate::program::Program;
@@ -90,7 +90,7 @@ impl Site {
 
     /// What `luciactl` prints.
     pub(super) fn ctl(&self, arguments: &[&str]) -> Result<String, DemoError> {
-        ran(Program::Built(self.place.path("luciactl")).command().args(arguments))
+        ran(Program::Built(self.place.path("luciactl")).command().env("COLUMNS", room().to_string()).args(arguments))
     }
 
     /// The answer of `luciactl --json`.
