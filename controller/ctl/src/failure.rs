@@ -41,6 +41,14 @@ pub(crate) enum Failure {
     /// No such order.
     #[error("no order has the code {0}; luciactl drafts shows those there are")]
     NoOrder(VerificationCode),
+    /// An order that is not thrown away.
+    #[error("nothing was dropped: the order {code} {why}")]
+    Kept {
+        /// Which.
+        code: VerificationCode,
+        /// Why.
+        why: &'static str,
+    },
     /// No such token.
     #[error("you have no token {}; luciactl token list shows those there are", shown(.0))]
     NoToken(String),
@@ -225,6 +233,7 @@ impl Failure {
             | Self::Order(_)
             | Self::NoDevice(_)
             | Self::NoOrder(_)
+            | Self::Kept { .. }
             | Self::NoNode(_)
             | Self::NoFingerprint
             | Self::NoToken(_)

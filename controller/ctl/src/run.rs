@@ -71,7 +71,7 @@ async fn verb(args: Args) -> Result<(), Failure> {
             session.owner("signing")?;
             let mut view = sign::drafts(&session.client).await?;
             view.drafts.retain(|line| show::waits(line.state));
-            out.say(&view, || show::waiting(&view, out.screen))
+            out.say(&view, || show::waiting(&view, out))
         }
         Verb::Admit(args) => admit(&session.client, session.owner("to admit a machine")?, out, args).await,
         Verb::ReleaseLapse(args) => {
@@ -139,7 +139,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Owners => owners(client, out).await,
         Verb::Drafts => {
             let view = sign::drafts(client).await?;
-            out.say(&view, || show::drafts(&view, out.screen))
+            out.say(&view, || show::drafts(&view, out))
         }
         Verb::Drop { code, yes } => discard(client, out, &code, yes).await,
         Verb::Audit(args) => audit::audit(client, out, args).await,
@@ -165,12 +165,15 @@ async fn discard(client: &Client, out: Out, code: &VerificationCode, yes: bool) 
     }
     let view = sign::drafts(client).await?;
     let line = view.drafts.iter().find(|line| line.code == *code).ok_or_else(|| Failure::NoOrder(code.clone()))?;
+    if let Some(why) = show::kept(line) {
+        return Err(Failure::Kept { code: code.clone(), why });
+    }
     if !yes {
         tell::ask(&show::dropping(line), "yes")?;
     }
     client.act(OwnerEndpoint::DropDraft, code, None::<&()>).await?;
     let view = sign::drafts(client).await?;
-    out.say(&view, || show::drafts(&view, out.screen))
+    out.say(&view, || show::drafts(&view, out))
 }
 
 /// `passkey approve`: the one way by which a passkey comes to sign anybody in.

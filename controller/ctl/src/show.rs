@@ -31,7 +31,7 @@ pub(crate) use clones::{keeping, splitting};
 pub(crate) use keys::{keys, ordered};
 use live::hour;
 pub(crate) use live::live;
-pub(crate) use orders::{drafts, dropping, released, waiting, waits};
+pub(crate) use orders::{drafts, dropping, kept, released, waiting, waits};
 pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
 pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;
@@ -116,9 +116,11 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
             let disks = device.inventory.disks.iter().find(|disk| !disk.is_removable && !disk.is_read_only);
             let disk = disks.map_or("DISK", |disk| disk.id.as_str());
             format!(
-                "compare the fingerprint with the machine's screen and take HEX from there; if equal, within {}:\n{:15}luciactl \
-                 approve {code} --hostname NAME --disk {disk} --fingerprint HEX",
+                "compare both rows of the fingerprint with the machine's screen; if equal, within {}:\n{:15}luciactl approve \
+                 {code} --hostname NAME --disk {disk} --fingerprint HEX\n{:15}HEX is both rows of that screen, in quotes; \
+                 without --fingerprint you are asked for them",
                 left(now, device.expires_at),
+                "",
                 ""
             )
         }
@@ -361,7 +363,11 @@ pub(crate) fn status(view: &StatusView, wide: bool) -> String {
     line(&mut out, "audit", &format!("{} on its disk; nothing deletes it", bytes(view.audit_bytes)));
     line(&mut out, "heartbeats", &format!("{} taken since the start", view.counters.heartbeats));
     for (code, count) in &view.counters.refusals {
-        line(&mut out, "refused", &format!("{} since the start: {}", counted(*count, "call"), code.as_str()));
+        line(
+            &mut out,
+            "refused",
+            &format!("{} since the start: {} ({})", counted(*count, "call"), words::call_refused(*code), code.as_str()),
+        );
     }
     // How much it computed says something to whoever measures, and nothing to anybody else.
     if wide {

@@ -1,7 +1,9 @@
 //! Lines of the audit and events, in the same columns and words, and what a check of the audit found.
 
 use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditVia};
+use lucia_proto::code::Code;
 use lucia_proto::host_api::EventLine;
+use lucia_proto::intent::IntentCode;
 use lucia_proto::text::{counted, shown};
 use lucia_proto::words;
 
@@ -19,16 +21,17 @@ pub(crate) struct Happened {
 impl Happened {
     /// The list of events. `wide` adds the ids.
     pub(crate) fn events(wide: bool) -> Self {
-        Self::of(&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], wide)
+        Self::of(&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], &["NODE ID"], wide)
     }
 
-    /// The list of the audit's lines. `wide` adds the ids.
+    /// The list of the audit's lines. `wide` adds the ids, and the codes of refusals.
     pub(crate) fn audit(wide: bool) -> Self {
-        Self::of(&["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"], wide)
+        let heading = ["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"];
+        Self::of(&heading, &["NODE ID", "REFUSAL"], wide)
     }
 
-    fn of(heading: &[&str], wide: bool) -> Self {
-        let ids: &[&str] = if wide { &["NODE ID"] } else { &[] };
+    fn of(heading: &[&str], ids: &[&str], wide: bool) -> Self {
+        let ids = if wide { ids } else { &[] };
         Self { table: Growing::new(&[heading, ids].concat()), begun: false, wide }
     }
 
@@ -72,6 +75,7 @@ impl Happened {
             ];
             if self.wide {
                 cells.push(plain(entry.node.as_ref().map(ToString::to_string).unwrap_or_default()));
+                cells.push(plain(code(entry).to_owned()));
             }
             cells
         };
@@ -98,13 +102,19 @@ fn plain(text: String) -> (String, Tone) {
     (text, Tone::Plain)
 }
 
+/// The code of a refusal, as programs know it.
+fn code(entry: &AuditEntry) -> &'static str {
+    let refused = entry.refused.map(Code::as_str);
+    refused.or_else(|| entry.intent_refused.map(IntentCode::as_str)).unwrap_or_default()
+}
+
 /// What came of it.
 fn result(entry: &AuditEntry) -> (String, Tone) {
-    let refused = entry.refused.map(lucia_proto::code::Code::as_str);
-    let refused = refused.or_else(|| entry.intent_refused.map(lucia_proto::intent::IntentCode::as_str));
+    let refused = entry.refused.map(words::call_refused);
+    let refused = refused.or_else(|| entry.intent_refused.map(words::order_refused));
     let more = entry.more.map(|more| format!(", and {} more of that minute", counted(more, "call")));
     match refused {
-        Some(code) => (format!("refused: {code}{}", more.unwrap_or_default()), Tone::Bad),
+        Some(why) => (format!("refused: {why}{}", more.unwrap_or_default()), Tone::Bad),
         None => plain(format!("done{}", more.unwrap_or_default())),
     }
 }
@@ -113,7 +123,11 @@ fn result(entry: &AuditEntry) -> (String, Tone) {
 fn who(entry: &AuditEntry, names: &Names) -> String {
     let who = match &entry.actor {
         AuditActor::Node(id) => format!("node {}", names.of(id)),
-        actor => actor.to_string(),
+        // By the words of the events, which have the same people.
+        AuditActor::Operator(uid) => words::actor(&format!("operator:{uid}")),
+        AuditActor::Worker => words::actor("worker"),
+        AuditActor::Controller => words::actor("controller"),
+        actor @ (AuditActor::Owner(..) | AuditActor::Applicant(..)) => actor.to_string(),
     };
     let by = match (entry.via, &entry.token) {
         (_, Some(token)) => format!(", token {}", shown(token.as_str())),
@@ -137,4 +151,33 @@ pub(crate) fn verified(chain: &AuditChain, anchor: Option<&AuditChain>) -> Strin
         chain.entries,
         chain.head
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: LC-94
+    #[test]
+    fn whoever_did_something_is_called_alike_in_both() {
+        let entry = |actor: &str, more: &str| {
+            let text = format!(
+                r#"{{"sequence":1,"prev":"{}","at":"2026-11-30T20:00:00Z","actor":{actor},"action":"window-opened"{more}}}"#,
+                "0".repeat(64)
+            );
+            lucia_proto::json::from_str::<AuditEntry>(&text, 4096, 8).unwrap()
+        };
+        let id = "1a2b3c4d5e6f00000000000000000000";
+        for (actor, event) in [
+            (r#"{"kind":"operator","uid":1000}"#, words::actor("operator:1000")),
+            (r#"{"kind":"worker"}"#, words::actor("worker")),
+            (r#"{"kind":"controller"}"#, words::actor("controller")),
+            (&format!(r#"{{"kind":"node","nodeId":"{id}"}}"#), "node 1a2b-3c4d-5e6f".to_owned()),
+            (&format!(r#"{{"kind":"owner","ownerId":"{id}","name":"alice"}}"#), words::actor("owner:alice")),
+        ] {
+            assert_eq!(who(&entry(actor, ""), &Names::default()), event);
+        }
+        let session = entry(r#"{"kind":"worker"}"#, r#","via":"session""#);
+        assert!(who(&session, &Names::default()).ends_with(", on the page"));
+    }
 }

@@ -9,7 +9,9 @@ use crate::table::{Screen, Tone, table};
 /// `keys`.
 pub(crate) fn keys(view: &SshKeysView, screen: Screen) -> String {
     if view.keys.is_empty() {
-        return "No keys yet. luciactl keys add ACCOUNT FILE --label TEXT adds one.\n".to_owned();
+        return "The operator gave no keys. luciactl keys add ACCOUNT FILE --label TEXT adds one; in a fleet with owners they \
+                order them, and luciactl keys list shows those on an owner's machine.\n"
+            .to_owned();
     }
     let plain = |text: String| (text, Tone::Plain);
     let rows: Vec<_> = view

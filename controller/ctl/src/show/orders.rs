@@ -9,7 +9,8 @@ use lucia_proto::text::{counted, shown};
 use lucia_proto::words;
 
 use super::{line, span};
-use crate::table::{Screen, Tone, table};
+use crate::table::{Tone, table};
+use crate::tell::Out;
 
 /// Whether a draft waits for a signature.
 pub(crate) const fn waits(state: DraftState) -> bool {
@@ -25,48 +26,59 @@ pub(crate) const fn waits(state: DraftState) -> bool {
 }
 
 /// `drafts`, and under the table what went wrong with which.
-pub(crate) fn drafts(view: &DraftsView, screen: Screen) -> String {
+pub(crate) fn drafts(view: &DraftsView, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No orders yet. luciactl admit, keys, clone, remove and release-lapse make one, and so does the page.\n"
             .to_owned();
     }
-    let mut out = list(view, screen);
+    let mut text = list(view, out);
     if view.drafts.iter().any(|draft| draft.handed_out) {
-        out.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
+        text.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
     }
     for draft in &view.drafts {
         if !draft.gone.is_empty() || draft.state == DraftState::Replaced {
-            let _ = writeln!(out, "\n{}  {}", draft.code, draft.words());
+            let _ = writeln!(text, "\n{}  {}", draft.code, draft.words());
         }
         for outcome in &draft.outcomes {
             let Some(code) = outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken()) else { continue };
             let _ = write!(
-                out,
-                "\n{}  refused by or for {} at {}: {}",
+                text,
+                "\n{}  refused by or for {} at {}: {} ({})",
                 draft.code,
                 outcome.node_id,
                 outcome.at,
+                words::order_refused(code),
                 code.as_str()
             );
-            let _ = writeln!(out, "\n{:16}{}", "", code.cure());
+            let _ = writeln!(text, "\n{:16}{}", "", code.cure());
         }
     }
-    out
+    text
 }
 
 /// `sign --list`.
-pub(crate) fn waiting(view: &DraftsView, screen: Screen) -> String {
+pub(crate) fn waiting(view: &DraftsView, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No order waits for a signature. luciactl drafts shows those that were given.\n".to_owned();
     }
-    let mut out = list(view, screen);
-    out.push_str("\nRead one whole before you sign it: luciactl sign CODE\n");
-    out
+    let mut text = list(view, out);
+    text.push_str("\nRead one whole before you sign it: luciactl sign CODE\n");
+    text
 }
 
-fn list(view: &DraftsView, screen: Screen) -> String {
-    let rows: Vec<_> = view.drafts.iter().map(|draft| row(view, draft)).collect();
-    table(&["CODE", "KIND", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY", "OWNER", "ORDER"], &rows, screen)
+/// The whole ids are for programs, and for whoever wants all of it.
+const IDS: [&str; 2] = ["OWNER", "ORDER"];
+
+fn list(view: &DraftsView, out: Out) -> String {
+    let mut heading = vec!["CODE", "KIND", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY"];
+    heading.extend(IDS.iter().filter(|_| out.wide));
+    let row = |draft| {
+        let mut cells = row(view, draft);
+        cells.truncate(heading.len());
+        cells
+    };
+    let rows: Vec<_> = view.drafts.iter().map(row).collect();
+    table(&heading, &rows, out.screen)
 }
 
 fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
@@ -98,6 +110,25 @@ fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
     ]
 }
 
+/// Why `drop` would be refused, as far as the list tells.
+pub(crate) fn kept(line: &DraftLine) -> Option<&'static str> {
+    match (line.state, line.handed_out) {
+        (DraftState::Done, _) => Some("was carried out already; another order undoes what it did"),
+        (DraftState::Signed, true) => {
+            Some("was handed out and cannot be called back: luciactl drafts shows what becomes of it")
+        }
+        (
+            DraftState::Drafted
+            | DraftState::Signed
+            | DraftState::Refused
+            | DraftState::Replaced
+            | DraftState::NobodyLeft
+            | DraftState::Expired,
+            _,
+        ) => None,
+    }
+}
+
 /// What `drop` is about to do.
 pub(crate) fn dropping(line: &DraftLine) -> String {
     let signers = u64::try_from(line.signers.len()).unwrap_or(u64::MAX);
@@ -107,7 +138,7 @@ pub(crate) fn dropping(line: &DraftLine) -> String {
     };
     let what = match (line.state, line.handed_out) {
         (DraftState::Drafted, _) => "It waits for a signature, and can be signed no more.",
-        (DraftState::Signed, true) => "It was handed out: whoever has it may still carry it out.",
+        (DraftState::Signed, true) => "It was handed out, and is not called back by this.",
         (DraftState::Signed, false) => "It is an order by now, and whoever was not handed it is not any more.",
         (
             DraftState::Done

@@ -64,7 +64,7 @@ pub(crate) fn passkeys(view: &PasskeysView, screen: Screen) -> String {
 
 /// `owners`.
 pub(crate) fn owners(roster: &Roster, screen: Screen) -> String {
-    let mut out = format!("Roster {} of {}, fleet of root {}\n\n", roster.version, roster.issued_at, roster.fleet);
+    let mut out = format!("Roster {} of {}\nFleet of root {}\n\n", roster.version, roster.issued_at, roster.fleet);
     if roster.owners.is_empty() {
         out.push_str("Nobody is in it. luciactl login asks for a place.\n");
         return out;

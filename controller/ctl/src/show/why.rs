@@ -7,7 +7,7 @@ use lucia_proto::key::VerificationCode;
 use lucia_proto::names::Hostname;
 use lucia_proto::owner_api::DraftLine;
 use lucia_proto::time::UnixTime;
-use lucia_proto::why;
+use lucia_proto::{why, words};
 use serde::Serialize;
 
 use super::{certificate, clones::clones, line, names, paint, renaming, span, state};
@@ -82,7 +82,12 @@ impl<'a> Why<'a> {
         }
         for order in &self.refused_orders {
             let RefusedOrder { code, kind, at, refused, cure } = order;
-            line(&mut out, "order", &format!("{code} ({}) refused at {at}: {}", kind.as_str(), refused.as_str()));
+            let why = words::order_refused(*refused);
+            line(
+                &mut out,
+                "order",
+                &format!("{code} ({}) refused at {at}: {why} ({})", kind.as_str(), refused.as_str()),
+            );
             line(&mut out, "", cure);
         }
         if self.findings.is_empty() && self.refused_orders.is_empty() && !self.frozen {

@@ -378,7 +378,7 @@ fn the_status_says_in_words_what_was_counted() {
         text.contains("7 taken since the start") && !text.contains("checked") && !text.contains("key checks"),
         "{text}"
     );
-    assert!(text.contains("1 call since the start: challenge_refused"), "{text}");
+    assert!(text.contains("1 call since the start: ") && text.contains("(challenge_refused)"), "{text}");
     let text = said(&Fake::new(vec![(200, view.to_owned())]).run(&["status", "-o", "wide"]));
     assert!(text.contains("9 checked since the start"), "{text}");
 }

@@ -54,8 +54,10 @@ fn the_audit_is_shown_and_written_out_whole() {
     let server = Server::new(world.clone(), script);
     let site = Site::alice(&world, server.port);
     let output = site.run(&["audit"]);
-    ended(&output, 0, "order answered");
-    for part in ["NUMBER  AT ", "alice", "192.0.2.7", world.node.hostname.as_str(), "refused: expired", "done"] {
+    ended(&output, 0, "Answered an order");
+    for part in
+        ["NUMBER  AT ", "alice", "192.0.2.7", world.node.hostname.as_str(), "refused: its time was over", "done"]
+    {
         assert!(said(&output).contains(part), "{part}: {}", said(&output));
     }
     assert_eq!(said(&output).lines().count(), 4);

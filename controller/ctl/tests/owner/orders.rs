@@ -444,6 +444,7 @@ fn orders_are_listed_with_what_became_of_them() {
         ],
     );
     let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
+    let out = handed.read().unwrap().code();
     let line = "GET /api/host/intents";
     let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
     let script = vec![
@@ -454,6 +455,8 @@ fn orders_are_listed_with_what_became_of_them() {
         who(&world),
         get(line, &list),
         drop,
+        get(line, &list),
+        who(&world),
         get(line, &list),
         who(&world),
         get(line, &list),
@@ -475,6 +478,8 @@ fn orders_are_listed_with_what_became_of_them() {
     assert!(!done && text.replace("\r\n", " ").contains(&says) && text.contains("can be signed no more"), "{text}");
     ended(&site.run(&["drop", open.as_str(), "--yes"]), 0, "");
     ended(&site.run(&["drop", "ffff-ffff-ffff", "--yes"]), 1, "no order has the code");
+    // What cannot be called back is not asked about.
+    ended(&site.run(&["drop", out.as_str()]), 1, "nothing was dropped: the order");
     let output = site.run(&["why", world.node.hostname.as_str()]);
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains("no_freshness") && said(&output).contains("lucia-enrollment-worker pending"));
