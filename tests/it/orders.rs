@@ -9,10 +9,11 @@ use lucia_proto::intent::{
     Admit, Body, Draft, Intent, IntentCode, IntentSignature, RemoveIdentity, SignedIntent, Terms,
 };
 use lucia_proto::key::NodeKey;
-use lucia_proto::limits::CHALLENGE_LIFETIME;
+use lucia_proto::limits::{CHALLENGE_LIFETIME, ROSTER_PAYLOAD_MAX};
 use lucia_proto::orders::OrdersReply;
 use lucia_proto::owner::Role;
 use lucia_proto::owner_api::DraftState;
+use lucia_proto::roster::{Roster, SignedRoster};
 use lucia_proto::test_support::TestOwner;
 use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_controller::{Deed, Trick};
@@ -120,6 +121,42 @@ async fn a_removed_owners_order_is_refused_at_the_next_heartbeat() {
     world.play(Some(offering("removed", vec![unused_signed])));
     machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::OwnerUnknown)).await;
     assert_eq!(record(&machine), before);
+}
+
+/// threats.md W and C together: whoever has the worker's key and the controller makes themselves an owner, in a roster with a
+/// version that no honest one ever reaches. With the bundle that retires the key all of it is over, by itself.
+// spec: OS-90
+#[tokio::test(start_paused = true)]
+async fn a_stolen_workers_key_that_ran_ahead_ends_with_the_bundle_that_retires_it() {
+    let (world, mut machine) = owned(SEEDS[2]).await;
+    let (thief, mallory) = (world.worker_key(), TestOwner::new("mallory", 47));
+    let honest = world.controller().roster().roster.unwrap();
+    let mut roster: Roster = lucia_proto::json::from_slice(honest.parts().payload(), ROSTER_PAYLOAD_MAX, 16).unwrap();
+    (roster.version, roster.owners) = (1 << 53, vec![mallory.entry(Role::Owner)]);
+    let far = SignedRoster::sign(&roster, &thief).unwrap();
+    let offers = |roster: SignedRoster| {
+        Trick::on("a roster far ahead".to_owned(), &[Endpoint::Heartbeat], move |moment| {
+            with_orders(moment.honest, &OrdersReply { roster: Some(roster.clone()), ..OrdersReply::default() })
+        })
+    };
+    world.play(Some(offers(far.clone())));
+    let owner = |machine: &Machine| machine.status().owners.map(|owners| (owners.roster_version, owners.believed));
+    machine.run_until(10 * MINUTE, |machine| owner(machine) == Some((1 << 53, true))).await;
+    world.play(None);
+    machine.run(10 * MINUTE).await;
+    assert_eq!(owner(&machine), Some((1 << 53, true)), "no honest roster is taken over it while its key counts");
+    world.retire_worker_key();
+    machine.run_until(10 * MINUTE, |machine| is_fresh(machine, 2) && owner(machine) == Some((2, true))).await;
+    // Neither roster nor time of the thief's comes back, and owners order as before.
+    world.play(Some(offers(far)));
+    machine.run(10 * MINUTE).await;
+    assert_eq!(owner(&machine), Some((2, true)));
+    world.play(None);
+    let keys = world.keys(&alice(), &machine.id(), "alice", 1, 1);
+    world.order(&alice(), &keys);
+    world.comes_to(&mut machine, &keys, DraftState::Done).await;
+    machine.reboot(1);
+    machine.run_until(10 * MINUTE, |machine| is_fresh(machine, 2)).await;
 }
 
 /// What a controller says that it is late, who began to lie then, at this true time.

@@ -98,6 +98,15 @@ enum Command {
         #[command(flatten)]
         given: GivenFiles,
     },
+    /// Sign with a new key from here on, and with none that was: after the worker's key was stolen. The worker is stopped for
+    /// it. Nodes believe nothing that the former key signs once they have the next bundle, with their next heartbeat.
+    RetireKey {
+        #[command(flatten)]
+        at: At,
+        /// The root's key, unencrypted PKCS #8: signs the next bundle and is not kept.
+        #[arg(long, value_name = "FILE")]
+        root_key: PathBuf,
+    },
     /// Answer requests until SIGTERM.
     Run {
         #[command(flatten)]
@@ -323,6 +332,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             say(&if json { to_json(&status)? } else { status.table() });
             Ok(if status.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() })
         }
+        Command::RetireKey { at, root_key } => done(begin::retire_key(&Config::load(&at.config)?, &root_key)),
         Command::Pending { at, json } => {
             let config = Config::load(&at.config)?;
             let home = Home::open(&config).map_err(|error| Failure::of(&error))?;

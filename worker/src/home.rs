@@ -27,6 +27,12 @@ use crate::files::{FileError, file, id_file, text};
 
 /// The endpoint's receipt, and its answer in the queue.
 pub const ENDPOINT: &str = "endpoint.json";
+/// The key that signs answers and rosters.
+pub const WORKER_KEY: &str = "worker.key";
+/// The one that takes its place, until it has.
+pub const NEXT_KEY: &str = "worker.next.key";
+/// The bundle.
+pub const BUNDLE: &str = "bundle.json";
 /// Longest receipt: an answer, and the chain in it once more.
 const RECEIPT_MAX: usize = ANSWER_FILE_MAX + 2 * CHAIN_PEM_MAX;
 
@@ -160,12 +166,19 @@ impl Home {
     pub fn identity(&self, config: &Config) -> Result<Identity, HomeError> {
         let root = self.root()?;
         let ca = ca::open(config, &self.ca, &root).map_err(HomeError::Ca)?;
-        let worker_key = NodeKey::from_pem(&text(&self.dir, "worker.key")?).map_err(HomeError::WorkerKey)?;
-        let signed: SignedBundle = json::from_str(&text(&self.dir, "bundle.json")?, usize::MAX, JSON_DEPTH_MAX)
-            .map_err(HomeError::BundleFile)?;
+        let mut worker_key = NodeKey::from_pem(&text(&self.dir, WORKER_KEY)?).map_err(HomeError::WorkerKey)?;
+        let signed: SignedBundle =
+            json::from_str(&text(&self.dir, BUNDLE)?, usize::MAX, JSON_DEPTH_MAX).map_err(HomeError::BundleFile)?;
         let bundle = signed.verify(&root).map_err(HomeError::Bundle)?;
         if !bundle.issuing_cas().any(|der| der == ca.issuing().der()) {
             return Err(HomeError::NotInBundle { what: "issuing CA" });
+        }
+        // A crash came between the bundle that names the next key and that key's taking its place.
+        if !bundle.workers().contains(worker_key.public())
+            && let Ok(next) = text(&self.dir, NEXT_KEY)
+            && let Ok(next) = NodeKey::from_pem(&next)
+        {
+            worker_key = next;
         }
         if !bundle.workers().contains(worker_key.public()) {
             return Err(HomeError::NotInBundle { what: "worker key" });

@@ -28,6 +28,7 @@
 //! | [`turn`] | one pass over all of it, durable step by durable step |
 //! | [`survey`] | the same decisions, only looked at: `pending`, `admit` |
 //! | [`init`] | how does a fleet begin? |
+//! | [`retire`] | how does the worker get another key? |
 //! | [`status`] | what should a person know? |
 //! | [`watch`], [`notify`] | when to take the next turn, and how systemd knows |
 //! | [`cli`] | which command was given? |
@@ -54,6 +55,7 @@ pub mod owner_queue;
 pub mod owners;
 pub mod queue;
 pub mod remarks;
+pub mod retire;
 pub mod roster;
 pub mod status;
 pub mod survey;

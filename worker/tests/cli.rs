@@ -324,6 +324,28 @@ fn owners_come_and_go_beside_a_running_worker() {
     assert!(daemon.0.try_wait().unwrap().is_none(), "it runs on");
 }
 
+// spec: OA-91
+#[test]
+fn retire_key_takes_the_roots_key_and_a_stopped_worker() {
+    let site = Site::new("");
+    let root_key = site.path("worker/ca/root.key");
+    let file = root_key.to_str().unwrap();
+    site.run(&["retire-key"]).expect(64, "--root-key");
+    site.run(&["retire-key", "--root-key", "/nowhere/root.key"]).expect(1, "cannot read /nowhere/root.key");
+    site.run(&["retire-key", "--root-key", site.path("worker/worker.key").to_str().unwrap()])
+        .expect(1, "this fleet's root");
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let daemon = Daemon::start(&site);
+    next_message(&socket);
+    site.run(&["retire-key", "--root-key", file]).expect(1, "systemctl stop lucia-enrollment-worker");
+    drop(daemon);
+    for version in [2, 3] {
+        site.run(&["retire-key", "--root-key", file]).expect(0, &format!("bundle {version} names a new key alone"));
+        site.run(&["once"]).expect(0, "issued 0");
+    }
+}
+
 #[test]
 fn a_log_that_cannot_be_written_ends_nothing() {
     let site = Site::new("");

@@ -7,6 +7,7 @@ use lucia_proto::challenge::Nonce;
 use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, Draft, Intent, LabelledKey, SshKeys, Terms};
+use lucia_proto::key::NodeKey;
 use lucia_proto::limits::INTENT_LIFETIME_MAX;
 use lucia_proto::names::AccountName;
 use lucia_proto::owner::Role;
@@ -42,6 +43,32 @@ impl World {
         });
     }
 
+    /// The key that the worker signs with, as a thief of its file has it.
+    pub(crate) fn worker_key(&self) -> NodeKey {
+        let (home, _) = self.worker_home();
+        NodeKey::from_pem(&std::fs::read_to_string(home.dir.path().join("worker.key")).unwrap()).unwrap()
+    }
+
+    /// `lucia-enrollment-worker retire-key`: whoever has the root's key brings it to the worker's host.
+    pub(crate) fn retire_worker_key(&self) {
+        self.stop_worker();
+        let (home, identity) = self.worker_home();
+        let root_key = self.ca().root_key.to_pem().unwrap();
+        lucia_worker::retire::retire(&home, &identity, &root_key, self.worker_clock().now()).unwrap();
+        drop((home, identity));
+        self.start_worker();
+        self.worker_turn(self.worker_clock().now());
+        self.controller().tick();
+    }
+
+    fn worker_home(&self) -> (Home, lucia_worker::home::Identity) {
+        let text = std::fs::read_to_string(self.path("worker.toml")).unwrap();
+        let config = Settings::parse(&text).unwrap().resolve().unwrap();
+        let home = Home::open(&config).unwrap();
+        let identity = home.identity(&config).unwrap();
+        (home, identity)
+    }
+
     fn at_worker(
         &self,
         act: impl FnOnce(
@@ -52,10 +79,7 @@ impl World {
             lucia_proto::time::UnixTime,
         ),
     ) {
-        let text = std::fs::read_to_string(self.path("worker.toml")).unwrap();
-        let config = Settings::parse(&text).unwrap().resolve().unwrap();
-        let home = Home::open(&config).unwrap();
-        let identity = home.identity(&config).unwrap();
+        let (home, identity) = self.worker_home();
         let held = Ledger::hold(&home.dir).unwrap();
         let mut ledger = Ledger::load(&home.dir).unwrap();
         let transaction = ledger.begin(&home.dir, held).unwrap();

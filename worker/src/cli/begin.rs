@@ -7,10 +7,13 @@ use std::process::ExitCode;
 use lucia_proto::limits::CHAIN_PEM_MAX;
 use zeroize::Zeroizing;
 
+use super::hold::hold;
 use super::{At, Failure, GivenFiles, say};
 use crate::config::{Config, DEFAULT_FILE, endpoint_names};
+use crate::home::Home;
 use crate::init::{self, Given};
 use crate::now;
+use crate::retire::retire;
 
 /// `init`, and the settings file with it when there is none and the names are given.
 pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<ExitCode, Failure> {
@@ -52,6 +55,22 @@ pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
+/// `retire-key`; gives what to print.
+pub(super) fn retire_key(config: &Config, root_key: &Path) -> Result<String, Failure> {
+    let root_key = read(root_key)?;
+    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
+    // No command signs a roster meanwhile with the key that goes.
+    let _held = hold(&home)?;
+    let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
+    let version = retire(&home, &identity, &root_key, now()).map_err(|error| Failure::of(&error))?;
+    Ok(format!(
+        "bundle {version} names a new key alone; take the root's key offline again, then:\n  systemctl start \
+         lucia-enrollment-worker\nNodes take bundle and roster with their next heartbeat. Until then they believe the former \
+         key.\nWhoever had this host has the issuing CA's key as well, unless step-ca signs: what they made with it ends after \
+         seven days.\n"
+    ))
+}
+
 /// What `--root` and the others name; nothing where none is given.
 fn read_given(files: &GivenFiles) -> Result<Option<Given>, Failure> {
     let GivenFiles { root: Some(root), root_key: Some(root_key), issuing: Some(issuing) } = files else {
@@ -66,6 +85,6 @@ fn read(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::new());
     std::fs::File::open(path)
         .and_then(|file| file.take(max).read_to_string(&mut text))
-        .map_err(|error| Failure::refused(format!("cannot read {}: {error}; nothing was made", path.display())))?;
+        .map_err(|error| Failure::refused(format!("cannot read {}: {error}; nothing was done", path.display())))?;
     Ok(text)
 }

@@ -77,3 +77,57 @@ fn another_worker_key_signs_the_roster_that_is_there_anew_through_every_crash() 
     let stopped = chain(&Worker::open(story.config()).err().unwrap());
     assert!(stopped.contains("it was edited"), "{stopped}");
 }
+
+impl Story {
+    /// `retire-key`, with the root's key.
+    fn retire(&self, root_key: &str) -> Result<u64, crate::retire::RetireError> {
+        crate::retire::retire(&self.home(), &self.identity(), root_key, NOW)
+    }
+}
+
+/// threats.md W: the key that signs was stolen. Dead at any step, either the former key signs on or the new one does, the
+/// next try ends it, and the roster stays the one that the ledger names.
+// spec: OA-91
+#[test]
+fn a_retired_key_signs_nothing_more_through_every_crash_and_the_roster_is_signed_anew() {
+    let prepared = Story::owned("");
+    let mark = prepared.ledger().roster().copied();
+    let former = prepared.identity().worker_key.public().to_pem();
+    let root_key = std::fs::read_to_string(prepared.worker_file("ca/root.key")).unwrap();
+    let version = |story: &Story| story.identity().bundle.bundle().version;
+    assert!(chain(&prepared.retire(&former).unwrap_err()).contains("--root-key is no"));
+    let other = key(97).to_pem().unwrap();
+    assert!(chain(&prepared.retire(&other).unwrap_err()).contains("is not the key of this fleet's root"));
+    let running = prepared.worker();
+    assert!(chain(&prepared.retire(&root_key).unwrap_err()).contains("systemctl stop"));
+    drop(running);
+    assert_eq!(version(&prepared), 1, "nothing was changed");
+    for nth in 0.. {
+        let story = prepared.again();
+        let plan = crash_at(&story.scratch.path().join("worker"), nth);
+        let first = story.retire(&root_key);
+        let crashed = plan.crashed().is_some();
+        drop(plan);
+        // Whatever is on the disk fits together, and the worker goes on with it.
+        let between = version(&story);
+        assert_eq!(story.identity().worker_key.public().to_pem() == former, between == 1, "{nth}");
+        story.turn(NOW);
+        assert_eq!(story.held().as_ref().map(VerifiedRoster::mark), mark, "{nth}");
+        if crashed {
+            assert_eq!(story.retire(&root_key).unwrap(), between + 1, "{nth}");
+            story.turn(NOW);
+        }
+        let identity = story.identity();
+        assert_eq!(identity.bundle.workers().len(), 1, "{nth}");
+        assert_ne!(identity.worker_key.public().to_pem(), former, "{nth}");
+        assert_eq!(story.held().as_ref().map(VerifiedRoster::mark), mark, "{nth}");
+        let own = std::fs::read(story.worker_file("roster.json")).unwrap();
+        assert_eq!(story.published("roster.json"), Some(own), "{nth}");
+        assert!(!story.worker_file("worker.next.key").exists(), "{nth}");
+        if !crashed {
+            assert_eq!(first.unwrap(), 2);
+            assert!(nth > 10, "only {nth} steps were tried");
+            break;
+        }
+    }
+}
