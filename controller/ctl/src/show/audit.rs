@@ -127,7 +127,8 @@ fn who(entry: &AuditEntry, names: &Names) -> String {
         AuditActor::Operator(uid) => words::actor(&format!("operator:{uid}")),
         AuditActor::Worker => words::actor("worker"),
         AuditActor::Controller => words::actor("controller"),
-        actor @ (AuditActor::Owner(..) | AuditActor::Applicant(..)) => actor.to_string(),
+        // What an applicant does is to ask, which stands beside it.
+        AuditActor::Owner(_, name) | AuditActor::Applicant(_, name) => shown(name.as_str()),
     };
     let by = match (entry.via, &entry.token) {
         (_, Some(token)) => format!(", token {}", shown(token.as_str())),
@@ -173,6 +174,7 @@ mod tests {
             (r#"{"kind":"worker"}"#, words::actor("worker")),
             (r#"{"kind":"controller"}"#, words::actor("controller")),
             (&format!(r#"{{"kind":"node","nodeId":"{id}"}}"#), "node 1a2b-3c4d-5e6f".to_owned()),
+            (&format!(r#"{{"kind":"applicant","ownerId":"{id}","name":"bob"}}"#), words::actor("owner:bob")),
             (&format!(r#"{{"kind":"owner","ownerId":"{id}","name":"alice"}}"#), words::actor("owner:alice")),
         ] {
             assert_eq!(who(&entry(actor, ""), &Names::default()), event);

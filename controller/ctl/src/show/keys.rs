@@ -9,8 +9,7 @@ use crate::table::{Screen, Tone, table};
 /// `keys`.
 pub(crate) fn keys(view: &SshKeysView, screen: Screen) -> String {
     if view.keys.is_empty() {
-        return "The operator gave no keys. luciactl keys add ACCOUNT FILE --label TEXT adds one; in a fleet with owners they \
-                order them, and luciactl keys list shows those on an owner's machine.\n"
+        return "The operator gave no keys. luciactl keys add ACCOUNT FILE --label TEXT adds one.\nIn a fleet with owners they order them: luciactl keys list on an owner's machine shows those.\n"
             .to_owned();
     }
     let plain = |text: String| (text, Tone::Plain);
