@@ -11,7 +11,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::journal::NewName;
 use lucia_proto::key::Fingerprint;
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{counted, shown, span};
+use lucia_proto::text::{bytes, counted, shown, span};
 use lucia_proto::time::UnixTime;
 use lucia_proto::words;
 
@@ -389,33 +389,4 @@ pub(crate) fn compared(out: &mut String, name: &str, key: &Fingerprint) {
 
 fn left(now: UnixTime, until: UnixTime) -> String {
     span(until.since(now))
-}
-
-/// A size in the unit people read it in.
-fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = UNITS[0];
-    let mut tenths = u128::from(bytes) * 10;
-    for next in &UNITS[1..] {
-        if tenths < 10 * 1024 {
-            break;
-        }
-        tenths /= 1024;
-        unit = next;
-    }
-    if unit == UNITS[0] { format!("{bytes} B") } else { format!("{}.{} {unit}", tenths / 10, tenths % 10) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_said_in_units_people_use() {
-        for (size, want) in
-            [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (8 << 30, "8.0 GiB"), (1 << 53, "8192.0 TiB")]
-        {
-            assert_eq!(bytes(size), want);
-        }
-    }
 }
