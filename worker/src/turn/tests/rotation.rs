@@ -113,6 +113,21 @@ fn a_retired_key_signs_nothing_more_through_every_crash_and_the_roster_is_signed
         assert_eq!(story.identity().worker_key.public().to_pem() == former, between == 1, "{nth}");
         story.turn(NOW);
         assert_eq!(story.held().as_ref().map(VerifiedRoster::mark), mark, "{nth}");
+        // The key in force lies beside the former one: the next try may die as well, and loses neither.
+        let present = story.identity().worker_key.to_pem().unwrap();
+        if std::fs::read_to_string(story.worker_file("worker.key")).unwrap() != *present {
+            for again in 0.. {
+                let story = story.again();
+                let plan = crash_at(&story.scratch.path().join("worker"), again);
+                let _ = story.retire(&root_key);
+                let crashed = plan.crashed().is_some();
+                drop(plan);
+                assert!(version(&story) >= between, "{nth} {again}: keys and bundle fit together");
+                if !crashed {
+                    break;
+                }
+            }
+        }
         if crashed {
             assert_eq!(story.retire(&root_key).unwrap(), between + 1, "{nth}");
             story.turn(NOW);
