@@ -241,6 +241,12 @@ impl SignedAnswer {
         Ok(Self(SignedPayload::sign(TAG, payload, worker_key)))
     }
 
+    /// Whether a worker of this bundle signed it.
+    #[must_use]
+    pub fn is_of_worker(&self, bundle: &VerifiedBundle) -> bool {
+        self.0.is_of(TAG, bundle.workers())
+    }
+
     /// Takes the answer, if it is the worker's and answers exactly what was asked.
     ///
     /// # Errors
@@ -251,7 +257,7 @@ impl SignedAnswer {
             json::from_slice(payload, SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(AnswerError::Json)?;
         let bundle = answer.bundle.verify(expected.root).map_err(AnswerError::Bundle)?;
         let bundle = bundle::accept(expected.current_bundle, bundle).map_err(AnswerError::Bundle)?;
-        if !self.0.is_of(TAG, bundle.workers()) {
+        if !self.is_of_worker(&bundle) {
             return Err(AnswerError::Signature);
         }
         for (field, same) in [

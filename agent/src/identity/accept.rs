@@ -66,6 +66,9 @@ impl Identity {
         }
         // A newer one may have come with a reply while this answer was on its way: the older never reaches the disk.
         let newest = self.newest(state, accepted.bundle());
+        if !signed.is_of_worker(&newest) {
+            return Err(AcceptError::Refused(AnswerError::Signature));
+        }
         let bundle = json::to_string(newest.signed()).map_err(AcceptError::Form)?;
         let answer = json::to_string(signed).map_err(AcceptError::Form)?;
         crash_point!("agent/answer-checked", state.path())

@@ -267,6 +267,27 @@ fn an_answer_with_an_older_bundle_never_puts_it_in_place_of_a_newer_one() {
     }
 }
 
+/// threats.md W: the bundle that retires the worker comes while an answer of the stolen key is on its way.
+// spec: AO-97
+#[test]
+fn an_answer_of_a_worker_whom_the_bundle_on_the_disk_retired_is_refused_whole() {
+    let ca = TestCa::new(now());
+    let scratch = Scratch::new();
+    let root = scratch.root();
+    let mut opened = open(&root, &ca).unwrap();
+    let mut answer = ca.answer(&opened.node, now());
+    answer.bundle = ca.signed_bundle(1, now());
+    let signed = ca.sign_answer(&answer);
+    let mut newer = ca.bundle(2, now());
+    newer.workers = vec![lucia_proto::test_support::key(98).public().to_pem()];
+    let newer = json::to_string(&SignedBundle::sign(&newer, &ca.root_key).unwrap()).unwrap().into_bytes();
+    opened.state.replace(StateFile::Bundle, &newer).unwrap();
+    let refused = opened.identity.accept(&opened.state, &signed, now());
+    assert!(matches!(refused, Err(AcceptError::Refused(lucia_proto::answer::AnswerError::Signature))), "{refused:?}");
+    assert_eq!(std::fs::read(root.state().join("bundle.json")).unwrap(), newer);
+    assert!(!root.state().join("answer.json").exists() && opened.identity.certificate().is_none());
+}
+
 /// threats.md B-3: an old answer is right in every part, and a controller that lies about the time makes it fresh.
 // spec: EN-13
 #[test]

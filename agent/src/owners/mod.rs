@@ -320,9 +320,9 @@ impl Owners {
         match signed.check(&checker) {
             Ok(verified) => record.after(signed, verified, me),
             Err(refusal) => {
-                let memory = signed.remember_refused(&checker, &refusal);
-                let next = memory.map(|memory| Box::new(record.remembering(memory)));
-                Err(Refused { why: refusal.into(), next })
+                let Some(memory) = signed.remember_refused(&checker, &refusal) else { return Err(refusal.into()) };
+                let next = record.remembering(memory)?;
+                Err(Refused { why: refusal.into(), next: Some(Box::new(next)) })
             }
         }
     }

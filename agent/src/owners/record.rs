@@ -259,7 +259,7 @@ impl Record {
                 // that it goes on; and the machine that was meant may have rebooted since, so it ends neither.
                 Decision::Keep if body.start_id.as_ref().is_some_and(|kept| me.former_starts.contains(kept)) => {
                     next.memory.note_refused(order.intent(), IntentCode::NotPossible);
-                    return Err(Refused { why: NotDone::FormerStart, next: Some(Box::new(next)) });
+                    return Err(Refused { why: NotDone::FormerStart, next: Some(Box::new(next.fitting()?)) });
                 }
                 decision @ (Decision::Keep | Decision::Split) => {
                     next.stopped = Some(Stopped { intent: order.id(), decision });
@@ -274,14 +274,21 @@ impl Record {
         keep_last(&mut next.untold, OUTCOMES_MAX);
         next.done.push(Done { intent: order.id(), kind: order.intent().kind, at: me.now });
         keep_last(&mut next.done, ORDERS_SHOWN);
-        let length = next.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
-        if length > NODE_ORDERS_MAX { Err(IntentRefusal::MemoryFull.into()) } else { Ok(next) }
+        Ok(next.fitting()?)
     }
 
     /// The record with this memory.
-    #[must_use]
-    pub fn remembering(&self, memory: IntentMemory) -> Self {
-        Self { memory, ..self.clone() }
+    ///
+    /// # Errors
+    /// [`IntentRefusal::MemoryFull`] when it has no room.
+    pub fn remembering(&self, memory: IntentMemory) -> Result<Self, IntentRefusal> {
+        Self { memory, ..self.clone() }.fitting()
+    }
+
+    /// The same, if the next start will read it: a longer file counts as damaged, and all that was ordered is lost with it.
+    fn fitting(self) -> Result<Self, IntentRefusal> {
+        let length = self.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
+        if length > NODE_ORDERS_MAX { Err(IntentRefusal::MemoryFull) } else { Ok(self) }
     }
 
     /// The record without what was told; nothing when that changes nothing.

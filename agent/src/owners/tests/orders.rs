@@ -128,6 +128,44 @@ fn an_order_that_was_refused_for_what_stood_in_its_way_is_not_done_once_the_way_
     assert_eq!(door.order(&keys), Some(None));
 }
 
+/// threats.md O: an owner's orders fill the file to its last bytes, and then one is refused.
+// spec: AO-96
+#[test]
+fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
+    let room = |door: &mut Door, room: usize| {
+        let mut record: serde_json::Value =
+            serde_json::from_slice(&door.state.read(StateFile::Orders).unwrap().unwrap()).unwrap();
+        let pad = |length: usize| serde_json::json!({"intentJson": "", "body": "x".repeat(length), "signatures": []});
+        let keys = record.get_mut("keys").unwrap().as_array_mut().unwrap();
+        keys.push(pad(0));
+        let least = serde_json::to_string(&record).unwrap().len();
+        let keys = record.get_mut("keys").unwrap().as_array_mut().unwrap();
+        *keys.last_mut().unwrap() = pad(lucia_proto::limits::NODE_ORDERS_MAX - least - room);
+        let text = serde_json::to_string(&record).unwrap();
+        door.state.replace(StateFile::Orders, text.as_bytes()).unwrap();
+        door.restart();
+        door.refresh();
+    };
+    for (former, code) in [(false, IntentCode::KindForbidden), (true, IntentCode::NotPossible)] {
+        for (left, want) in [(20, IntentCode::MemoryFull), (2000, code)] {
+            let mut door = Door::settled();
+            assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
+            door.hear();
+            room(&mut door, left);
+            let order = if former {
+                door.starts = vec![StartId::from_random([9; 16]), StartId::from_random([7; 16])];
+                door.clone_order(Decision::Keep, door.starts.get(1).cloned())
+            } else {
+                door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"forbid\"\n");
+                door.world.order(IntentKind::RemoveIdentity)
+            };
+            assert_eq!(door.order(&order), Some(Some(want)), "{code:?} {left}");
+            door.restart();
+            assert_eq!(door.accounts(), [("alice".to_owned(), 1)], "{code:?} {left}: what holds is not lost");
+        }
+    }
+}
+
 /// design.md O2: the second form, for the kinds that somebody on the worker's host named.
 // spec: AO-42
 #[test]
