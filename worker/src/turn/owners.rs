@@ -171,6 +171,8 @@ impl Pass<'_> {
         let Ok(intent) = Intent::parse(&open.signed.intent_json) else { return Ok(()) };
         let Ok(body) = Body::parse(intent.kind, &open.signed.body) else { return Ok(()) };
         if let Err(refusal) = orders::still_ordered(&open.signed, &self.facts(in_force)) {
+            // It is remembered and was not carried out: whoever brings it again is not to hear that it was.
+            kept.memory.note_refused(&intent, refusal.code());
             let Some(node) = intent.nodes.first() else { return Ok(()) };
             return self.told(owners, id, node, Some((refusal.code(), &chain(&refusal))), summary);
         }

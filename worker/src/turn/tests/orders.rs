@@ -251,3 +251,34 @@ fn an_order_that_was_remembered_is_dropped_when_its_owner_left_meanwhile() {
         assert!(!std::fs::read_to_string(story.worker_file("intents.json")).unwrap().contains("\"open\""), "{leaves}");
     }
 }
+
+/// The controller hands such an order out anew without the signature of who left: it is not told as carried out, which it
+/// never was.
+// spec: OA-40
+#[test]
+fn an_order_that_was_remembered_and_dropped_is_never_told_as_carried_out() {
+    let story = Story::owned("");
+    story.enter(&bob(), Role::Owner).unwrap();
+    let node = TestNode::new(1);
+    let drafted = draft(&alice(), story.identity().root.sha256(), NOW, &node.node_id, &admit_body(&node, None), 1);
+    let id = story.controller.order(&signed(&drafted, &[&alice(), &bob()]));
+    let mut worker = story.worker();
+    let plan = ask_at(story.scratch.path(), |step, _| if step == "append/write" { Fate::Die } else { Fate::Live });
+    worker.turn(NOW).unwrap_err();
+    drop((plan, worker));
+    let story = story.again();
+    story.leave("bob").unwrap();
+    story.turn(NOW);
+    assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::OwnerUnknown));
+    // It takes that answer, and asks anew.
+    let request = story.queue_file(&format!("owner-requests/intent-{id}.json"));
+    std::fs::remove_file(request).unwrap();
+    story.turn(NOW.plus(secs(5)));
+    assert_eq!(story.controller.outcome(id), None);
+    story.controller.order(&signed(&drafted, &[&alice()]));
+    for at in [10, 15] {
+        story.turn(NOW.plus(secs(at)));
+        assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::OwnerUnknown), "{at}");
+        assert!(story.ledger().node(&node.node_id).is_none(), "{at}");
+    }
+}
