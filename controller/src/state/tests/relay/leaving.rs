@@ -107,6 +107,25 @@ fn a_signature_of_who_left_ends_no_order_that_the_others_are_enough_for() {
     }
 }
 
+/// What was done is told with everybody who ordered it, whoever of them left since.
+// spec: CO-96
+#[test]
+fn an_order_that_was_done_keeps_the_signatures_of_all_who_gave_it() {
+    let (world, mut fleet, node) = owned();
+    let done = by_both(&world, &fleet, &keys(&fleet, 4));
+    tells(&world, &node, &fleet, done, None);
+    assert_eq!(state_of(&world, done).state, DraftState::Done);
+    let bob = fleet.bob.id.clone();
+    change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != bob));
+    world.controller.tick();
+    assert_eq!(state_of(&world, done).signers.len(), 2);
+    let world = world.restart();
+    publish(&world, &fleet);
+    world.controller.tick();
+    let line = state_of(&world, done);
+    assert_eq!((line.state, line.signers.len()), (DraftState::Done, 2));
+}
+
 /// The worker publishes the roster in the very turn in which it looks at its orders, and the controller hears of its refusal
 /// first.
 // spec: CO-91
