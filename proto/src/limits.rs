@@ -291,6 +291,8 @@ pub const DRAFTS_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const DRAFT_FILE_MAX: usize = 256 * 1024;
 /// Drafts in one answer.
 pub const DRAFTS_PER_ANSWER_MAX: usize = 100;
+/// What is told of nodes in one such answer, in all: a page of orders for hundreds of nodes each has fewer of them.
+pub const DRAFTS_TOLD_PER_ANSWER_MAX: usize = 4096;
 /// How long a split is offered after one holder told that it heard: four heartbeats, in which the other one hears it too.
 pub const SPLIT_OFFERED: Duration = Duration::from_secs(2 * 60);
 /// Questions of a node that wait, one for each holder of its identity, and answers that are kept for it.

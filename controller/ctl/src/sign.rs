@@ -18,9 +18,6 @@ use crate::failure::{Ending, Failure};
 use crate::roster;
 use crate::tell::{Out, ask, note, write_beside};
 
-/// Orders in one answer; a shorter one is the last.
-const PAGE: usize = 100;
-
 /// Why nothing was signed.
 #[derive(Debug, Error)]
 pub(crate) enum SignError {
@@ -171,11 +168,11 @@ pub(crate) async fn order(
 /// The orders there are, newest first: as many answers as the controller's list has.
 pub(crate) async fn drafts(client: &Client) -> Result<DraftsView, Failure> {
     let mut all: DraftsView = client.look(OwnerEndpoint::Drafts, None).await?;
-    let mut last = all.drafts.len();
-    while last >= PAGE && all.drafts.len() < DRAFTS_MAX {
+    let mut goes_on = all.goes_on();
+    while goes_on && all.drafts.len() < DRAFTS_MAX {
         let Some(after) = all.drafts.last().map(|draft| draft.code.clone()) else { break };
         let page: DraftsView = client.look_after(OwnerEndpoint::Drafts, &after).await?;
-        last = page.drafts.len();
+        goes_on = page.goes_on();
         all.drafts.extend(page.drafts);
     }
     Ok(all)

@@ -8,7 +8,7 @@ use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine};
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, IntentKind, Terms};
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX};
+use lucia_proto::limits::DRAFTS_MAX;
 use lucia_proto::names::AccountName;
 use lucia_proto::owner::{PageOrigin, Role};
 use lucia_proto::owner_api::{DraftLine, DraftState};
@@ -184,7 +184,8 @@ fn written(text: Result<String, PageError>) -> Result<String, Refusal> {
 /// Every order there is, newest first, one answer's worth at a time until `see` has seen enough.
 fn orders(controller: &Controller, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
     let mut after = None;
-    for _ in 0..=DRAFTS_MAX.div_ceil(DRAFTS_PER_ANSWER_MAX) {
+    // One answer may have a single order: one for very many nodes.
+    for _ in 0..=DRAFTS_MAX {
         let drafts = controller.drafts(after.as_ref())?.drafts;
         let Some(last) = drafts.last().map(|line| line.code.clone()) else { return Ok(()) };
         for line in drafts {

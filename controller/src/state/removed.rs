@@ -19,6 +19,16 @@ pub(super) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Option<&'a Ev
     journal.events.iter().rev().find(is_its)
 }
 
+/// The same of every node at once: a list of orders may name very many.
+pub(super) fn removals(journal: &Journal) -> BTreeMap<&NodeId, &EventRow> {
+    let removed = journal.events.iter().filter(|event| event.kind == EventKind::DeviceRemoved);
+    let mut removals: BTreeMap<_, _> = removed.filter_map(|event| Some((event.device_id.as_ref()?, event))).collect();
+    for device in &journal.devices {
+        removals.remove(&device.device_id);
+    }
+    removals
+}
+
 impl Controller {
     /// What every machine is called that has a name, or had one when it was removed.
     pub fn names(&self) -> BTreeMap<NodeId, Hostname> {

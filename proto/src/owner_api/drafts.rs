@@ -6,6 +6,7 @@ use crate::host_api::Label;
 use crate::ids::NodeId;
 use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
 use crate::key::VerificationCode;
+use crate::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, INTENT_NODES_MAX};
 use crate::names::Hostname;
 use crate::owner::OwnerId;
 use crate::time::UnixTime;
@@ -163,6 +164,18 @@ pub struct DraftsView {
     pub server_time: UnixTime,
     /// A page of them.
     pub drafts: Vec<DraftLine>,
+}
+
+impl DraftsView {
+    /// Whether older ones may follow: it has as many lines as an answer may have, or the next would have told of more nodes
+    /// than one answer does.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        let told: usize = self.drafts.iter().map(|line| 1 + line.outcomes.len() + line.gone.len()).sum();
+        // Of each node the next one tells what it said and that it is gone, at most.
+        let next = 1 + 2 * INTENT_NODES_MAX;
+        self.drafts.len() >= DRAFTS_PER_ANSWER_MAX || told + next > DRAFTS_TOLD_PER_ANSWER_MAX
+    }
 }
 
 /// Answer to [`OwnerEndpoint::Draft`](super::OwnerEndpoint::Draft) and to

@@ -424,6 +424,22 @@ fn a_long_list_comes_in_parts() {
     let last = all[100].read().unwrap().code();
     ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
     server.done();
+    // Orders for hundreds of nodes come a few at a time.
+    let told = |number: u16| Outcome {
+        node_id: format!("{number:032x}").parse().unwrap(),
+        at: world.now,
+        refused: Some(IntentCode::NoFreshness),
+    };
+    let told: Vec<Outcome> = (0..512).map(told).collect();
+    let many: Vec<_> = all[..7].iter().map(|draft| (draft, DraftState::Signed, told.clone())).collect();
+    let after = all[6].read().unwrap().code();
+    let script = vec![
+        get("GET /api/host/intents", &drafts(&world, &many)),
+        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+    ];
+    let server = Server::new(world.clone(), script);
+    ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
+    server.done();
 }
 
 // spec: LC-11, LC-99

@@ -10,14 +10,17 @@ use lucia_proto::code::Code;
 use lucia_proto::host_api::Label;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Actor, Draft, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, Terms};
+use lucia_proto::journal::EventRow;
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{DRAFTS_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX};
+use lucia_proto::limits::{
+    DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX,
+};
 use lucia_proto::owner::Role;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
-use super::super::removed::removal_of;
+use super::super::removed::removals;
 use super::super::{Act, By, Controller, lock};
 use super::progress::{Entry, signers};
 use crate::refusal::{Refusal, chain};
@@ -26,9 +29,6 @@ use crate::store::drafts::{DraftFiles, DraftRow};
 
 /// Room for two signatures beside an order.
 const SIGNATURES_ROOM: usize = 4096;
-
-/// Outcomes in one answer: a page of orders for hundreds of nodes each is shorter.
-const OUTCOMES_PER_ANSWER_MAX: usize = 4096;
 
 /// Every order there is, and its file.
 pub(super) struct Orders {
@@ -192,17 +192,12 @@ impl Controller {
     }
 
     /// The nodes of an order that were removed before they carried it out, as the journal's events still tell of them.
-    fn gone(&self, entry: &Entry) -> Vec<GoneNode> {
-        let gone = entry.gone(|node| self.is_there(node));
-        if gone.is_empty() {
-            return Vec::new();
-        }
-        let journal = self.keeper.read();
-        let told = |node_id: NodeId| match removal_of(&journal, &node_id) {
+    fn gone(&self, entry: &Entry, removals: &BTreeMap<&NodeId, &EventRow>) -> Vec<GoneNode> {
+        let told = |node_id: NodeId| match removals.get(&node_id) {
             Some(event) => GoneNode { node_id, hostname: event.hostname.clone(), removed_at: Some(event.at) },
             None => GoneNode { node_id, hostname: None, removed_at: None },
         };
-        gone.into_iter().map(told).collect()
+        entry.gone(|node| self.is_there(node)).into_iter().map(told).collect()
     }
 
     /// Whether somebody may have it who did not say yet what became of it. The worker finds an order as soon as it is
@@ -288,6 +283,8 @@ impl Controller {
         let mut entries: Vec<&Entry> =
             orders.all().filter(|entry| before.is_none_or(|before| (entry.row.at, entry.id) < before)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.row.at, entry.id)));
+        let journal = self.keeper.read();
+        let removals = removals(&journal);
         let line = |entry: &&Entry| DraftLine {
             code: entry.id.code(),
             intent: entry.id,
@@ -295,17 +292,17 @@ impl Controller {
             owner: entry.intent.owner.clone(),
             signers: signers(&entry.row),
             state: entry.state(now, |node| self.is_there(node)),
-            gone: self.gone(entry),
+            gone: self.gone(entry, &removals),
             handed_out: self.is_handed_out(entry, now),
             at: entry.row.at,
             drafted_by: entry.row.drafted_by.clone(),
             outcomes: entry.outcomes(),
         };
-        let mut outcomes = 0;
+        let mut told = 0;
         let fits = |entry: &&&Entry| {
-            let first = outcomes == 0;
-            outcomes += 1 + entry.row.nodes.len();
-            first || outcomes <= OUTCOMES_PER_ANSWER_MAX
+            let first = told == 0;
+            told += 1 + entry.row.nodes.len() + entry.gone(|node| self.is_there(node)).len();
+            first || told <= DRAFTS_TOLD_PER_ANSWER_MAX
         };
         let drafts = entries.iter().take_while(fits).take(DRAFTS_PER_ANSWER_MAX).map(line).collect();
         Ok(DraftsView { server_time: now, drafts })

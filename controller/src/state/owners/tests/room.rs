@@ -46,6 +46,32 @@ fn carried_out(world: &World, fleet: &OrderWorld, revision: u64) -> Draft {
     draft
 }
 
+/// What `luciactl` and the page go by when they ask for the rest.
+// spec: CO-97
+#[test]
+fn an_answer_that_has_no_room_for_all_nodes_says_that_it_goes_on() {
+    let (world, fleet) = owned();
+    let drafts: Vec<Draft> = (1..=20).map(|revision| carried_out(&world, &fleet, revision)).collect();
+    for draft in drafts {
+        let mut orders = lock(&world.controller.owners.orders);
+        let mut entry = orders.get(&IntentId::of(&draft.intent_json)).unwrap().clone();
+        entry.row.nodes = (0..500)
+            .map(|n| Outcome { node_id: format!("{n:032x}").parse().unwrap(), at: world.now(), refused: None })
+            .collect();
+        orders.write(entry).unwrap();
+    }
+    let (mut after, mut seen, mut answers) = (None, 0, 0);
+    loop {
+        let view = world.controller.drafts(after.as_ref()).unwrap();
+        (seen, answers) = (seen + view.drafts.len(), answers + 1);
+        after = view.drafts.last().map(|line| line.code.clone());
+        if !view.goes_on() {
+            break;
+        }
+    }
+    assert_eq!((seen, answers), (20, 3));
+}
+
 // spec: CO-11
 #[test]
 fn drafts_are_so_many_and_ended_ones_make_room_oldest_first() {
