@@ -1,6 +1,7 @@
 //! A refusal has two texts: one for the peer, one for the log; and a code that is contract.
 
 use lucia_proto::code::Code;
+use lucia_proto::ids::NodeId;
 pub(crate) use lucia_proto::text::chain;
 use thiserror::Error as ThisError;
 
@@ -37,6 +38,11 @@ impl Refusal {
     pub(crate) fn actor(log: impl Into<String>) -> Self {
         let message = "This call is for people of the roster; sign it with an owner key of it (luciactl login).";
         Self::logged(Code::ActorRequired, message, log)
+    }
+
+    /// Nothing more is told of a node that is not there.
+    pub(crate) fn unknown_node(id: &NodeId) -> Self {
+        Self::new(Code::UnknownNode, format!("There is no node {id}."))
     }
 
     /// Every challenge that cannot be used.

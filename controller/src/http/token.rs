@@ -17,6 +17,7 @@ use lucia_proto::token::{TokenForm, TokenScope};
 use super::error::ApiError;
 use super::route::{Row, Target};
 use super::{Answer, Edge, blocking, host, owners};
+use crate::refusal::Refusal;
 use crate::state::By;
 
 /// A call that a token may make. A closed list.
@@ -145,7 +146,14 @@ pub(super) async fn answer(edge: &Edge, target: &Target, parts: &Parts, from: Ip
         Looks::Onboarding => host::onboarding(edge).await,
         Looks::Status => host::status(edge).await,
         Looks::Nodes => host::nodes(edge, query).await,
-        Looks::Node => host::node(edge, target.id()?).await,
+        Looks::Node => {
+            let id = target.id()?;
+            // Who removed one, and by which order, is of other scopes.
+            let plain = |error: ApiError| {
+                if error.code == Code::UnknownNode { Refusal::unknown_node(id).into() } else { error }
+            };
+            host::node(edge, id).await.map_err(plain)
+        }
         Looks::SshKeys => host::ssh_keys(edge).await,
         Looks::Events => host::events(edge, query).await,
         Looks::Roster => owners::roster(edge).await,

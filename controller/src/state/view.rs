@@ -74,9 +74,10 @@ impl Controller {
         let now = self.clock.now();
         let unknown = || {
             // Who was removed is told apart: whoever asks may look at everything that says so.
-            let words =
-                self.removed(id).map_or_else(|| format!("There is no node {id}."), |removed| removed.to_string());
-            Refusal::new(Code::UnknownNode, words)
+            self.removed(id).map_or_else(
+                || Refusal::unknown_node(id),
+                |removed| Refusal::new(Code::UnknownNode, removed.to_string()),
+            )
         };
         let journal = self.keeper.read();
         let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;

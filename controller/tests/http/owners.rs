@@ -124,6 +124,23 @@ fn with_token(site: &Site, token: &str, method: &str, target: &str, body: &str) 
     answer.unwrap()
 }
 
+/// Who removed a node stands in events and audit, which are scopes of their own.
+// spec: CO-98
+#[test]
+fn a_token_for_nodes_hears_of_a_removed_one_only_that_it_is_not_there() {
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 7);
+    let form = r#"{"name":"one","scopes":["nodes"],"days":7}"#;
+    let made: TokenMade = call(&site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), form).read();
+    let target = path("/api/host/nodes/{id}", &node);
+    let look = || with_token(&site, made.secret.reveal(), "GET", &target, "");
+    assert_eq!(look().status, 200);
+    assert_eq!(site.order("DELETE", &target, "").status, 200);
+    let (program, person) = (look(), call(&site, &world.victor, "GET", &target, ""));
+    assert_eq!((program.code().as_str(), person.code().as_str()), ("unknown_node", "unknown_node"));
+    assert!(person.body.contains("was removed on") && !program.body.contains("was removed on"));
+}
+
 // spec: OW-21
 #[test]
 fn a_token_looks_and_does_nothing_else() {
