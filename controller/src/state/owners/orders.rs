@@ -339,15 +339,17 @@ impl Controller {
         if there.row.signatures.contains(&signature) {
             return Ok(view(there));
         }
+        let for_nobody = || {
+            let message =
+                "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
+            Refusal::new(Code::UnknownNode, message)
+        };
         match there.state(now, |node| self.is_there(node)) {
+            DraftState::Drafted if there.is_for_nobody(|node| self.is_there(node)) => return Err(for_nobody()),
             DraftState::Drafted | DraftState::Signed => {}
             DraftState::Expired => return Err(refused(IntentCode::Expired, "the draft's time is over")),
             DraftState::Done => return Err(refused(IntentCode::AlreadyDone, "the order was carried out")),
-            DraftState::NobodyLeft => {
-                let message =
-                    "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
-                return Err(Refusal::new(Code::UnknownNode, message));
-            }
+            DraftState::NobodyLeft => return Err(for_nobody()),
             // A second owner's signature may be what was lacking.
             DraftState::Refused | DraftState::Replaced => {
                 if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {

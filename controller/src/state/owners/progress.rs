@@ -181,15 +181,22 @@ impl Entry {
         self.intent.nodes.iter().filter(is_gone).cloned().collect()
     }
 
+    /// Whether every node that it names is gone.
+    pub(super) fn is_for_nobody(&self, is_there: impl Fn(&NodeId) -> bool) -> bool {
+        let gone = self.gone(is_there).len();
+        gone > 0 && gone == self.intent.nodes.len()
+    }
+
     /// Where it stands.
     pub(super) fn state(&self, now: UnixTime, is_there: impl Fn(&NodeId) -> bool + Copy) -> DraftState {
-        let gone = self.gone(is_there).len();
-        let nobody_left = gone > 0 && gone == self.intent.nodes.len();
+        let nobody_left = self.is_for_nobody(is_there);
         if self.row.signed_at.is_none() {
             return match (self.is_over(now), nobody_left) {
                 (true, _) => DraftState::Expired,
-                (false, true) => DraftState::NobodyLeft,
-                (false, false) => DraftState::Drafted,
+                // With one signature of two it was never given, and whoever reads on from the last order must not take it
+                // for one that was.
+                (false, true) if self.row.signatures.is_empty() => DraftState::NobodyLeft,
+                (false, _) => DraftState::Drafted,
             };
         }
         let refused = |outcome: &Outcome| is_final(outcome) && !is_done(outcome) && !is_overtaken(outcome);

@@ -31,6 +31,28 @@ fn an_order_for_a_node_that_was_removed_is_not_done() {
     world.controller.drop_draft(&line.code, &OPERATOR).unwrap();
 }
 
+/// threats.md O: an owner signs keys alone where two are asked, and has the node removed; the next order about the account
+/// begins with the keys of the last one that was given.
+// spec: CO-99
+#[test]
+fn a_draft_that_lacks_a_second_owner_is_none_that_was_given_although_its_node_is_gone() {
+    let (world, mut fleet, node) = owned();
+    fleet.change_roster(|roster| {
+        roster.policy =
+            lucia_proto::intent::IntentPolicy::allow_all().with_default(lucia_proto::intent::Rule::TwoOwners);
+    });
+    super::super::owners::publish(&world, &fleet);
+    let draft = keys(&fleet, 4);
+    let id = ordered(&world, &fleet, &draft);
+    world.controller.remove(&node.node.node_id, "owner:alice").unwrap();
+    let line = state_of(&world, id);
+    assert_eq!((line.state, line.signers.len(), line.gone.len()), (DraftState::Drafted, 1, 1));
+    let code = draft.read().unwrap().code();
+    let refused = world.controller.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap_err();
+    assert_eq!(refused.code, Code::UnknownNode);
+    world.controller.drop_draft(&code, &OPERATOR).unwrap();
+}
+
 // spec: PG-90
 #[test]
 fn what_a_node_told_before_it_was_removed_stays_told() {
