@@ -34,7 +34,7 @@ async fn a_removed_node_is_refused_at_its_next_call_and_asks_once_an_hour_for_go
         assert_eq!(machine.ends, Vec::<String>::new());
         let refusal = machine.refusal("heartbeat").unwrap();
         assert!(
-            refusal.what.contains("node_identity_invalid") && refusal.cure.contains("luciactl nodes"),
+            refusal.what.contains("node_identity_invalid") && refusal.cure.contains("luciactl why NAME"),
             "{refusal:?}"
         );
         assert_eq!(world.phase(&id), None);
