@@ -5,6 +5,7 @@
 
 mod audit;
 mod contexts;
+mod drafts;
 mod first;
 mod keys;
 mod lies;

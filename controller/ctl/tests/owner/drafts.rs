@@ -1,0 +1,108 @@
+//! The list of orders: in parts, with what became of each, and what can still be thrown away.
+
+use lucia_proto::intent::{Draft, IntentCode, IntentKind};
+use lucia_proto::owner_api::{DraftState, Outcome};
+
+use crate::orders::{drafts, node, nodes, who};
+use crate::server::{By, Server, get, step};
+use crate::site::{Site, ended, said, world};
+
+// spec: LC-11
+#[test]
+fn a_long_list_comes_in_parts() {
+    let world = world();
+    let all: Vec<Draft> = (0..101)
+        .map(|number| {
+            let at = world.now.minus(std::time::Duration::from_secs(number));
+            world.draft(IntentKind::SshKey, |intent| intent.issued_at = at)
+        })
+        .collect();
+    let part = |drafts_of: &[Draft]| {
+        drafts(&world, &drafts_of.iter().map(|draft| (draft, DraftState::Done, vec![])).collect::<Vec<_>>())
+    };
+    let after = all[99].read().unwrap().code();
+    let script = vec![
+        get("GET /api/host/intents", &part(&all[..100])),
+        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+    ];
+    let server = Server::new(world.clone(), script);
+    let last = all[100].read().unwrap().code();
+    ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
+    server.done();
+    // Orders for hundreds of nodes come a few at a time.
+    let told = |number: u16| Outcome {
+        node_id: format!("{number:032x}").parse().unwrap(),
+        at: world.now,
+        refused: Some(IntentCode::NoFreshness),
+    };
+    let told: Vec<Outcome> = (0..512).map(told).collect();
+    let many: Vec<_> = all[..7].iter().map(|draft| (draft, DraftState::Signed, told.clone())).collect();
+    let after = all[6].read().unwrap().code();
+    let script = vec![
+        get("GET /api/host/intents", &drafts(&world, &many)),
+        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+    ];
+    let server = Server::new(world.clone(), script);
+    ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
+    server.done();
+}
+
+// spec: LC-11, LC-99
+#[test]
+fn orders_are_listed_with_what_became_of_them() {
+    let world = world();
+    let open = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let refused = world.draft(IntentKind::SshKey, |_| ());
+    let handed = world.draft(IntentKind::ReleaseLapse, |_| ());
+    let outcome =
+        Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(IntentCode::NoFreshness) };
+    let list = drafts(
+        &world,
+        &[
+            (&open, DraftState::Drafted, vec![]),
+            (&refused, DraftState::Refused, vec![outcome]),
+            (&handed, DraftState::Signed, vec![]),
+        ],
+    );
+    let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
+    let out = handed.read().unwrap().code();
+    let line = "GET /api/host/intents";
+    let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
+    let script = vec![
+        get(line, &list),
+        get(line, &list),
+        who(&world),
+        get(line, &list),
+        who(&world),
+        get(line, &list),
+        drop,
+        get(line, &list),
+        who(&world),
+        get(line, &list),
+        who(&world),
+        get(line, &list),
+        nodes(&world),
+        node(&world, "", ""),
+        get(line, &list),
+    ];
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    let output = site.run(&["drafts"]);
+    ended(&output, 0, IntentCode::NoFreshness.cure());
+    assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
+    assert!(said(&output).contains("handed out  ") && said(&output).contains("cannot be called back"), "{output:?}");
+    let output = site.run(&["sign", "--list"]);
+    ended(&output, 0, open.as_str());
+    assert!(!said(&output).contains(code.as_str()), "{}", said(&output));
+    let (done, text) = site.on_terminal(&["drop", open.as_str()], &[("Type yes to go on: ", "no")]);
+    let says = format!("This throws away the order {open} (remove-identity), drafted by alice at {}", world.now);
+    assert!(!done && text.replace("\r\n", " ").contains(&says) && text.contains("can be signed no more"), "{text}");
+    ended(&site.run(&["drop", open.as_str(), "--yes"]), 0, "");
+    ended(&site.run(&["drop", "ffff-ffff-ffff", "--yes"]), 1, "no order has the code");
+    // What cannot be called back is not asked about.
+    ended(&site.run(&["drop", out.as_str()]), 1, "nothing was dropped: the order");
+    let output = site.run(&["why", world.node.hostname.as_str()]);
+    ended(&output, 0, IntentCode::NoFreshness.cure());
+    assert!(said(&output).contains("no_freshness") && said(&output).contains("lucia-enrollment-worker pending"));
+    server.done();
+}
