@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::args::{Audit, AuditVerb};
 use crate::client::{Client, Me};
 use crate::failure::Failure;
-use crate::files::{self, FileError, Secret};
+use crate::files::{self, FileError, Secret, Turn};
 use crate::names::Names;
 use crate::patience::Progress;
 use crate::show;
@@ -240,6 +240,12 @@ fn seen(me: &Me) -> Result<Option<AuditChain>, AuditProblem> {
     json::from_str(&text, most, JSON_DEPTH_MAX).map(Some).map_err(bad)
 }
 
+/// Notes how far it was seen, unless another run saw more of it meanwhile.
 fn note(me: &Me, chain: &AuditChain) -> Result<(), Failure> {
-    files::replace(&me.note(NOTE), &in_json(chain)?).map_err(|error| AuditProblem::Note(error).into())
+    let file = me.note(NOTE);
+    let turn = Turn::beside(&file).map_err(AuditProblem::Note)?;
+    if seen(me)?.is_some_and(|seen| seen.entries > chain.entries) {
+        return Ok(());
+    }
+    turn.replace(&file, &in_json(chain)?).map_err(|error| AuditProblem::Note(error).into())
 }

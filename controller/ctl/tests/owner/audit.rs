@@ -6,7 +6,7 @@ use lucia_proto::intent::{IntentCode, IntentId};
 use lucia_proto::json;
 use lucia_proto::test_support::OrderWorld;
 
-use crate::server::{Server, Step, get};
+use crate::server::{By, Server, Step, get, step};
 use crate::site::{Site, arg, ended, said, world};
 
 /// So many lines, by a name that tells two histories apart.
@@ -111,6 +111,31 @@ fn an_audit_that_was_cut_edited_or_written_anew_is_found() {
     let site = Site::alice(&world, server.port);
     ended(&site.run(&["audit", "verify"]), 0, "Nothing was known of it before");
     ended(&site.run(&["audit", "verify"]), 0, "Up to line 3 it is what was known before");
+    server.done();
+}
+
+/// Of two runs the one that saw less may end last; the lines between would be missed by nobody then.
+// spec: LC-80
+#[test]
+fn a_run_that_saw_less_takes_nothing_back_of_what_another_saw_meanwhile() {
+    let world = world();
+    let ((entries, chain), longer) = (history(&world, 3, "alice"), history(&world, 5, "alice").1);
+    let note = std::sync::Arc::new(std::sync::OnceLock::<std::path::PathBuf>::new());
+    let (at, noted) = (note.clone(), json::to_string(&longer).unwrap());
+    let first = part(0, &entries[..2], &chain);
+    let view = AuditView { entries: entries[2..].to_vec(), last_sequence: chain.entries, head: chain.head };
+    let other = noted.clone();
+    let second = step("GET /api/host/audit?after=2", By::Alice, move |_, _| {
+        let at = at.get().unwrap();
+        std::fs::write(at, other).unwrap();
+        std::fs::set_permissions(at, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        (200, json::to_string(&view).unwrap())
+    });
+    let server = Server::new(world.clone(), vec![first, second]);
+    let site = Site::alice(&world, server.port);
+    note.set(site.path("owner.audit")).unwrap();
+    ended(&site.run(&["audit", "verify"]), 0, "Nothing was known of it before");
+    assert_eq!(site.read("owner.audit"), noted);
     server.done();
 }
 
