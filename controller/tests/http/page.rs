@@ -82,7 +82,7 @@ fn hear(stream: &mut impl std::io::Read, words: &[&str]) -> String {
 // spec: PG-15
 #[test]
 fn whoever_watches_hears_of_changes_until_their_session_ends() {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     let (site, world) = owned();
     add(&site, 71, &world.alice);
     let node = Machine::managed(&site, 1);
@@ -97,14 +97,23 @@ fn whoever_watches_hears_of_changes_until_their_session_ends() {
     assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#).status, 200);
     hear(&mut stream, &["event: list"]);
     assert_eq!(within(&site, &alices, "DELETE", "/api/host/sessions", "").status, 200);
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).unwrap();
+    ends(&mut stream);
+}
+
+/// Reads it to its end. It tells that it is there every 14 seconds, so waiting for the end alone would have none.
+#[track_caller]
+fn ends(stream: &mut impl std::io::Read) {
+    let (mut heard, mut bytes) = (String::new(), [0; 4096]);
+    while let Ok(length @ 1..) = stream.read(&mut bytes) {
+        heard.push_str(&String::from_utf8_lossy(&bytes[..length]));
+        assert!(heard.matches("still here").count() < 3, "it goes on");
+    }
 }
 
 // spec: PG-81
 #[test]
 fn whoever_watches_by_proof_is_let_go_when_they_leave_the_roster() {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     let (site, mut world) = owned();
     let asked = asked(site.ca.root().sha256(), &world.alice.id, "GET", "/api/host/stream", "");
     let proof = OwnerProof::sign(&asked, &challenge(&site), &world.alice.key).unwrap().to_header();
@@ -113,15 +122,14 @@ fn whoever_watches_by_proof_is_let_go_when_they_leave_the_roster() {
     hear(&mut stream, &["event: list"]);
     world.change_roster(|roster| roster.owners.retain(|owner| owner.name.as_str() != "alice"));
     publish(&site, &world);
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).unwrap();
+    ends(&mut stream);
 }
 
 /// A key that was stolen is taken out of the roster; its owner stays, by another one.
 // spec: CO-92
 #[test]
 fn whoever_watches_by_a_key_that_was_taken_away_is_let_go_and_its_owner_watches_on_by_another() {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     let (site, mut world) = owned();
     let (alice, further) = (world.alice.id.clone(), lucia_proto::test_support::key(51));
     world.change_roster(|roster| {
@@ -145,12 +153,7 @@ fn whoever_watches_by_a_key_that_was_taken_away_is_let_go_and_its_owner_watches_
         owner.keys.retain(|key| key.public_key_pem != gone);
     });
     publish(&site, &world);
-    // It tells that it is there every 14 seconds, so waiting for its end alone would have none.
-    let (mut heard, mut bytes) = (String::new(), [0; 4096]);
-    while let Ok(length @ 1..) = stolen.read(&mut bytes) {
-        heard.push_str(&String::from_utf8_lossy(&bytes[..length]));
-        assert!(heard.matches("still here").count() < 3, "it goes on");
-    }
+    ends(&mut stolen);
     assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#).status, 200);
     hear(&mut own, &["event: list"]);
 }
