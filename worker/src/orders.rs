@@ -139,7 +139,7 @@ pub fn judge(
             Ok((node, act)) => Judged::Take { order, memory, node, act },
             Err(obstacle) => {
                 let code = IntentCode::NotPossible;
-                memory.note_refused(order.intent(), code);
+                memory.note_refused(order.id(), order.intent(), code);
                 Judged::Refuse { code, text: chain(&obstacle), memory: Some(memory) }
             }
         },

@@ -258,7 +258,7 @@ impl Record {
                 // What came before the present start may be the other machine's past as well, so this says of neither
                 // that it goes on; and the machine that was meant may have rebooted since, so it ends neither.
                 Decision::Keep if body.start_id.as_ref().is_some_and(|kept| me.former_starts.contains(kept)) => {
-                    next.memory.note_refused(order.intent(), IntentCode::NotPossible);
+                    next.memory.note_refused(order.id(), order.intent(), IntentCode::NotPossible);
                     return Err(Refused { why: NotDone::FormerStart, next: Some(Box::new(next.fitting()?)) });
                 }
                 decision @ (Decision::Keep | Decision::Split) => {

@@ -104,7 +104,7 @@ impl SignedIntent {
         let (body, now) = self.ordered_now(&intent, &signers, by).ok()?;
         let mut memory = by.memory.clone();
         let order = memory.remember(VerifiedIntent { id: self.id(), intent, body, signers, now }).ok()?;
-        memory.note_refused(order.intent(), code);
+        memory.note_refused(self.id(), order.intent(), code);
         Some(memory)
     }
 

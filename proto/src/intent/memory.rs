@@ -75,6 +75,17 @@ struct UsedNonce {
     /// It was not carried out, for this reason, and will not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<IntentCode>,
+    /// Which order it was that was refused. One of another owner under the same nonce is another order: nobody ends with an
+    /// order that they may not give alone one that others give together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    intent: Option<IntentId>,
+}
+
+impl UsedNonce {
+    /// Whether it stands for this order.
+    fn is_of(&self, nonce: &Nonce, id: IntentId) -> bool {
+        self.nonce == *nonce && self.intent.is_none_or(|refused| refused == id)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +143,7 @@ impl IntentMemory {
     pub(super) fn judge(&self, id: IntentId, intent: &Intent, now: UnixTime) -> Result<(), IntentRefusal> {
         match &intent.terms {
             Terms::Once { nonce, .. } => {
-                let used = self.nonces.iter().find(|used| used.nonce == *nonce);
+                let used = self.nonces.iter().find(|used| used.is_of(nonce, id));
                 if intent.issued_at < self.begun_at {
                     Err(IntentRefusal::BeforeMemory(self.begun_at))
                 } else if let Some(used) = used {
@@ -182,7 +193,7 @@ impl IntentMemory {
                 self.floor = now;
                 let floor = self.floor;
                 self.nonces.retain(|used| used.until >= floor);
-                self.nonces.push(UsedNonce { nonce: nonce.clone(), until: *not_after, refused: None });
+                self.nonces.push(UsedNonce { nonce: nonce.clone(), until: *not_after, refused: None, intent: None });
             }
             Terms::State { subject, revision } => {
                 self.floor = self.floor.max(intent.issued_at.min(now));
@@ -196,10 +207,10 @@ impl IntentMemory {
 
     /// Notes of an order that was remembered that it is not carried out after all: whoever brings it again is told the same,
     /// whatever stands in its way then. Of a state nothing is noted, since its next revision takes its place.
-    pub fn note_refused(&mut self, intent: &Intent, code: IntentCode) {
+    pub fn note_refused(&mut self, id: IntentId, intent: &Intent, code: IntentCode) {
         if let Terms::Once { nonce, .. } = &intent.terms {
-            let used = self.nonces.iter_mut().filter(|used| used.nonce == *nonce);
-            used.for_each(|used| used.refused = Some(code));
+            let used = self.nonces.iter_mut().filter(|used| used.is_of(nonce, id));
+            used.for_each(|used| (used.refused, used.intent) = (Some(code), Some(id)));
         }
     }
 }

@@ -172,7 +172,7 @@ impl Pass<'_> {
         let Ok(body) = Body::parse(intent.kind, &open.signed.body) else { return Ok(()) };
         if let Err(refusal) = orders::still_ordered(&open.signed, &self.facts(in_force)) {
             // It is remembered and was not carried out: whoever brings it again is not to hear that it was.
-            kept.memory.note_refused(&intent, refusal.code());
+            kept.memory.note_refused(id, &intent, refusal.code());
             let Some(node) = intent.nodes.first() else { return Ok(()) };
             return self.told(owners, id, node, Some((refusal.code(), &chain(&refusal))), summary);
         }
@@ -183,7 +183,7 @@ impl Pass<'_> {
                 self.carry_out(owners, node, by, act, summary)
             }
             Err(obstacle) => {
-                kept.memory.note_refused(&intent, IntentCode::NotPossible);
+                kept.memory.note_refused(id, &intent, IntentCode::NotPossible);
                 let Some(node) = intent.nodes.first() else { return Ok(()) };
                 self.told(owners, id, node, Some((IntentCode::NotPossible, &chain(&obstacle))), summary)
             }

@@ -110,6 +110,24 @@ fn what_an_owner_ordered_once_and_was_refused_stays_refused() {
     assert_eq!((refusal.code(), keys.remember_refused(&by, &refusal)), (IntentCode::KindForbidden, None));
 }
 
+/// threats.md O: an owner who may not give an order alone takes the nonce of two others' draft for one that is refused.
+// spec: IN-90
+#[test]
+fn a_refused_order_ends_no_other_of_the_same_nonce() {
+    let mut world = world();
+    let (order, theirs) = (once(&world, 1, NOW), once(&world, 1, NOW.plus(SECOND)));
+    assert_ne!(order.id(), theirs.id());
+    let forbid = IntentPolicy::forbid_all();
+    let by = Checker { policy: &forbid, ..world.checker(KIND) };
+    let memory = theirs.remember_refused(&by, &theirs.check(&by).unwrap_err()).unwrap();
+    world.memory = IntentMemory::from_bytes(&memory.to_bytes().unwrap()).unwrap();
+    assert!(take(&mut world, &order).is_ok());
+    refused(&order, &world.checker(KIND), IntentCode::AlreadyDone);
+    // Done is done for all of that nonce, and what was refused stays so.
+    refused(&theirs, &world.checker(KIND), IntentCode::KindForbidden);
+    refused(&once(&world, 1, NOW.plus(SECOND * 2)), &world.checker(KIND), IntentCode::AlreadyDone);
+}
+
 // spec: IN-14
 #[test]
 fn time_never_falls_below_what_an_order_bore_out_and_nothing_before_it_is_forgotten_too_early() {
@@ -210,8 +228,13 @@ fn a_memory_is_bounded_and_makes_room_for_what_comes_later() {
     // Filled by hand: a thousand signatures would say no more.
     let text = String::from_utf8(world.memory.to_bytes().unwrap()).unwrap();
     let until = NOW.plus(SECOND);
-    let nonces: Vec<_> =
-        (0..INTENT_NONCES_MAX).map(|at| format!(r#"{{"nonce":"{}","until":"{until}"}}"#, nonce(at))).collect();
+    let nonces: Vec<_> = (0..INTENT_NONCES_MAX)
+        .map(|at| {
+            let of = Digest::of(&at.to_be_bytes());
+            let refused = format!(r#""refused":"second_owner_needed","intent":"{of}""#);
+            format!(r#"{{"nonce":"{}","until":"{until}",{refused}}}"#, nonce(at))
+        })
+        .collect();
     let states: Vec<_> = (0..INTENT_SUBJECTS_MAX)
         .map(|at| {
             format!(
