@@ -80,11 +80,12 @@ impl Turn {
     /// # Errors
     /// When the lock cannot be made or had.
     pub(crate) fn beside(path: &Path) -> Result<Self, FileError> {
-        let failed = |source| FileError::Io { path: path.to_owned(), source };
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             Some(_) | None => PathBuf::from("."),
         };
+        // A run as another user may have left one that is not ours.
+        let failed = |source| FileError::Io { path: directory.join(LOCK), source };
         let mut how = OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false).mode(0o600);
         let lock = how.custom_flags(nix::libc::O_NOFOLLOW).open(directory.join(LOCK)).map_err(failed)?;

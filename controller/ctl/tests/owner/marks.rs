@@ -42,3 +42,19 @@ fn a_worker_that_was_retired_stands_in_no_rosters_way_and_does_not_come_back() {
     }
     server.done();
 }
+
+/// A run as another user leaves a lock that is not ours; somebody else's link leads nowhere.
+// spec: LC-92
+#[test]
+fn a_lock_that_cannot_be_had_is_named_and_nothing_is_marked() {
+    let world = world();
+    let view = RosterView { roster: Some(world.roster.signed().clone()), bundle: Some(world.bundle.signed().clone()) };
+    let server = Server::new(world.clone(), vec![get("GET /api/host/roster", &view)]);
+    let site = Site::alice(&world, server.port);
+    std::os::unix::fs::symlink(site.path("elsewhere"), site.path(".luciactl.lock")).unwrap();
+    ended(&site.run(&["owners"]), 1, ".luciactl.lock");
+    assert!(!site.path("elsewhere").exists());
+    let marks = std::fs::read_dir(&site.dir).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(marks.filter(|name| name.to_string_lossy().starts_with("owner.bundle")).count(), 0);
+    server.done();
+}
