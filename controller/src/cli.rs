@@ -17,6 +17,7 @@ use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
 use crate::http::Timeouts;
 use crate::notify::Notify;
 use crate::refusal::chain;
+use crate::state::read_root;
 use crate::store::{AuditReport, Generation, Health, Report, doctor, restore, verify_audit};
 
 /// How the program ended otherwise than well.
@@ -68,7 +69,7 @@ enum Verb {
         #[arg(long, value_name = "FILE", hide = true)]
         ready_file: Option<PathBuf>,
     },
-    /// Says whether a file of settings would be accepted.
+    /// Says whether a file of settings would be accepted, and whether the root is where it says.
     CheckConfig {
         /// The settings.
         #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
@@ -108,8 +109,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
     match Cli::try_parse_from(args) {
         Ok(Cli { verb: Verb::Run { config, ready_file } }) => run(&config, ready_file.as_deref()),
         Ok(Cli { verb: Verb::CheckConfig { config } }) => {
-            load(&config)?;
-            say(&format!("{}: ok", config.display()));
+            let settings = load(&config)?;
+            say(&format!("{}: the settings are right", config.display()));
+            // No setting's fault, and yet the next thing that stops a start.
+            if let Err(error) = read_root(&settings.root_file) {
+                say(&format!("before it can start: {}", chain(&error)));
+            }
             Ok(())
         }
         Ok(Cli { verb: Verb::Doctor { config, restore } }) => examine(&config, restore),

@@ -108,7 +108,10 @@ fn exit_codes_say_what_kind_of_failure_it_was() {
     let dir = Scratch::new();
     let settings = dir.file("controller.toml");
     std::fs::write(dir.0.join("wrong.toml"), "no-such-setting = 1\n").unwrap();
+    let rootless = "names = [\"controller.test\"]\nroot-file = \"/nowhere/root.pem\"\n";
+    std::fs::write(dir.0.join("rootless.toml"), rootless).unwrap();
     let (wrong, nowhere) = (dir.file("wrong.toml"), dir.file("nowhere.toml"));
+    let rootless = dir.file("rootless.toml");
     for (args, code, says) in [
         (vec!["--help"], 0, "Examples:"),
         (vec!["--version"], 0, "lucia-controller"),
@@ -116,7 +119,8 @@ fn exit_codes_say_what_kind_of_failure_it_was() {
         (vec!["dance"], 64, "dance"),
         (vec!["run", "--no-such-flag"], 64, "--no-such-flag"),
         (vec!["doctor", "--restore", "4"], 64, "4"),
-        (vec!["check-config", &settings], 0, ": ok"),
+        (vec!["check-config", &settings], 0, "the settings are right"),
+        (vec!["check-config", &rootless], 0, "before it can start: root-file /nowhere/root.pem cannot be read"),
         (vec!["check-config", &wrong], 78, "no-such-setting"),
         (vec!["check-config", &nowhere], 78, "nowhere.toml"),
         (vec!["run", "--config", &wrong], 78, "no-such-setting"),

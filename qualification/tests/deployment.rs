@@ -49,7 +49,7 @@ fn lay_host(root: &Path) {
     assert!(installed.status.success(), "{installed:?}");
     let settings = root.join("etc/lucia/worker.toml");
     let text = fs::read_to_string(&settings).unwrap();
-    let edited = text.replace("#endpoint-names = []", "endpoint-names = [\"lucia.home.arpa\"]");
+    let edited = text.replace("#endpoint-names = []", "endpoint-names = [\"controller.lucia.home.arpa\"]");
     assert_ne!(text, edited);
     fs::write(settings, edited).unwrap();
 }
@@ -59,7 +59,7 @@ fn lay_installer(root: &Path, pem: &str) {
     fs::create_dir_all(root.join("usr/bin")).unwrap();
     fs::create_dir_all(root.join("etc/lucia")).unwrap();
     fs::copy(built("lucia-node-agent"), root.join("usr/bin/lucia-node-agent")).unwrap();
-    let settings = "controller-url = \"https://10.73.0.11:8443\"\ncontroller-name = \"lucia.home.arpa\"\n";
+    let settings = "controller-url = \"https://10.73.0.11:8443\"\ncontroller-name = \"controller.lucia.home.arpa\"\n";
     fs::write(root.join("etc/lucia/agent.toml"), settings).unwrap();
     fs::write(root.join("etc/lucia/root.pem"), pem).unwrap();
 }

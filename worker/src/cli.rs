@@ -29,7 +29,7 @@ use crate::{chain, now, status, survey};
 
 const EXAMPLES: &str = "\
 Examples:
-  lucia-enrollment-worker init --names controller.example.net
+  lucia-enrollment-worker init --names controller.lucia.home.arpa
   lucia-enrollment-worker check-config
   lucia-enrollment-worker status
   lucia-enrollment-worker pending

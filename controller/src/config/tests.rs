@@ -9,7 +9,7 @@ const DEFAULT: &str = include_str!("../../controller.toml");
 #[test]
 fn the_default_file_says_what_the_code_does() {
     let as_shipped = Config::parse(DEFAULT).unwrap();
-    assert_eq!(as_shipped, Config::parse("names = [\"lucia.home.arpa\"]").unwrap());
+    assert_eq!(as_shipped, Config::parse("names = [\"controller.lucia.home.arpa\"]").unwrap());
     // Each commented-out setting, put in force, changes nothing: the file tells the defaults as they are.
     let uncommented: String = DEFAULT
         .lines()

@@ -74,7 +74,7 @@ pub use owners::{Applicant, OwnerCall};
 pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
 pub use sign_in::{AskedPasskey, Begun, InSession};
-pub use start::OpenError;
+pub use start::{OpenError, read_root};
 pub use tokens::Looking;
 
 /// The deciding half of the controller. Share it through an [`Arc`].

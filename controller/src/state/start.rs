@@ -184,7 +184,11 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     Ok(controller)
 }
 
-fn read_root(path: &Path) -> Result<Root, OpenError> {
+/// The fleet's root, which came from outside the controller.
+///
+/// # Errors
+/// [`OpenError::ReadRoot`], [`OpenError::Root`].
+pub fn read_root(path: &Path) -> Result<Root, OpenError> {
     let failed = |source| OpenError::ReadRoot { path: path.to_owned(), source };
     let mut text = String::new();
     let most = u64::try_from(ROOT_PEM_MAX).unwrap_or(u64::MAX).saturating_add(1);
