@@ -44,7 +44,7 @@ pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge};
 pub use policy::{IntentPolicy, Rule};
 pub use refusal::{IntentCode, IntentRefusal};
 pub use signed::{Draft, DraftError, IntentSignature, ReadDraft, SignedIntent};
-pub use words::{visible, words};
+pub use words::{about, visible, words};
 
 /// What an owner key signs begins with this line, so that no other signature of the same key is one under an intent.
 pub const INTENT_HEAD: &str = "lucia-intent-v1\n";

@@ -3,9 +3,67 @@
 //! No line holds a character that moves a cursor, hides or reorders text. Two orders that differ have different lines:
 //! whatever is signed is written out in full, and nothing is cut.
 
-use super::body::{Body, Decision, LabelledKey};
+use super::body::{Body, Decision, LabelledKey, SshKeys};
 use super::{Intent, IntentId, Terms};
+use crate::host_api::{KeyLabel, Label};
 use crate::text::{counted, is_printable, shown};
+
+/// Keys that [`about`] names; the others are counted.
+const KEYS_NAMED: usize = 3;
+/// Characters of a key's label there.
+const LABEL_CHARS: usize = 20;
+
+/// What an order is about, in a few words that tell it from its neighbours in a list: `alice: +laptop`, `demo-2`. `before`
+/// is the order about the account's keys that was given before this one, if it is known; an empty one before the first.
+/// It is cut where it is long: what is signed is read in [`words`].
+#[must_use]
+pub fn about(body: &Body, before: Option<&SshKeys>) -> Option<Label> {
+    Label::fitted(&match body {
+        Body::Admit(body) if body.replaces.is_some() => format!("{}, in the place of another", body.hostname),
+        Body::Admit(body) => body.hostname.to_string(),
+        Body::SshKey(body) => format!("{}: {}", body.account, changes(body, before)),
+        Body::ReleaseLapse(body) => body.hostname.to_string(),
+        Body::CloneDecision(body) => match body.decision {
+            Decision::Keep => format!("{}: one holder stays", body.hostname),
+            Decision::Split => format!("{}: no holder stays", body.hostname),
+        },
+        Body::RemoveIdentity(body) => body.hostname.to_string(),
+    })
+}
+
+/// Which keys come and go; which there are, where nobody knows what was before.
+fn changes(body: &SshKeys, before: Option<&SshKeys>) -> String {
+    let mut named: Vec<String> = match before {
+        Some(before) => {
+            let of = |sign: char, keys: &[LabelledKey], others: &[LabelledKey]| -> Vec<String> {
+                let other = keys.iter().filter(|key| !others.contains(key));
+                other.map(|key| format!("{sign}{}", short(&key.label))).collect()
+            };
+            [of('+', &body.keys, &before.keys), of('-', &before.keys, &body.keys)].concat()
+        }
+        None => body.keys.iter().map(|key| short(&key.label)).collect(),
+    };
+    let more = named.len().saturating_sub(KEYS_NAMED);
+    named.truncate(KEYS_NAMED);
+    match (named.is_empty(), more, before) {
+        (true, _, Some(_)) => "the same keys".to_owned(),
+        (true, _, None) => "no keys".to_owned(),
+        (false, 0, _) => named.join(", "),
+        (false, more, _) => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// A label, cut, and in quotes where it could be taken for more than one.
+fn short(label: &KeyLabel) -> String {
+    let is_long = label.as_str().chars().count() > LABEL_CHARS;
+    let kept = if is_long { LABEL_CHARS - 1 } else { LABEL_CHARS };
+    let mut text: String = label.as_str().chars().take(kept).collect();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '@' | '-'));
+    if is_long {
+        text.push('…');
+    }
+    if is_plain { text } else { format!("\"{}\"", text.replace('"', "'")) }
+}
 
 /// Text of several lines, each marked: `| ` before a line that is shown as it is, `! ` before one in which characters
 /// were made visible as `\u{..}`, backslashes among them, so that no two texts look alike. Every line end is a line, so

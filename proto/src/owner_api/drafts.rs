@@ -69,6 +69,10 @@ pub struct DraftLine {
     pub intent: IntentId,
     /// What is ordered.
     pub kind: IntentKind,
+    /// What it is about, in a few words made from its own body, and of an order about keys from the one before it; see
+    /// [`about`](crate::intent::about). For telling orders apart in a list, and nothing to sign by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<Label>,
     /// By whom.
     pub owner: OwnerId,
     /// Who signed so far.

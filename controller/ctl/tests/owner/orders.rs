@@ -120,6 +120,7 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
             code: read.code(),
             intent: lucia_proto::intent::IntentId::of(&draft.intent_json),
             kind: read.intent().kind,
+            about: lucia_proto::intent::about(read.body(), None),
             owner: read.intent().owner.clone(),
             signers: vec![world.bob.id.clone()],
             state: *state,

@@ -193,7 +193,7 @@ fn people() -> Vec<Sample> {
         Sample::new::<DraftsView>(
             "DraftsView",
             json!({"serverTime": AT, "drafts": [{
-                "code": CODE, "intent": HASH, "kind": "ssh-key", "owner": ID, "signers": [ID], "state": "signed", "at": AT,
+                "code": CODE, "intent": HASH, "kind": "ssh-key", "about": "alice: +laptop", "owner": ID, "signers": [ID], "state": "signed", "at": AT,
                 "draftedBy": "owner:alice", "handedOut": true, "outcomes": [{"nodeId": ID, "at": AT, "refused": "expired"}],
                 "gone": [{"nodeId": ID, "hostname": "web-1", "removedAt": AT}],
             }]}),

@@ -3,6 +3,7 @@
 //! The controller decides nothing about who is an owner. It holds the roster that the worker published, checked with
 //! the root it was given, and lets in whoever has a key of it. What it cannot check nobody here believes.
 
+mod about;
 mod applications;
 mod audit_head;
 mod carry;

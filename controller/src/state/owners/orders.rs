@@ -22,6 +22,7 @@ use lucia_proto::time::UnixTime;
 
 use super::super::removed::removals;
 use super::super::{Act, By, Controller, lock};
+use super::about::Given;
 use super::progress::{Entry, signers};
 use crate::refusal::{Refusal, chain};
 use crate::store::DraftsError;
@@ -285,10 +286,12 @@ impl Controller {
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.row.at, entry.id)));
         let journal = self.keeper.read();
         let removals = removals(&journal);
+        let given = Given::of(orders.all());
         let line = |entry: &&Entry| DraftLine {
             code: entry.id.code(),
             intent: entry.id,
             kind: entry.kind(),
+            about: given.about(entry),
             owner: entry.intent.owner.clone(),
             signers: signers(&entry.row),
             state: entry.state(now, |node| self.is_there(node)),

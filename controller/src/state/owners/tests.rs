@@ -16,6 +16,7 @@ use super::super::tests::owners::{fleet, publish};
 use super::super::{By, lock};
 use crate::state::Refusal;
 
+mod about;
 mod room;
 
 const OPERATOR: By = By::Operator(0);

@@ -251,3 +251,39 @@ proptest! {
         prop_assert_eq!(undo(&lines), Some(text));
     }
 }
+
+// spec: PG-100
+#[test]
+fn a_few_words_say_what_an_order_is_about() {
+    let world = world();
+    let says = |body: &Body, before: Option<&SshKeys>| about(body, before).unwrap().as_str().to_owned();
+    let keys = |labels: &[&str]| {
+        let Body::SshKey(SshKeys { account, keys }) = world.body(IntentKind::SshKey) else { panic!("another body") };
+        let labelled = |label: &&str| LabelledKey { label: label.parse().unwrap(), ..keys.first().unwrap().clone() };
+        SshKeys { account, keys: labels.iter().map(labelled).collect() }
+    };
+    let said = |now: &[&str], before: Option<&[&str]>| says(&Body::SshKey(keys(now)), before.map(keys).as_ref());
+    assert_eq!(said(&["laptop"], Some(&[])), "alice: +laptop");
+    assert_eq!(said(&[], Some(&["laptop"])), "alice: -laptop");
+    assert_eq!(said(&["desk", "phone"], Some(&["laptop", "desk"])), "alice: +phone, -laptop");
+    assert_eq!(said(&["desk"], Some(&["desk"])), "alice: the same keys");
+    assert_eq!(
+        (said(&["desk", "b"], None), said(&[], None)),
+        ("alice: desk, b".to_owned(), "alice: no keys".to_owned())
+    );
+    assert_eq!(said(&["a", "b", "c", "d", "e"], Some(&[])), "alice: +a, +b, +c and 2 more");
+    // A label cannot look like two, and is cut.
+    assert_eq!(said(&["a, -b\" x"], Some(&[])), "alice: +\"a, -b' x\"");
+    assert_eq!(said(&["0123456789abcdef0123456789"], Some(&[])), "alice: +0123456789abcdef012…");
+    // The longest fits.
+    let labels: Vec<String> = (0..10).map(|n| format!("{n}{}", ", ".repeat(31))).collect();
+    let mut most = keys(&labels.iter().map(String::as_str).collect::<Vec<_>>());
+    most.account = "a".repeat(32).parse().unwrap();
+    let most = says(&Body::SshKey(most), Some(&keys(&[])));
+    assert!(most.ends_with(" and 7 more"), "{most}");
+    let name = world.node.hostname.to_string();
+    for kind in [IntentKind::Admit, IntentKind::ReleaseLapse, IntentKind::RemoveIdentity] {
+        assert_eq!(says(&world.body(kind), None), name);
+    }
+    assert_eq!(says(&world.body(IntentKind::CloneDecision), None), format!("{name}: one holder stays"));
+}

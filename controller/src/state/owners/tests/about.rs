@@ -1,0 +1,36 @@
+//! What orders are about, from those that were given before them.
+
+use lucia_proto::intent::{Body, SshKeys};
+
+use super::*;
+
+// spec: PG-100
+#[test]
+fn an_order_about_keys_says_what_comes_and_goes() {
+    let (world, fleet) = owned();
+    let Body::SshKey(had) = fleet.body(IntentKind::SshKey) else { panic!("another body") };
+    let none = SshKeys { keys: Vec::new(), ..had.clone() };
+    let draft = |keys: &SshKeys, revision: u64| {
+        let subject = "alice".parse().unwrap();
+        let terms = Terms::State { subject, revision };
+        let intent = Intent { terms, ..fleet.intent(IntentKind::SshKey) };
+        let draft = Draft::new(intent, &Body::SshKey(keys.clone())).unwrap();
+        world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+        draft
+    };
+    let about = |draft: &Draft| line(&world, draft).about.unwrap().as_str().to_owned();
+    let (gives, takes, late) = (draft(&had, 1), draft(&none, 2), draft(&had, 9));
+    // Nobody gave the first one yet: what a later one changes is not known.
+    assert_eq!(about(&gives), "alice: +laptop");
+    assert_eq!((about(&takes), about(&late)), ("alice: no keys".to_owned(), "alice: laptop".to_owned()));
+    let sign = |draft: &Draft| {
+        world.controller.sign(&code_of(draft), fleet.alice.sign(draft), &OPERATOR).unwrap();
+    };
+    sign(&gives);
+    assert_eq!((about(&takes), about(&late)), ("alice: -laptop".to_owned(), "alice: the same keys".to_owned()));
+    sign(&takes);
+    assert_eq!((about(&gives), about(&late)), ("alice: +laptop".to_owned(), "alice: +laptop".to_owned()));
+    let removal = fleet.draft(IntentKind::RemoveIdentity, |_| ());
+    world.controller.add_draft(removal.clone(), &OPERATOR).unwrap();
+    assert_eq!(about(&removal), fleet.node.hostname.as_str());
+}
