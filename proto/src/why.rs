@@ -1,6 +1,7 @@
 //! What is wrong with a node as far as a controller knows, and what cures it: one judgement, for `luciactl why` and for
 //! the page, so that both say the same.
 
+mod next;
 mod readiness;
 mod removed;
 
@@ -18,6 +19,7 @@ use crate::owner_api::DraftLine;
 use crate::text::{shown, span};
 use crate::time::UnixTime;
 
+pub use next::Next;
 pub use readiness::Readiness;
 pub use removed::{KeyEnd, Removed};
 
@@ -390,7 +392,7 @@ mod tests {
         view.node.certificate_expires_at = None;
         let findings = Why::of(&view, &[]).findings;
         let [Finding::NoCertificate, Finding::NoOrders(why)] = findings.as_slice() else { panic!("{findings:?}") };
-        assert!(why.contains("takes no order before the answer"));
+        assert!(why.contains("takes no order before"));
         // An agent that says nothing of orders, and one that says nothing at all.
         view.orders = None;
         assert_eq!(Why::of(&view, &[]).findings.len(), 2);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::{
-    DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView, TaskView,
+    DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::NewName;
@@ -13,6 +13,7 @@ use lucia_proto::key::Fingerprint;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, counted, shown, span};
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::Next;
 use lucia_proto::words;
 
 mod audit;
@@ -35,9 +36,6 @@ pub(crate) use orders::{drafts, dropping, kept, released, waiting, waits};
 pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
 pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;
-
-/// An enrollment request that waits longer than this waits for a person.
-const WORKER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// `onboarding`.
 pub(crate) fn onboarding(view: &OnboardingView, screen: Screen) -> String {
@@ -105,57 +103,36 @@ fn device(out: &mut String, device: &DeviceView, now: UnixTime, screen: Screen) 
     line(out, "next", &next(device, now));
 }
 
-/// What brings a device further.
+/// What brings a device further, with what is typed for it.
 fn next(device: &DeviceView, now: UnixTime) -> String {
     let code = device.verification_code.as_str();
-    match (device.phase, &device.task) {
-        (DevicePhase::Discovered, _) if device.expires_at <= now => {
-            "its discovery is over: open the window and start the installer on it again".to_owned()
-        }
-        (DevicePhase::Discovered, _) => {
+    match Next::of(device, now) {
+        Next::Compare(left) => {
             let disks = device.inventory.disks.iter().find(|disk| !disk.is_removable && !disk.is_read_only);
             let disk = disks.map_or("DISK", |disk| disk.id.as_str());
             format!(
                 "compare both rows of the fingerprint with the machine's screen; if equal, within {}:\n{:15}luciactl approve \
                  {code} --hostname NAME --disk {disk} --fingerprint HEX\n{:15}HEX is both rows of that screen, in quotes; \
                  without --fingerprint you are asked for them",
-                left(now, device.expires_at),
+                span(left),
                 "",
                 ""
             )
         }
-        (DevicePhase::Approved, Some(TaskView { progress_expires_at: Some(until), .. })) => {
-            format!(
-                "the installer has its permission and goes on by itself; its system has to call within {}",
-                left(now, *until)
-            )
-        }
-        (DevicePhase::Approved, Some(task)) => {
-            format!("the installer asks for its permission within {}", left(now, task.authority_expires_at))
-        }
-        (DevicePhase::Approved | DevicePhase::Installing, _) => "the installer goes on by itself".to_owned(),
-        (DevicePhase::AwaitingEnrollment, task) => {
-            let since = task.as_ref().and_then(|task| task.enrollment_pending_since);
-            let replaces = task.as_ref().filter(|task| task.replaces.is_some());
-            match since.map(|since| now.since(since)) {
-                Some(_) if let Some(task) = replaces => format!(
-                    "its name was another key's, so on the worker's host:\n{:15}lucia-enrollment-worker admit {code} \
-                     --replaces {} --fingerprint {}",
-                    "", task.hostname, device.fingerprint
-                ),
-                Some(waited) if waited > WORKER_PATIENCE => format!(
-                    "the enrollment worker has not answered for {}: run `lucia-enrollment-worker pending` on its host",
-                    span(waited)
-                ),
-                Some(_) => "the enrollment worker answers within seconds".to_owned(),
-                None => "the machine starts its new system and asks for its certificate".to_owned(),
-            }
-        }
-        (DevicePhase::Managed, _) => "nothing: it is a node".to_owned(),
-        (DevicePhase::Failed, _) => {
-            format!("start the installer on it again, or take it off the list: luciactl dismiss {code}")
-        }
-        (DevicePhase::Rejected, _) => format!("luciactl restore {code}, or luciactl dismiss {code}"),
+        Next::TakeName(hostname) => format!(
+            "its name was another key's, so on the worker's host:\n{:15}lucia-enrollment-worker admit {code} --replaces \
+             {hostname} --fingerprint {}",
+            "", device.fingerprint
+        ),
+        Next::Failed => format!("start the installer on it again, or take it off the list: luciactl dismiss {code}"),
+        Next::Rejected => format!("luciactl restore {code}, or luciactl dismiss {code}"),
+        next @ (Next::Over
+        | Next::Asks(_)
+        | Next::Installs(_)
+        | Next::Starts
+        | Next::Answers
+        | Next::Admit(_)
+        | Next::Nothing) => next.to_string(),
     }
 }
 

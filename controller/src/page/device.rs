@@ -6,9 +6,10 @@ use lucia_proto::intent::{Admit, Body};
 use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, shown};
+use lucia_proto::why::Next;
 
 use super::server::OrderButton;
-use super::servers::{Acts, announced, machine, next, phase};
+use super::servers::{Acts, announced, machine, phase};
 use super::words::{NOTHING, left, print_rows};
 use super::{Frame, Tone};
 
@@ -83,7 +84,7 @@ impl Device {
             message: device.message.as_ref().map(|message| shown(message.as_str())),
             acts: Acts::of(device, now),
             left: left(now, device.expires_at),
-            next: admitted(device, admission).unwrap_or_else(|| next(device, now)),
+            next: admitted(device, admission).unwrap_or_else(|| Next::of(device, now).sentence()),
             erase: ERASE,
             admit: admit(device).filter(|_| frame.drafting.is_some()),
             admission: admission.map(|line| (line.code.to_string(), line.state.words())),

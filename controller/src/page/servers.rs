@@ -6,7 +6,7 @@ use lucia_proto::inventory::{BootMode, HardwareInventory};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, counted, shown};
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::{Known, Why, taken};
+use lucia_proto::why::{Known, Next, Why, taken};
 use serde::Serialize;
 
 use super::chart::spark;
@@ -131,38 +131,6 @@ pub(super) fn machine(inventory: &HardwareInventory) -> String {
     words.join(", ")
 }
 
-/// What brings a machine further.
-pub(super) fn next(device: &DeviceView, now: UnixTime) -> String {
-    match device.phase {
-        DevicePhase::Discovered if device.expires_at <= now => {
-            "Its discovery is over: open the window and start the installer on it again.".to_owned()
-        }
-        DevicePhase::Discovered => {
-            format!("Compare the fingerprint at its console and approve it within {}.", left(now, device.expires_at))
-        }
-        DevicePhase::Approved => match device.task.as_ref().map(|task| (task.progress_expires_at, task.authority_expires_at)) {
-            Some((Some(until), _)) => format!(
-                "Its installer has the permission and is about to begin: it says so itself. It is to be a node within {}.",
-                left(now, until)
-            ),
-            Some((None, until)) => format!(
-                "Its installer asks for the permission by itself, within {}, and then goes on.",
-                left(now, until)
-            ),
-            None => "Its installer asks for the permission by itself and then goes on.".to_owned(),
-        },
-        DevicePhase::Installing => "The installer is at work.".to_owned(),
-        DevicePhase::AwaitingEnrollment => {
-            "It asks for its certificate; the worker issues it once an owner's admit order is signed, or somebody admits it \
-             on the worker's host."
-                .to_owned()
-        }
-        DevicePhase::Managed => "It is a node.".to_owned(),
-        DevicePhase::Failed => "Start the installer on it again, or dismiss it.".to_owned(),
-        DevicePhase::Rejected => "It was rejected; restore or dismiss it.".to_owned(),
-    }
-}
-
 pub(super) const fn phase(phase: DevicePhase) -> (&'static str, Tone) {
     match phase {
         DevicePhase::Discovered => ("Waits for a decision", Tone::Wait),
@@ -236,7 +204,7 @@ impl Servers {
                 tone,
                 hostname: device.task.as_ref().map(|task| task.hostname.to_string()),
                 message: device.message.as_ref().map(|message| shown(message.as_str())),
-                next: next(device, now),
+                next: Next::of(device, now).sentence(),
                 acts: Acts::of(device, now),
             }
         });

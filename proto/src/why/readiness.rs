@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::host_api::OrdersHeld;
-use crate::limits::{FRESHNESS_INTERVAL, FRESHNESS_MAX};
+use crate::limits::FRESHNESS_MAX;
 use crate::text::span;
 use crate::time::UnixTime;
 
@@ -50,8 +50,8 @@ impl Readiness {
                 "it holds roster version {held}, and {newest} is in force: the next heartbeat brings it"
             )),
             Self::Asks => Some(
-                "it asks the worker how late it is, and takes no order before the answer: lucia-enrollment-worker status \
-                 says whether the worker runs"
+                "it waits until the worker confirms its clock, and takes no order before: usual for a minute after a start, \
+                 later lucia-enrollment-worker status says whether the worker runs"
                     .to_owned(),
             ),
             Self::Answered(..) | Self::Before => None,
@@ -66,14 +66,14 @@ impl fmt::Display for Readiness {
             Self::OlderRoster(..) => f.write_str("orders wait for the roster"),
             Self::Answered(ago, left) => write!(
                 f,
-                "it takes orders: the worker's word how late it is came to it {} ago and counts for {} more. Its agent has that \
-                 renewed every {} h, and asks anew after a restart",
+                "takes orders; its clock was confirmed by the worker {} ago, good for {}",
                 span(*ago),
-                span(*left),
-                FRESHNESS_INTERVAL.as_secs() / 3600
+                span(*left)
             ),
-            Self::Asks => f.write_str("none yet: its question waits"),
-            Self::Before => f.write_str("it asks nothing now, so it has an answer from before this controller's start"),
+            Self::Asks => f.write_str("waits until the worker confirms its clock; then it takes orders"),
+            Self::Before => {
+                f.write_str("takes orders; its clock was confirmed by the worker before this controller's start")
+            }
         }
     }
 }
@@ -100,13 +100,13 @@ mod tests {
             (Some(held(Some(60), false, 4)), "wait for the roster", Some("version 4, and 5 is in force")),
             (
                 Some(held(Some(3600), false, 5)),
-                "it takes orders: the worker's word how late it is came to it 1 h 0 min ago and counts for 23 h 0 min more",
+                "takes orders; its clock was confirmed by the worker 1 h 0 min ago, good for 23 h 0 min",
                 None,
             ),
-            (Some(held(Some(day - 1), true, 5)), "counts for 1 s more", None),
-            (Some(held(Some(day), true, 5)), "its question waits", Some("lucia-enrollment-worker status")),
-            (Some(held(None, true, 5)), "its question waits", Some("takes no order before")),
-            (Some(held(None, false, 5)), "from before this controller's start", None),
+            (Some(held(Some(day - 1), true, 5)), "good for 1 s", None),
+            (Some(held(Some(day), true, 5)), "waits until the worker confirms", Some("lucia-enrollment-worker status")),
+            (Some(held(None, true, 5)), "waits until the worker confirms", Some("takes no order before")),
+            (Some(held(None, false, 5)), "takes orders; its clock was confirmed by the worker before", None),
         ] {
             let readiness = Readiness::of(held.as_ref(), NOW);
             let (text, found) = (readiness.to_string(), readiness.wrong());

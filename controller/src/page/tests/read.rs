@@ -36,10 +36,14 @@ fn a_machines_document_shows_what_is_next_and_nothing_that_is_over() {
     let mut approved = approved();
     let asks = document(&approved);
     assert!(!asks.contains("1. Compare") && !asks.contains("2. Is this") && !asks.contains("3. Approve"));
-    assert!(asks.contains("asks for the permission by itself, within 60 s, and then goes on"), "{asks}");
+    assert!(asks.contains("asks for its permission by itself, within 1 min, and then goes on"), "{asks}");
     approved.task.as_mut().unwrap().progress_expires_at = Some(time(NOW + 900));
     let has = document(&approved);
-    assert!(has.contains("has the permission and is about to begin") && has.contains("within 15 min"), "{has}");
+    assert!(
+        has.contains("has its permission and goes on by itself; its system has to call")
+            && has.contains("call within 15 min"),
+        "{has}"
+    );
     // Whose certificate is asked for is admitted first, and then waits for nobody.
     approved.phase = lucia_proto::phase::DevicePhase::AwaitingEnrollment;
     for (state, words) in [
