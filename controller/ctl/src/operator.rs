@@ -8,20 +8,22 @@ use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::host_api::{
-    ApproveForm, DeviceView, ERASE, EVENTS_PER_ANSWER_MAX, EventsView, KeepForm, NodeLine, NodeView, OnboardingView,
-    RemoveSshKey, SshKeyForm, SshKeysView,
+    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView, RemoveSshKey, SshKeyForm,
+    SshKeysView,
 };
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::IntentKind;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::limits::SSH_KEY_LINE_MAX;
 use lucia_proto::names::{AccountName, Hostname};
+use lucia_proto::phase::DevicePhase;
 use lucia_proto::ssh_key::SshKey;
+use lucia_proto::time::UnixTime;
 
-use crate::args::{Approve, Events, KeysVerb, NodesWanted, Watched};
+use crate::args::{Approve, Events, KeysVerb, NodesWanted};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::names::Names;
+use crate::names::{self, Names};
 use crate::order::OrderError;
 use crate::tell::{Out, ask, fingerprint, in_json, note, paste, write};
 use crate::{order, roster, show, sign};
@@ -214,41 +216,63 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<(NodeId, String)
     if let Some(node) = find_node(client, text).await? {
         return Ok((node.node_id, node.hostname.to_string()));
     }
+    let (device, _) = find_device(client, text).await?.ok_or_else(|| Failure::NoNode(text.to_owned()))?;
+    let code = device.verification_code.as_str().to_owned();
+    Ok((device.device_id, code))
+}
+
+/// A device by the hostname it is to have, id or code, and the controller's time.
+async fn find_device(client: &Client, text: &str) -> Result<Option<(DeviceView, UnixTime)>, Failure> {
     let code = text.parse::<VerificationCode>().ok();
     let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
-    for device in view.devices {
-        let named = device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text);
-        if named || device.device_id.as_str() == text || Some(&device.verification_code) == code.as_ref() {
-            return Ok((device.device_id, device.verification_code.as_str().to_owned()));
-        }
-    }
-    Err(Failure::NoNode(text.to_owned()))
+    let is_it = |device: &DeviceView| {
+        device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text)
+            || device.device_id.as_str() == text
+            || Some(&device.verification_code) == code.as_ref()
+    };
+    let now = view.server_time;
+    Ok(view.devices.into_iter().find(is_it).map(|device| (device, now)))
 }
 
-/// The same, to be looked at alone: also a node that was removed, of which the controller says in its refusal what became.
-pub(crate) async fn find_to_look(client: &Client, text: &str) -> Result<NodeId, Failure> {
-    match find(client, text).await {
-        // Events that cannot be had tell of nothing more.
-        Err(Failure::NoNode(text)) => removed(client, &text).await.ok().flatten().ok_or(Failure::NoNode(text)),
-        found => Ok(found?.0),
-    }
+/// What somebody wants to look at.
+pub(crate) enum Looked {
+    /// A node, or one that was removed: of that the controller says in its refusal what became.
+    Node(NodeId),
+    /// A machine that is no node yet, and the controller's time.
+    Device(Box<DeviceView>, UnixTime),
 }
 
-/// The node that had this name, id or code when it was removed, as far as the newest events tell.
+/// What is called so, to be looked at alone.
+pub(crate) async fn find_to_look(client: &Client, text: &str) -> Result<Looked, Failure> {
+    if let Some(node) = find_node(client, text).await? {
+        return Ok(Looked::Node(node.node_id));
+    }
+    if let Some((device, now)) = find_device(client, text).await? {
+        return Ok(match device.phase {
+            // It became one between the two calls.
+            DevicePhase::Managed => Looked::Node(device.device_id),
+            DevicePhase::Discovered
+            | DevicePhase::Approved
+            | DevicePhase::Installing
+            | DevicePhase::AwaitingEnrollment
+            | DevicePhase::Failed
+            | DevicePhase::Rejected => Looked::Device(Box::new(device), now),
+        });
+    }
+    let removed = removed(client, text).await?;
+    removed.map(Looked::Node).ok_or_else(|| Failure::NoNode(text.to_owned()))
+}
+
+/// The node that had this name, id or code when it was removed, as far as the controller's events tell.
 async fn removed(client: &Client, text: &str) -> Result<Option<NodeId>, Failure> {
-    let newest: EventsView = client.events(u64::MAX, false).await?;
-    let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
-    let view: EventsView = client.events(newest.last_sequence.saturating_sub(most), false).await?;
+    let code = text.parse::<VerificationCode>().ok().map(|code| code.as_str().replace('-', ""));
     let is_it = |id: &NodeId, name: Option<&Hostname>| {
         name.is_some_and(|name| name.as_str() == text)
             || id.as_str() == text
-            || text
-                .parse::<VerificationCode>()
-                .is_ok_and(|code| id.as_str().starts_with(&code.as_str().replace('-', "")))
+            || code.as_ref().is_some_and(|code| id.as_str().starts_with(code))
     };
-    let removals = view.events.iter().rev().filter(|event| event.kind.as_str() == "DeviceRemoved");
-    let mut named = removals.filter_map(|event| Some((event.device_id.as_ref()?, event.hostname.as_ref())));
-    Ok(named.find(|(id, name)| is_it(id, *name)).map(|(id, _)| id.clone()))
+    let removals = names::removals(client).await?;
+    Ok(removals.into_iter().rev().find(|(id, name)| is_it(id, name.as_ref())).map(|(id, _)| id))
 }
 
 /// The operator's keys, which nodes take as long as the fleet has no owner.
@@ -301,17 +325,16 @@ pub(crate) fn public_key(file: &Path) -> Result<SshKey, Failure> {
 }
 
 /// A node as it lives: the terminal shows it anew each time, anything else one after the other.
-pub(crate) async fn watch(client: &Client, out: Out, wanted: &Watched) -> Result<(), Failure> {
-    let (id, _) = find(client, &wanted.node).await?;
+pub(crate) async fn watch(client: &Client, out: Out, id: &NodeId, every: u64) -> Result<(), Failure> {
     loop {
-        let view = about(client, &id).await?;
+        let view = about(client, id).await?;
         if out.json {
             write(format!("{}\n", in_json(&view)?).as_bytes())?;
         } else {
             let (clear, end) = if out.screen.terminal { ("\u{1b}[H\u{1b}[2J", "") } else { ("", "\n") };
             write(format!("{clear}{}{end}", show::live(&view, out.screen)).as_bytes())?;
         }
-        tokio::time::sleep(Duration::from_secs(wanted.every)).await;
+        tokio::time::sleep(Duration::from_secs(every)).await;
     }
 }
 

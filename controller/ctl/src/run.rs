@@ -18,6 +18,7 @@ use crate::args::{
 use crate::client::{CallError, Client, Me};
 use crate::context::{self, Config, ContextError};
 use crate::failure::Failure;
+use crate::operator::Looked;
 use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
 use crate::session::Session;
@@ -113,12 +114,14 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
             let view = client.nodes().await?;
             out.say(&view, || show::nodes(&view, out.screen))
         }
-        Verb::Node(wanted) if wanted.watch => operator::watch(client, out, &wanted).await,
-        Verb::Node(node) => {
-            let id = operator::find_to_look(client, &node.node).await?;
-            let view = client.call(Endpoint::Node, Some(&id)).await?;
-            out.say(&view, || show::node(&view, out.screen))
-        }
+        Verb::Node(node) => match operator::find_to_look(client, &node.node).await? {
+            Looked::Device(device, now) => out.say(&device, || show::no_node(&device, now, out.screen)),
+            Looked::Node(id) if node.watch => operator::watch(client, out, &id, node.every).await,
+            Looked::Node(id) => {
+                let view = client.call(Endpoint::Node, Some(&id)).await?;
+                out.say(&view, || show::node(&view, out.screen))
+            }
+        },
         Verb::Rename(rename) => {
             let (id, _) = operator::find(client, &rename.node).await?;
             let view = client.post(Endpoint::Rename, Some(&id), &RenameForm { hostname: rename.name }).await?;
@@ -326,7 +329,10 @@ async fn whoami(session: &Session, out: Out) -> Result<(), Failure> {
 }
 
 async fn why(client: &Client, out: Out, node: &str) -> Result<(), Failure> {
-    let id = operator::find_to_look(client, node).await?;
+    let id = match operator::find_to_look(client, node).await? {
+        Looked::Node(id) => id,
+        Looked::Device(device, now) => return out.say(&device, || show::no_node(&device, now, out.screen)),
+    };
     let view = operator::about(client, &id).await?;
     let drafts: Result<DraftsView, CallError> = client.look(OwnerEndpoint::Drafts, None).await;
     let drafts = match drafts {

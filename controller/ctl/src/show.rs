@@ -65,6 +65,14 @@ pub(crate) fn onboarding(view: &OnboardingView, screen: Screen) -> String {
     out
 }
 
+/// `node` and `why` of a machine that is no node yet.
+pub(crate) fn no_node(device: &DeviceView, now: UnixTime, screen: Screen) -> String {
+    let mut out = String::new();
+    self::device(&mut out, device, now, screen);
+    out.push_str("It is no node yet; luciactl onboarding shows it with every other.\n");
+    out
+}
+
 fn device(out: &mut String, device: &DeviceView, now: UnixTime, screen: Screen) {
     let code = device.verification_code.as_str();
     let _ = writeln!(out, "{code}  {}", paint(&format!("{:?}", device.phase), tone(device.phase), screen));

@@ -312,7 +312,16 @@ fn programs_get_json_and_exit_codes() {
         (vec!["window", "open"], vec![(409, refusal.to_owned())], 1, "taken (hostname_in_use)"),
         (vec!["nodes"], vec![(200, "[]".to_owned())], 1, "not understood"),
         (vec!["reject", "ffff-ffff-ffff"], vec![(200, onboarding(true, &[]))], 1, "no device has the code"),
-        (vec!["node", "web-9"], vec![(200, nodes(NODE)), (200, onboarding(true, &[]))], 1, "web-9"),
+        (
+            vec!["node", "web-9"],
+            vec![
+                (200, nodes(NODE)),
+                (200, onboarding(true, &[])),
+                (200, r#"{"events":[],"lastSequence":0}"#.to_owned()),
+            ],
+            1,
+            "no node or device is web-9",
+        ),
         (vec!["remove", "web-1"], vec![(200, nodes(NODE))], 64, "--yes"),
         (vec!["window", "open", "--minutes", "61"], vec![], 64, "1 to 60"),
         (vec!["approve", "1a2b-3c4d-5e6f"], vec![], 64, "--hostname"),

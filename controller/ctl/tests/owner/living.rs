@@ -178,37 +178,90 @@ fn why_says_whether_a_node_takes_orders_now() {
     server.done();
 }
 
-// spec: PG-91
+/// An answer with events, to a question that the controller takes: it takes no number that JSON does not keep.
+fn events(after: u64, events: &str, last: u64) -> Step {
+    assert!(after <= 1 << 53, "the controller refuses this number");
+    let line = format!("GET /api/host/events?after={after}&limit=500&wait=0");
+    let answer = format!(r#"{{"events":[{events}],"lastSequence":{last}}}"#);
+    step(line, By::Alice, move |_, _| (200, answer))
+}
+
+// spec: PG-91, LC-100
 #[test]
-fn why_of_a_removed_node_says_what_the_controller_says_of_it() {
+fn why_and_node_of_a_removed_node_say_what_the_controller_says_of_it() {
     let world = world();
-    let id = "f".repeat(32);
-    let events = |after: u64, events: &str| {
-        let line = format!("GET /api/host/events?after={after}&limit=500&wait=0");
-        let answer = format!(r#"{{"events":[{events}],"lastSequence":700}}"#);
-        step(line, By::Alice, move |_, _| (200, answer))
+    let id = format!("1a2b3c4d5e6f{}", "f".repeat(20));
+    let event = |sequence: u64, kind: &str, id: &str, name: &str| {
+        format!(
+            r#"{{"sequence":{sequence},"at":"{}","kind":"{kind}","actor":"owner:alice","deviceId":"{id}"{name}}}"#,
+            world.now
+        )
     };
-    let onboarding = onboarding(&world, "Discovered", "");
-    let removal = format!(
-        r#"{{"sequence":700,"at":"{}","kind":"DeviceRemoved","actor":"owner:alice","deviceId":"{id}","hostname":"old-1"}}"#,
-        world.now
-    );
+    let named = r#","hostname":"old-1""#;
+    let first = event(600, "DeviceRemoved", &"e".repeat(32), named);
+    let second = [event(699, "DeviceRemoved", &id, named), event(700, "DeviceRejected", &"d".repeat(32), "")].join(",");
     let said =
         r#"{"error":{"code":"unknown_node","message":"old-1 was removed by alice.","type":"invalid_request_error"}}"#;
+    for verb in ["why", "node"] {
+        for text in ["old-1", id.as_str(), "1a2b-3c4d-5e6f"] {
+            let server = Server::new(
+                world.clone(),
+                vec![
+                    nodes(&world),
+                    get("GET /api/host/onboarding", &onboarding(&world, "Discovered", "")),
+                    events(0, &first, 700),
+                    events(600, &second, 700),
+                    step(format!("GET /api/host/nodes/{id}"), By::Alice, move |_, _| (404, said.to_owned())),
+                ],
+            );
+            let output = Site::alice(&world, server.port).run(&[verb, text]);
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && told.contains("old-1 was removed by alice."), "{verb} {text}: {told}");
+            server.done();
+        }
+    }
+}
+
+// spec: LC-100
+#[test]
+fn events_that_cannot_be_had_are_no_unknown_node() {
+    let world = world();
     let server = Server::new(
         world.clone(),
         vec![
             nodes(&world),
-            get("GET /api/host/onboarding", &onboarding),
-            events(u64::MAX, ""),
-            events(200, &removal),
-            step(format!("GET /api/host/nodes/{id}"), By::Alice, move |_, _| (404, said.to_owned())),
+            get("GET /api/host/onboarding", &onboarding(&world, "Discovered", "")),
+            step("GET /api/host/events?after=0&limit=500&wait=0", By::Alice, |_, _| {
+                (400, refusal("invalid_onboarding_request"))
+            }),
         ],
     );
     let output = Site::alice(&world, server.port).run(&["why", "old-1"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("old-1 was removed by alice."), "{told}");
+    assert!(!output.status.success() && !told.contains("no node or device is"), "{told}");
     server.done();
+}
+
+// spec: LC-100
+#[test]
+fn why_and_node_of_a_machine_that_is_no_node_yet_say_what_comes_next() {
+    let world = world();
+    let code = world.node.fingerprint.verification_code();
+    for verb in ["why", "node"] {
+        for text in [code.as_str(), world.node.node_id.as_str()] {
+            let no_nodes = format!(r#"{{"serverTime":"{}","nodes":[]}}"#, world.now);
+            let view: lucia_proto::host_api::NodesView = read(&no_nodes);
+            let machine = onboarding(&world, "Approved", "");
+            let server = Server::new(
+                world.clone(),
+                vec![get("GET /api/host/nodes", &view), get("GET /api/host/onboarding", &machine)],
+            );
+            let output = Site::alice(&world, server.port).run(&[verb, text]);
+            ended(&output, 0, "next         the installer goes on by itself");
+            ended(&output, 0, "It is no node yet");
+            server.done();
+        }
+    }
 }
 
 // spec: PG-90, PG-98
