@@ -48,7 +48,7 @@ fn replace(root: &Root, confirm: impl FnOnce(&NodeId) -> Result<(), Exit>) -> Re
         _ => Exit::failed(error),
     })?;
     let key = key::load(&state).map_err(|error| match &error {
-        KeyError::Lost { .. } => Exit::with(NO_KEY, &error),
+        KeyError::Lost { .. } | KeyError::Removed | KeyError::None => Exit::with(NO_KEY, &error),
         _ => Exit::failed(error),
     })?;
     confirm(&key.public().fingerprint().node_id())?;
@@ -118,5 +118,33 @@ mod tests {
         assert_eq!(done.unwrap().former, former);
         let told = crate::host::status::read(&root).unwrap().unwrap();
         assert!(told.line().contains("rekey --finish"), "{}", told.line());
+    }
+
+    // spec: AO-100
+    #[test]
+    fn after_an_owner_removed_the_identity_rekey_says_so_and_that_discover_begins_anew() {
+        let scratch = Scratch::new();
+        let root = scratch.root();
+        let mut state = State::hold(&root, "test").unwrap();
+        let said = |state: State| {
+            drop(state);
+            let refused = replace(&root, |_| unreachable!()).unwrap_err();
+            assert_eq!(refused.code, NO_KEY);
+            assert!(matches!(State::open(&root).unwrap().read(StateFile::Key), Ok(None)), "no key was made");
+            refused.message
+        };
+        // A directory that never had a key has lost none.
+        let text = said(state);
+        assert!(text.contains("no key yet") && !text.contains("backup"), "{text}");
+        state = State::hold(&root, "test").unwrap();
+        StatusFile::new(&root).write(&state, &Status { doing: Doing::Removed, ..Status::default() });
+        let text = said(state);
+        assert!(text.contains("an owner removed") && text.contains("lucia-node-agent discover"), "{text}");
+        assert!(!text.contains("backup"), "{text}");
+        // A key that went otherwise is a loss, whatever the status says.
+        state = State::hold(&root, "test").unwrap();
+        state.replace(StateFile::Installed, b"{}").unwrap();
+        let text = said(state);
+        assert!(text.contains("is gone") && text.contains("backup"), "{text}");
     }
 }

@@ -71,7 +71,7 @@ fn text<T: ToString>(value: Option<&T>) -> Option<String> {
 }
 
 fn table(status: &Status, now: UnixTime) -> String {
-    let mut out = rows(&[
+    let mut all = vec![
         ("state", Some(status.line())),
         ("node", text(status.node_id.as_ref())),
         ("code", text(status.verification_code.as_ref())),
@@ -86,16 +86,17 @@ fn table(status: &Status, now: UnixTime) -> String {
         ("unsigned keys", (status.ssh_unsigned > 0).then(|| unsigned(status.ssh_unsigned))),
         ("frozen", status.frozen.then(|| status::FROZEN.to_owned())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
-    ]);
+    ];
     if let Some(owners) = &status.owners {
-        out.push_str(&rows(&owners_rows(owners, status.clock_offset_seconds, now)));
-        out.push_str(&orders(&owners.orders));
+        all.extend(owners_rows(owners, status.clock_offset_seconds, now));
+        // The last orders, newest first.
+        all.extend(owners.orders.iter().rev().map(|order| ("order", Some(order_line(order)))));
     }
     for last in &status.refusals {
         let refused = format!("{}: {} (at {})", last.call, last.what, last.at);
-        out.push_str(&rows(&[("held up", Some(refused)), ("to cure it", Some(last.cure.clone()))]));
+        all.extend([("held up", Some(refused)), ("to cure it", Some(last.cure.clone()))]);
     }
-    out
+    rows(&all)
 }
 
 fn unsigned(count: u64) -> String {
@@ -170,12 +171,6 @@ fn untimely(owners: &OwnersStatus, now: UnixTime) -> Option<&'static str> {
         ),
         (Some(_), Some(_) | None) => None,
     }
-}
-
-/// The last orders, newest first.
-fn orders(orders: &[OrderSeen]) -> String {
-    let line = |order: &OrderSeen| rows(&[("order", Some(order_line(order)))]);
-    orders.iter().rev().map(line).collect()
 }
 
 fn order_line(order: &OrderSeen) -> String {
@@ -304,6 +299,15 @@ mod tests {
         assert_eq!(sentence(&waiting, NOW), "Waiting for certificate.");
     }
 
+    /// Whatever kind of row: its value begins where all others do.
+    // spec: AO-101
+    #[track_caller]
+    fn assert_in_one_column(text: &str) {
+        let value = |line: &str| line.find("  ").map(|end| line.len() - line[end..].trim_start().len());
+        let columns: std::collections::BTreeSet<_> = text.lines().map(value).collect();
+        assert_eq!(columns.len(), 1, "{text}");
+    }
+
     // spec: AO-18
     // spec: AO-41
     #[test]
@@ -348,6 +352,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert_in_one_column(&text);
         let why = sentence(&status(&owners), NOW);
         assert!(why.contains("All is well") && why.contains("the last order was not carried out"), "{why}");
         owners.orders.pop();

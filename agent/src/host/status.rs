@@ -377,6 +377,14 @@ pub fn read(root: &Root) -> Result<Option<Status>, String> {
     status.map(Some).map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
 }
 
+/// Whether an owner removed the identity, and nothing began anew since. Words for people, no proof of anything.
+#[must_use]
+pub fn was_removed(state: &State) -> bool {
+    let bytes = state.read(StateFile::Status).ok().flatten().unwrap_or_default();
+    let status = json::from_slice::<Status>(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
+    status.is_ok_and(|status| status.doing == Doing::Removed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

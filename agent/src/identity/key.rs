@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::host::random::{self, NoRandomness};
 use crate::host::state::{State, StateError, StateFile};
+use crate::host::status;
 
 /// There is no key to work with.
 #[derive(Debug, Error)]
@@ -21,6 +22,15 @@ pub enum KeyError {
         /// Where it was.
         path: PathBuf,
     },
+    /// An owner removed it.
+    #[error(
+        "an owner removed this machine's identity, and its key with it: there is nothing to go on with; to make it a node again \
+         begin anew with `lucia-node-agent discover`, which makes another key"
+    )]
+    Removed,
+    /// There never was one.
+    #[error("this machine has no key yet: begin with `lucia-node-agent discover`, which makes it")]
+    None,
     /// There is one that cannot be used.
     #[error(
         "the node's key {path} is damaged; restore the file from a backup, or install this machine anew (remove the \
@@ -44,26 +54,37 @@ pub enum KeyError {
 /// The key that must be there.
 ///
 /// # Errors
-/// [`KeyError::Lost`], [`KeyError::Damaged`], [`KeyError::State`].
+/// [`KeyError::Lost`], [`KeyError::Removed`], [`KeyError::None`], [`KeyError::Damaged`], [`KeyError::State`].
 pub fn load(state: &State) -> Result<NodeKey, KeyError> {
-    find(state)?.ok_or_else(|| KeyError::Lost { path: path(state) })
+    if let Some(key) = find(state)? {
+        return Ok(key);
+    }
+    if had_one(state)? {
+        return Err(KeyError::Lost { path: path(state) });
+    }
+    Err(if status::was_removed(state) { KeyError::Removed } else { KeyError::None })
+}
+
+/// Whether there was a key: an owner's order to remove the identity leaves nothing that says so.
+fn had_one(state: &State) -> Result<bool, KeyError> {
+    let mut had = state.had_key();
+    for file in StateFile::ALL {
+        let of_a_node = !matches!(file, StateFile::Key | StateFile::Status);
+        had = had || (of_a_node && state.exists(file).map_err(KeyError::State)?);
+    }
+    Ok(had)
 }
 
 /// The key, made if this directory never had one.
 ///
 /// # Errors
-/// As [`load`]: a directory that has anything else of a node but no key has lost it.
+/// [`KeyError::Lost`]: a directory that has anything else of a node but no key has lost it. Else as [`load`].
 pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
     if let Some(key) = find(state)? {
         state.confirm_key().map_err(KeyError::State)?;
         return Ok(key);
     }
-    let mut known = state.had_key();
-    for file in StateFile::ALL {
-        let of_a_node = !matches!(file, StateFile::Key | StateFile::Status);
-        known = known || (of_a_node && state.exists(file).map_err(KeyError::State)?);
-    }
-    if known {
+    if had_one(state)? {
         return Err(KeyError::Lost { path: path(state) });
     }
     let key = loop {
