@@ -4,7 +4,11 @@ const main = document.getElementById('main');
 const said = document.getElementById('said');
 const by = (id) => document.getElementById(id);
 
-const say = (text, bad) => {
+// What is said stands below the heading, and below what was pressed where that could not be seen from there.
+const heading = said.previousElementSibling;
+const say = (text, bad, near) => {
+  const place = near?.isConnected ? near.closest('p, .act') ?? near : heading;
+  if (place.nextSibling !== said) place.after(said);
   said.classList.toggle('bad', Boolean(bad));
   said.setAttribute('role', bad ? 'alert' : 'status');
   said.textContent = text;
@@ -190,6 +194,7 @@ async function draft(kind, nodes, body, terms) {
   by('draft-state').textContent = '';
   by('draft-head').textContent = 'Waiting for your signature';
   by('draft-sign').hidden = false;
+  by('draft-not-here').hidden = by('draft-not-here').dataset.kinds.split(' ').includes(kind);
   by('draft').hidden = false;
   by('draft-head').focus();
   follow(code);
@@ -265,6 +270,24 @@ async function held(account) {
   return { next, keys: JSON.parse(view.draft.body).keys, nodes: JSON.parse(view.draft.intentJson).nodes };
 }
 
+// The key of a line of a .pub file: what is no key is not handed in, and a private one goes nowhere. The words are the
+// controller's own, which looks at it all anew. What follows the key in its line is a comment, which is not signed.
+function publicKey({ value, dataset }) {
+  if (value.includes('PRIVATE KEY')) throw new Error(dataset.private);
+  const [kind, text] = value.trim().split(/[ \t]+/);
+  if (/[\r\n]/.test(value.trim())) throw new Error(dataset.line);
+  if (!dataset.kinds.split(' ').includes(kind)) throw new Error(dataset.kind);
+  let blob;
+  try {
+    blob = bytes(text ?? '');
+  } catch {
+    throw new Error(dataset.base64);
+  }
+  const name = utf8(kind);
+  if (blob.length < name.length + 8 || blob[3] !== name.length || name.some((byte, at) => blob[at + 4] !== byte)) throw new Error(dataset.blob);
+  return `${kind} ${text}`;
+}
+
 // As ssh-keygen -l has it.
 const printOf = async (key) => `SHA256:${base64(await sha256(bytes(key.split(' ')[1]))).replace(/=+$/, '')}`;
 
@@ -272,6 +295,7 @@ const nodeBoxes = () => [...document.querySelectorAll('#choose input')];
 const tellChosen = () => {
   const count = nodeBoxes().filter((box) => box.checked).length;
   by('chosen').textContent = count === 0 ? 'none chosen' : `${count} chosen`;
+  by('chosen-why').hidden = true;
 };
 
 function takes(form) {
@@ -286,7 +310,9 @@ function takes(form) {
 
 // Puts in what the account has: its keys to take, its nodes chosen.
 async function fill(form, fingerprint) {
-  const has = await held(form.elements.account.value);
+  const account = form.elements.account.value;
+  const has = await held(account);
+  by('account-new').hidden = !account || Boolean([...document.querySelectorAll('tr[data-account]')].find((row) => row.dataset.account === account));
   const options = await Promise.all(has.keys.map(async ({ label, key }) => {
     const option = document.createElement('option');
     option.value = await printOf(key);
@@ -298,6 +324,7 @@ async function fill(form, fingerprint) {
   if (has.nodes.length > 0) {
     for (const box of nodeBoxes()) box.checked = has.nodes.includes(box.value);
     tellChosen();
+    by('chosen-why').hidden = !nodeBoxes().some((box) => box.checked);
   }
 }
 
@@ -313,8 +340,7 @@ async function orderKeys(form) {
     keys = keys.filter((_, at) => prints[at] !== gone);
     if (keys.length === has.keys.length) throw new Error(`${account} does not have this key by the last order.`);
   } else {
-    // What follows the key in its line is a comment, which is not signed.
-    const key = form.elements.key.value.trim().split(/\s+/).slice(0, 2).join(' ');
+    const key = publicKey(form.elements.key);
     if (keys.some((other) => other.key === key)) throw new Error(`${account} has this key already.`);
     keys = [...keys, { label: form.elements.label.value.trim(), key }];
   }
@@ -322,6 +348,7 @@ async function orderKeys(form) {
   form.reset();
   takes(form);
   tellChosen();
+  by('account-new').hidden = true;
   refresh();
 }
 
@@ -410,7 +437,7 @@ const ACTS = {
   copy: async (button) => {
     const copied = button.parentElement.querySelector('code, textarea');
     await navigator.clipboard.writeText(copied.value ?? copied.textContent);
-    say('Copied.');
+    say('Copied.', false, button);
   },
 };
 
@@ -433,7 +460,10 @@ async function run(act, element, button) {
   try {
     await act(element);
   } catch (error) {
-    say(error.name === 'NotAllowedError' ? 'Nothing was done: it was cancelled, or this browser does not allow it.' : error.message, true);
+    const words = error.name === 'NotAllowedError' ? 'Nothing was done: it was cancelled, or this browser does not allow it.' : error.message;
+    say(words, true, button ?? element.querySelector?.('[type="submit"]'));
+    // Who is still typing keeps the focus.
+    if (button) said.focus();
   }
   if (button) button.disabled = false;
 }
@@ -558,7 +588,9 @@ function* morph(old, fresh) {
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const keyed = new Map();
   for (const child of old.children) if (keyOf(child)) keyed.set(keyOf(child), child);
-  let at = old.firstChild;
+  // What was said to a person beside a button stays there.
+  const past = (node) => (node === said ? node.nextSibling : node);
+  let at = past(old.firstChild);
   for (const want of [...fresh.childNodes]) {
     const key = keyOf(want);
     const have = key ? keyed.get(key) : at;
@@ -566,14 +598,14 @@ function* morph(old, fresh) {
       old.insertBefore(document.adoptNode(want), at);
       continue;
     }
-    if (have === at) at = at.nextSibling;
+    if (have === at) at = past(at.nextSibling);
     else old.insertBefore(have, at);
     if (have.nodeType === Node.ELEMENT_NODE) yield* morph(have, want);
     else if (have.data !== want.data) have.data = want.data;
     yield;
   }
   while (at) {
-    const next = at.nextSibling;
+    const next = past(at.nextSibling);
     at.remove();
     at = next;
   }

@@ -30,7 +30,8 @@ pub enum SshKeyKind {
 }
 
 impl SshKeyKind {
-    const ALL: [Self; 3] = [Self::Ed25519, Self::EcdsaP256, Self::Rsa];
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Ed25519, Self::EcdsaP256, Self::Rsa];
 
     /// As OpenSSH names it.
     #[must_use]
@@ -53,6 +54,9 @@ pub struct SshKey {
 /// Why a line is not a key that a node takes. Repeats nothing of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadSshKey {
+    /// The half that nobody else is to have.
+    #[error("this is a private key: give the .pub file beside it")]
+    Private,
     /// Too long, or a character that no line of such a file may have.
     #[error("a key is one line of at most {SSH_KEY_LINE_MAX} printable characters")]
     Line,
@@ -89,6 +93,9 @@ impl FromStr for SshKey {
 
     /// Reads a line of a public key file: kind, base64, and a comment that is dropped.
     fn from_str(line: &str) -> Result<Self, BadSshKey> {
+        if line.contains("PRIVATE KEY") {
+            return Err(BadSshKey::Private);
+        }
         let line = line.strip_suffix('\n').unwrap_or(line);
         if line.len() > SSH_KEY_LINE_MAX || !crate::text::is_printable(line) {
             return Err(BadSshKey::Line);

@@ -1,10 +1,10 @@
 //! What each document shows: asked of the controller at one moment, for whoever looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lucia_proto::audit::AuditVia;
 use lucia_proto::code::Code;
-use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine};
+use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine, NodeLine};
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, IntentKind, Terms};
 use lucia_proto::key::VerificationCode;
@@ -127,7 +127,7 @@ impl Asked {
                     Some(last) => !controller.drafts(Some(&last.code))?.drafts.is_empty(),
                     None => false,
                 };
-                render(&Orders::new(frame("Orders"), &drafts, after.is_none(), more))
+                render(&Orders::new(frame("Orders"), (&drafts, &controller.names()), after.is_none(), more))
             }
             Page::Order => {
                 let code = self.target.code.as_ref().ok_or_else(not_there)?;
@@ -144,7 +144,12 @@ impl Asked {
             }
             Page::Keys => {
                 let nodes = controller.nodes().nodes;
-                render(&Keys::new(frame("SSH keys"), &ordered_keys(controller)?, &controller.ssh_keys().keys, &nodes))
+                render(&Keys::new(
+                    frame("SSH keys"),
+                    &ordered_keys(controller, &nodes)?,
+                    &controller.ssh_keys().keys,
+                    &nodes,
+                ))
             }
             Page::Owners => {
                 let roster = controller.verified_roster();
@@ -159,7 +164,9 @@ impl Asked {
                 let from = before.saturating_sub(ENTRIES_SHOWN);
                 let limit = usize::try_from(before - from).unwrap_or(0);
                 let entries = controller.audit(from, limit)?.entries;
-                render(&Audit::new(frame("Audit"), &AuditPart { entries, last }, &controller.names()))
+                let part = AuditPart { entries, last };
+                let audit = Audit::new(frame("Audit"), &part, &controller.names());
+                render(&audit.linking(|order| controller.has_draft(order)))
             }
             Page::Window => render(&Window::new(frame("Discovery window"), &controller.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
@@ -230,7 +237,8 @@ fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, 
 }
 
 /// What was ordered about the keys of each account, by account.
-fn ordered_keys(controller: &Controller) -> Result<Vec<OrderedKeys>, Refusal> {
+fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<OrderedKeys>, Refusal> {
+    let there: BTreeSet<&NodeId> = nodes.iter().map(|node| &node.node_id).collect();
     let mut lines = Vec::new();
     orders(controller, |line| {
         if line.kind == IntentKind::SshKey {
@@ -263,6 +271,7 @@ fn ordered_keys(controller: &Controller) -> Result<Vec<OrderedKeys>, Refusal> {
                     row.given = Some(GivenKeys {
                         keys: keys.clone(),
                         nodes: read.intent().nodes.len(),
+                        gone: read.intent().nodes.iter().filter(|node| !there.contains(node)).count(),
                         revision: *revision,
                         code: line.code,
                         state: line.state,

@@ -186,7 +186,7 @@ pub(super) async fn answer(edge: &Edge, page: Page, target: &Target, headers: &H
         Ok(text) => Ok(html(StatusCode::OK, &text)),
         Err(error) => {
             let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let frame = Frame::new("Not there", "", who, edge.shared.controller.now());
+            let frame = Frame::new("Not there", page.path(), who, edge.shared.controller.now());
             let text = render(&Trouble::new(frame, &error.message));
             text.map(|text| html(status, &text)).map_err(|_| error)
         }

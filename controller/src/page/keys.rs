@@ -6,6 +6,7 @@ use lucia_proto::intent::SshKeys;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::names::AccountName;
 use lucia_proto::owner_api::DraftState;
+use lucia_proto::ssh_key::{BadSshKey, SshKeyKind};
 use lucia_proto::text::{counted, shown};
 use lucia_proto::words::actor;
 
@@ -21,6 +22,32 @@ pub(crate) struct Keys {
     accounts: Vec<AccountRow>,
     keys: Vec<KeyRow>,
     nodes: Vec<NodeRow>,
+    key_words: KeyWords,
+}
+
+/// What is wrong with a key that is none, as sentences, for the form that looks before it hands in.
+struct KeyWords {
+    private: String,
+    line: String,
+    kind: String,
+    base64: String,
+    blob: String,
+    /// The kinds that nodes take, with a space between.
+    kinds: String,
+}
+
+impl KeyWords {
+    fn new() -> Self {
+        let words = |bad: BadSshKey| format!("The key is not taken: {bad}.");
+        Self {
+            private: words(BadSshKey::Private),
+            line: words(BadSshKey::Line),
+            kind: words(BadSshKey::Kind),
+            base64: words(BadSshKey::Base64),
+            blob: words(BadSshKey::Blob),
+            kinds: SshKeyKind::ALL.map(SshKeyKind::as_str).join(" "),
+        }
+    }
 }
 
 /// What was ordered about the keys of an account.
@@ -43,6 +70,8 @@ pub(crate) struct GivenKeys {
     pub(crate) keys: SshKeys,
     /// How many nodes it names.
     pub(crate) nodes: usize,
+    /// How many of those were removed since.
+    pub(crate) gone: usize,
     /// Its number.
     pub(crate) revision: u64,
     /// Which order it is.
@@ -61,6 +90,8 @@ struct AccountRow {
 struct GivenRow {
     keys: Vec<(String, String)>,
     nodes: String,
+    /// Whether any of its nodes is there, so that there is something to take.
+    has_nodes: bool,
     code: String,
     state: &'static str,
     tone: Tone,
@@ -79,13 +110,26 @@ struct NodeRow {
     hostname: String,
 }
 
+/// Whom an order is for, and who of them is gone.
+fn nodes_words(nodes: usize, gone: usize) -> String {
+    let count = |count: usize| counted(u64::try_from(count).unwrap_or(u64::MAX), "node");
+    match (nodes.saturating_sub(gone), gone) {
+        (_, 0) => count(nodes),
+        (0, 1) => "nobody: its node was removed".to_owned(),
+        (0, gone) => format!("nobody: its {gone} nodes were removed"),
+        (left, 1) => format!("{}; 1 was removed", count(left)),
+        (left, gone) => format!("{}; {gone} were removed", count(left)),
+    }
+}
+
 impl Keys {
     /// The document; `nodes` are those that an order may name.
     pub(crate) fn new(frame: Frame, ordered: &[OrderedKeys], keys: &[SshKeyView], nodes: &[NodeLine]) -> Self {
         let now = frame.now;
         let given = |given: &GivenKeys| GivenRow {
             keys: given.keys.keys.iter().map(|key| (shown(key.label.as_str()), key.key.key().fingerprint())).collect(),
-            nodes: counted(u64::try_from(given.nodes).unwrap_or(u64::MAX), "node"),
+            nodes: nodes_words(given.nodes, given.gone),
+            has_nodes: given.gone < given.nodes,
             code: given.code.to_string(),
             state: given.state.words(),
             tone: tone(given.state),
@@ -108,6 +152,7 @@ impl Keys {
             accounts: ordered.iter().map(account).collect(),
             keys: keys.iter().map(row).collect(),
             nodes: nodes.iter().map(node).collect(),
+            key_words: KeyWords::new(),
             frame,
         }
     }

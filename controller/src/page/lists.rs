@@ -7,13 +7,14 @@ use askama::Template;
 use lucia_proto::audit::{AuditActor, AuditEntry, AuditVia};
 use lucia_proto::host_api::OnboardingView;
 use lucia_proto::ids::NodeId;
+use lucia_proto::intent::IntentId;
 use lucia_proto::names::Hostname;
 use lucia_proto::sign_in::{PasskeyView, SessionView};
 use lucia_proto::text::{counted, shown};
 use lucia_proto::words::{action, call_refused, order_refused};
 
 use super::people::SessionRow;
-use super::words::{ago, left};
+use super::words::{ago, clock, left};
 use super::{Frame, Tone};
 use crate::state::AskedPasskey;
 
@@ -42,12 +43,14 @@ struct AuditRow {
     sequence: u64,
     at: String,
     ago: String,
+    /// Day and time of day.
+    clock: String,
     what: &'static str,
     /// The word for it in the file.
     action: &'static str,
     who: String,
     node: Option<AboutNode>,
-    order: Option<String>,
+    order: Option<AboutOrder>,
     token: Option<String>,
     result: String,
     /// The code of a refusal.
@@ -59,6 +62,14 @@ struct AuditRow {
 struct AboutNode {
     id: String,
     name: Option<String>,
+}
+
+/// The order that an entry is about.
+struct AboutOrder {
+    id: IntentId,
+    code: String,
+    /// It is still kept, so that its document can be read.
+    is_there: bool,
 }
 
 /// Who did it, from where, and whether a session of the page was enough for it.
@@ -97,11 +108,12 @@ impl Audit {
                 sequence: entry.sequence,
                 at: entry.at.to_string(),
                 ago: ago(now, entry.at),
+                clock: clock(entry.at),
                 what: action(entry.action),
                 action: entry.action.as_str(),
                 who: who(entry, names),
                 node: entry.node.as_ref().map(name),
-                order: entry.intent.map(|intent| intent.code().to_string()),
+                order: entry.intent.map(|id| AboutOrder { id, code: id.code().to_string(), is_there: false }),
                 token: entry.token.as_ref().map(ToString::to_string),
                 result: match (refused, entry.more) {
                     (Some((_, words)), Some(more)) => {
@@ -123,6 +135,14 @@ impl Audit {
             entries: part.entries.iter().rev().map(row).collect(),
             frame,
         }
+    }
+
+    /// The same, with links to the orders that are still kept.
+    pub(crate) fn linking(mut self, is_there: impl Fn(&IntentId) -> bool) -> Self {
+        for order in self.entries.iter_mut().filter_map(|row| row.order.as_mut()) {
+            order.is_there = is_there(&order.id);
+        }
+        self
     }
 }
 

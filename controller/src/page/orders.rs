@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentCode, IntentKind, ReadDraft, Rule, Terms};
+use lucia_proto::intent::{Actor, IntentCode, IntentKind, ReadDraft, Rule, Terms};
 use lucia_proto::key::NodePublicKey;
 use lucia_proto::names::Hostname;
 use lucia_proto::owner::{KeyUse, OwnerId, OwnerKey, Role};
 use lucia_proto::owner_api::{DraftLine, DraftState, GoneNode, Outcome};
 use lucia_proto::roster::Roster;
-use lucia_proto::text::counted;
+use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
 use lucia_proto::words::{actor, order_refused};
 
@@ -38,6 +38,11 @@ pub(super) const fn tone(state: DraftState) -> Tone {
     }
 }
 
+/// What a node is called; one that nobody remembers the name of by its code.
+fn called(node: &NodeId, names: &BTreeMap<NodeId, Hostname>) -> String {
+    names.get(node).map_or_else(|| format!("node {node}"), ToString::to_string)
+}
+
 /// The list of orders.
 #[derive(Template)]
 #[template(path = "orders.html")]
@@ -57,16 +62,23 @@ struct Row {
     tone: Tone,
     /// Who of its nodes is gone.
     gone: Option<String>,
+    /// What it is about, in a few words.
+    about: Option<String>,
     signed: String,
-    told: String,
+    told: Option<String>,
     by: String,
     at: String,
     ago: String,
 }
 
 impl Orders {
-    /// The document of these, newest first; `more` says whether older ones may be.
-    pub(crate) fn new(frame: Frame, drafts: &[DraftLine], is_first: bool, more: bool) -> Self {
+    /// The document of these, newest first; `names` are what machines are called, and `more` says whether older ones may be.
+    pub(crate) fn new(
+        frame: Frame,
+        (drafts, names): (&[DraftLine], &BTreeMap<NodeId, Hostname>),
+        is_first: bool,
+        more: bool,
+    ) -> Self {
         let now = frame.now;
         let row = |draft: &DraftLine| Row {
             code: draft.code.to_string(),
@@ -78,10 +90,8 @@ impl Orders {
                 0 => "nobody".to_owned(),
                 count => counted(u64::try_from(count).unwrap_or(u64::MAX), "owner"),
             },
-            told: match draft.outcomes.len() {
-                0 => "nobody yet".to_owned(),
-                count => counted(u64::try_from(count).unwrap_or(u64::MAX), "node"),
-            },
+            about: draft.about.as_ref().map(|about| shown(about.as_str())),
+            told: draft.told_words(|node| called(node, names)),
             by: actor(draft.drafted_by.as_str()),
             at: draft.at.to_string(),
             ago: ago(now, draft.at),
@@ -100,8 +110,12 @@ pub(crate) struct Order {
     kind: &'static str,
     word: &'static str,
     state: &'static str,
-    /// The same in sentences, with who is gone.
+    /// The same in sentences, with who is gone and who comes next.
     sentence: String,
+    /// What it is about, in a few words.
+    about: Option<String>,
+    /// Who comes next, and how long that takes.
+    awaited: Option<&'static str>,
     gone: Vec<GoneRow>,
     tone: Tone,
     is_over: bool,
@@ -110,8 +124,8 @@ pub(crate) struct Order {
     waits: bool,
     /// Somebody may have it who did not say yet what became of it.
     handed_out: bool,
-    /// What the signed bytes say, line by line.
-    lines: Vec<String>,
+    /// What the signed bytes say, line by line; whether it stands below the one before, as ids and keys do.
+    lines: Vec<(bool, String)>,
     /// What the controller calls the nodes it names.
     names: Vec<String>,
     signers: Vec<String>,
@@ -155,6 +169,8 @@ impl SignHere {
 }
 
 struct OutcomeRow {
+    /// Who told it, where it was not the node itself.
+    by: Option<&'static str>,
     node: String,
     name: Option<String>,
     at: String,
@@ -221,7 +237,11 @@ impl Order {
             let owner = roster.and_then(|roster| roster.owners.iter().find(|owner| owner.id == *id));
             owner.map_or_else(|| format!("{id}, who is not in the roster"), |owner| owner.name.to_string())
         };
-        let outcome = |outcome: &Outcome| OutcomeRow {
+        let outcome = |(teller, outcome): (Actor, &Outcome)| OutcomeRow {
+            by: match teller {
+                Actor::Node => None,
+                Actor::Worker | Actor::Controller => Some(teller.as_str()),
+            },
             node: outcome.node_id.to_string(),
             name: hostname(&outcome.node_id),
             at: outcome.at.to_string(),
@@ -238,21 +258,23 @@ impl Order {
             kind: kind(line.kind),
             word: line.kind.as_str(),
             state: line.state.words(),
-            sentence: line.words(),
+            sentence: line.awaited().map_or_else(|| line.words(), |next| format!("{} {next}", line.words())),
+            about: line.about.as_ref().map(|about| shown(about.as_str())),
+            awaited: line.awaited(),
             gone: line.gone.iter().map(|gone| GoneRow::new(gone, now)).collect(),
             tone: tone(line.state),
             is_over: line.state.is_over(),
             nobody_left: line.state == DraftState::NobodyLeft,
             waits: line.state == DraftState::Drafted,
             handed_out: line.handed_out,
-            lines: read.words(),
+            lines: read.words().into_iter().map(|line| (line.starts_with("  "), line)).collect(),
             names: read.intent().nodes.iter().filter_map(hostname).collect(),
             signers: line.signers.iter().map(name).collect(),
             by: actor(line.drafted_by.as_str()),
             at: line.at.to_string(),
             ago: ago(now, line.at),
             left: left.filter(|_| !line.state.is_over()),
-            outcomes: line.outcomes.iter().map(outcome).collect(),
+            outcomes: line.told().map(outcome).collect(),
             here: roster.and_then(|roster| SignHere::new(&frame, line, roster)),
             page: page.and_then(|roster| roster.page_origin.as_ref()).map(ToString::to_string),
             two: roster.is_some_and(|roster| roster.policy.rule(line.kind) == Rule::TwoOwners),

@@ -14,6 +14,7 @@ use lucia_proto::why::Why;
 
 use super::*;
 
+mod about;
 mod passkey;
 mod read;
 
@@ -202,7 +203,7 @@ fn ordered() -> OrderedKeys {
     let Body::SshKey(mut keys) = OrderWorld::new(time(NOW)).body(IntentKind::SshKey) else { panic!("another body") };
     let account = keys.account.clone();
     keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
-    let given = GivenKeys { keys, nodes: 1, revision: 4, code: line.code.clone(), state: line.state };
+    let given = GivenKeys { keys, nodes: 1, gone: 0, revision: 4, code: line.code.clone(), state: line.state };
     OrderedKeys { account, given: Some(given), waiting: Some(line.code), next: 5 }
 }
 
@@ -263,7 +264,7 @@ fn documents() -> Vec<(&'static str, String)> {
         ("server", text(render(&Server::new(frame("/servers/{id}"), &facts)))),
         ("device", text(render(&Device::new(frame("/devices/{id}"), &device(), None)))),
         ("approved", text(render(&Device::new(frame("/devices/{id}"), &approved(), None)))),
-        ("orders", text(render(&Orders::new(frame("/orders"), &lines, true, true)))),
+        ("orders", text(render(&Orders::new(frame("/orders"), (&lines, &names()), true, true)))),
         ("order", order(DraftState::Drafted, &roster())),
         ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
         (
@@ -357,7 +358,7 @@ fn every_list_says_what_to_do_when_it_is_empty() {
     let empty = [
         render(&Servers::new(frame("/"), &closed, &[])),
         render(&Keys::new(frame("/keys"), &[], &[], &[])),
-        render(&Orders::new(frame("/orders"), &[], true, false)),
+        render(&Orders::new(frame("/orders"), (&[], &names()), true, false)),
         render(&Owners::new(frame("/owners"), None, &[], (&[], &[]))),
         render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 }, &names())),
         render(&Window::new(frame("/window"), &closed)),

@@ -13,7 +13,7 @@ use crate::json::{self, JsonError};
 use crate::key::Fingerprint;
 use crate::limits::{INTENT_BODY_MAX, JSON_DEPTH_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use crate::names::{AccountName, Hostname};
-use crate::ssh_key::SshKey;
+use crate::ssh_key::{BadSshKey, SshKey};
 use crate::time::UnixTime;
 
 /// Body of `admit`.
@@ -152,6 +152,24 @@ pub enum Body {
     CloneDecision(CloneDecision),
     /// See [`RemoveIdentity`].
     RemoveIdentity(RemoveIdentity),
+}
+
+impl SshKeys {
+    /// What is wrong with the first key that is none in a body that cannot be read; nothing where it is something else. It
+    /// repeats nothing of the body.
+    #[must_use]
+    pub fn first_bad_key(text: &str) -> Option<BadSshKey> {
+        #[derive(Deserialize)]
+        struct Keys {
+            keys: Vec<Key>,
+        }
+        #[derive(Deserialize)]
+        struct Key {
+            key: String,
+        }
+        let read: Keys = json::from_str(text, INTENT_BODY_MAX, JSON_DEPTH_MAX).ok()?;
+        read.keys.iter().find_map(|key| key.key.parse::<SshKey>().err())
+    }
 }
 
 impl Body {

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::host_api::Label;
 use crate::ids::NodeId;
-use crate::intent::{Draft, IntentCode, IntentId, IntentKind, IntentSignature};
+use crate::intent::{Actor, Draft, IntentCode, IntentId, IntentKind, IntentSignature};
 use crate::key::VerificationCode;
 use crate::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, INTENT_NODES_MAX};
 use crate::names::Hostname;
 use crate::owner::OwnerId;
 use crate::time::UnixTime;
 
-/// Nodes that are gone, named in one sentence at most; the others are counted.
+/// Nodes that one sentence names at most; the others are counted.
 const GONE_NAMED: usize = 4;
 
 /// Where a draft stands. A closed list.
@@ -147,6 +147,68 @@ impl DraftLine {
     }
 }
 
+impl DraftLine {
+    /// What was told, and by whom: of what the worker carries out the worker speaks first, its node next, and the controller
+    /// last, where it could not do its part.
+    pub fn told(&self) -> impl Iterator<Item = (Actor, &Outcome)> {
+        let has_worker = self.kind.actors().contains(&Actor::Worker);
+        self.outcomes.iter().enumerate().map(move |(at, outcome)| match (has_worker, at) {
+            (true, 0) => (Actor::Worker, outcome),
+            (true, 1) | (false, _) => (Actor::Node, outcome),
+            (true, _) => (Actor::Controller, outcome),
+        })
+    }
+
+    /// Who carried it out, and who did not and said so, in words: `worker, web-1; refused by web-2`. Nothing while nobody
+    /// told. `name` is what a node is called.
+    #[must_use]
+    pub fn told_words(&self, name: impl Fn(&NodeId) -> String) -> Option<String> {
+        let named = |wanted: &dyn Fn(&Outcome) -> bool| {
+            let of = |(actor, outcome): (Actor, &Outcome)| match actor {
+                Actor::Worker => "worker".to_owned(),
+                Actor::Node => name(&outcome.node_id),
+                Actor::Controller => "controller".to_owned(),
+            };
+            let count = self.told().filter(|(_, outcome)| wanted(outcome)).count();
+            let first: Vec<String> =
+                self.told().filter(|(_, outcome)| wanted(outcome)).take(GONE_NAMED).map(of).collect();
+            match (count, count.saturating_sub(GONE_NAMED)) {
+                (0, _) => None,
+                (_, 0) => Some(first.join(", ")),
+                (_, more) => Some(format!("{} and {more} more", first.join(", "))),
+            }
+        };
+        let done = named(&|outcome| outcome.refused.is_none_or(IntentCode::is_repeat));
+        let replaced = named(&|outcome| outcome.refused.is_some_and(IntentCode::is_overtaken));
+        let refused = named(&|outcome| outcome.refused.is_some_and(|code| !code.is_repeat() && !code.is_overtaken()));
+        let parts: Vec<String> = done
+            .into_iter()
+            .chain(replaced.map(|who| format!("replaced at {who}")))
+            .chain(refused.map(|who| format!("refused by {who}")))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// Who comes next and how long that takes, once it is signed; nothing before and after.
+    #[must_use]
+    pub fn awaited(&self) -> Option<&'static str> {
+        if self.state != DraftState::Signed {
+            return None;
+        }
+        let actors = self.kind.actors();
+        Some(match (actors.contains(&Actor::Worker), self.outcomes.is_empty(), actors.contains(&Actor::Node)) {
+            (true, true, false) => "The worker takes it within seconds.",
+            (true, true, true) => {
+                "The worker takes it within seconds; its node takes it after that with a heartbeat, every 30 s."
+            }
+            (true, false, _) | (false, _, _) => {
+                "A node takes it with its next heartbeat, within 30 s, and says with the one after what became of it: within \
+                 a minute it is to be seen here."
+            }
+        })
+    }
+}
+
 /// What became of an order at one of those who carry it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -225,5 +287,47 @@ mod tests {
         }
         let many = line("nobody-left", &vec![old; GONE_NAMED + 2].join(","));
         assert!(many.words().ends_with(", and so were 2 more."), "{}", many.words());
+    }
+
+    // spec: PG-101
+    #[test]
+    fn an_order_says_who_carried_it_out_and_who_comes_next() {
+        let id = "1a2b3c4d5e6f00000000000000000000";
+        let line = |kind: &str, state: &str, outcomes: &[(&str, &str)]| -> DraftLine {
+            let told: Vec<String> = outcomes
+                .iter()
+                .map(|(node, code)| {
+                    let refused = if code.is_empty() { String::new() } else { format!(r#","refused":"{code}""#) };
+                    format!(r#"{{"nodeId":"{}","at":"2026-11-29T19:30:00Z"{refused}}}"#, node.repeat(32))
+                })
+                .collect();
+            let text = format!(
+                r#"{{"code":"1a2b-3c4d-5e6f","intent":"{id}{id}","kind":"{kind}","owner":"{id}","signers":[],
+                "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{}]}}"#,
+                told.join(",")
+            );
+            crate::json::from_str(&text, 1 << 14, 8).unwrap()
+        };
+        let said = |line: &DraftLine| line.told_words(|node| node.as_str().chars().take(1).collect());
+        for (kind, outcomes, words) in [
+            ("admit", [("a", "")].as_slice(), "worker"),
+            ("remove-identity", &[("a", ""), ("a", "")], "worker, a"),
+            ("remove-identity", &[("a", ""), ("a", ""), ("a", "malformed")], "worker, a; refused by controller"),
+            ("remove-identity", &[("a", "name_differs")], "refused by worker"),
+            (
+                "ssh-key",
+                &[("a", ""), ("b", "already_done"), ("c", "older_revision"), ("d", "kind_forbidden")],
+                "a, b; replaced at c; refused by d",
+            ),
+            ("ssh-key", &[("a", ""), ("b", ""), ("c", ""), ("d", ""), ("e", ""), ("f", "")], "a, b, c, d and 2 more"),
+        ] {
+            assert_eq!(said(&line(kind, "done", outcomes)).as_deref(), Some(words));
+        }
+        assert_eq!(said(&line("ssh-key", "signed", &[])), None);
+        let next = |kind: &str, outcomes: &[(&str, &str)]| line(kind, "signed", outcomes).awaited().unwrap();
+        assert_eq!(next("admit", &[]), "The worker takes it within seconds.");
+        assert!(next("remove-identity", &[]).starts_with("The worker") && next("ssh-key", &[]).starts_with("A node"));
+        assert!(next("remove-identity", &[("a", "")]).starts_with("A node"));
+        assert_eq!(line("ssh-key", "done", &[]).awaited(), None);
     }
 }

@@ -53,14 +53,14 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
         assert!(!text.contains("sign-here"), "{name}");
     }
     assert!(waits(roster, &kinds, |line, _| line.signers = vec![world.bob.id.clone()]).contains(BUTTON));
-    // Only where nothing is signed here does the page say that it never asks.
-    let never = "never asks you to sign anything here";
+    // Which kinds are signed here the script is told: of any other it says that it is not.
+    let said = "data-kinds=\"\">This order is not signed on this page.";
     let keys = |kinds: &[IntentKind]| {
         let mut frame = frame("/keys");
         frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
         render(&Keys::new(frame, &[], &[], &[line()])).unwrap()
     };
-    assert!(keys(&[]).contains(never) && !keys(&kinds).contains(never));
+    assert!(keys(&[]).contains(said) && keys(&kinds).contains("data-kinds=\"ssh-key \">This order"));
 }
 
 // spec: PG-87

@@ -89,7 +89,7 @@ fn the_audit_is_told_in_names_and_words_with_the_codes_beside() {
     // Nowhere does a label of the journal stand for somebody.
     let mut line = draft_line(DraftState::Drafted);
     line.drafted_by = "owner:alice".parse().unwrap();
-    let orders = render(&Orders::new(frame("/orders"), &[line], true, false)).unwrap();
+    let orders = render(&Orders::new(frame("/orders"), (&[line], &names()), true, false)).unwrap();
     assert!(orders.contains("by alice<") && !orders.contains("owner:alice"), "{orders}");
 }
 
@@ -142,7 +142,7 @@ fn an_order_nobody_is_left_for_says_who_was_removed() {
     assert!(text.contains(&format!("data-words=\"{words}\"")) && text.contains(&format!("<p>{words}</p>")), "{text}");
     assert!(!text.contains("Nobody has told of it yet") && text.contains("data-over=\"true\""), "{text}");
     assert!(text.contains("data-act=\"drop-draft\""), "and it may be thrown away");
-    let list = render(&Orders::new(frame("/orders"), &[line], true, false)).unwrap();
+    let list = render(&Orders::new(frame("/orders"), (&[line], &names()), true, false)).unwrap();
     assert!(list.contains("nobody is left to carry it out") && list.contains("web-1 was removed on"), "{list}");
 }
 

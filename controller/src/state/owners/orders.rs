@@ -9,7 +9,9 @@ use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::code::Code;
 use lucia_proto::host_api::Label;
 use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Actor, Draft, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, Terms};
+use lucia_proto::intent::{
+    Actor, Draft, DraftError, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, SshKeys, Terms,
+};
 use lucia_proto::journal::EventRow;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::{
@@ -111,9 +113,17 @@ fn refused(code: IntentCode, log: impl Into<String>) -> Refusal {
     Refusal::logged(Code::IntentRefused, format!("{}: {}.", code.as_str(), code.cure()), log)
 }
 
+/// A draft that cannot be read. Of a key that is none it says what luciactl says of the same key.
+fn unread(draft: &Draft, error: &DraftError) -> Refusal {
+    match SshKeys::first_bad_key(&draft.body) {
+        Some(bad) => Refusal::logged(Code::IntentRefused, format!("The key is not taken: {bad}."), chain(error)),
+        None => refused(IntentCode::Malformed, chain(error)),
+    }
+}
+
 /// Whether somebody could sign this draft now and have it carried out.
 fn check_draft(draft: &Draft, roster: &VerifiedRoster, now: UnixTime) -> Result<(), Refusal> {
-    let read = draft.read().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
+    let read = draft.read().map_err(|error| unread(draft, &error))?;
     let intent = read.intent();
     let bytes = read.signed(Vec::new()).to_bytes().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
     if bytes.len() + SIGNATURES_ROOM > SIGNED_INTENT_MAX {
@@ -318,6 +328,11 @@ impl Controller {
     pub fn draft(&self, code: &VerificationCode) -> Result<DraftView, Refusal> {
         let view = lock(&self.owners.orders).of_code(code).map(view);
         self.counted(view.ok_or_else(|| not_found(code)))
+    }
+
+    /// Whether this draft is still kept.
+    pub fn has_draft(&self, id: &IntentId) -> bool {
+        lock(&self.owners.orders).get(id).is_some()
     }
 
     /// Takes a signature under a draft. When enough have signed it is an order, and goes to those who carry it out.

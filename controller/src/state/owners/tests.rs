@@ -79,6 +79,14 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
     let mut edited = good.clone();
     edited.body.push(' ');
     refused(world.controller.add_draft(edited, &OPERATOR), Code::IntentRefused, "malformed");
+    let mut bad = good.clone();
+    bad.body = r#"{"account":"alice","keys":[{"label":"a","key":"ssh-dss AAAA"}]}"#.to_owned();
+    bad.intent_json = bad.intent_json.replacen(
+        &lucia_proto::digest::Digest::of(good.body.as_bytes()).to_string(),
+        &lucia_proto::digest::Digest::of(bad.body.as_bytes()).to_string(),
+        1,
+    );
+    refused(world.controller.add_draft(bad, &OPERATOR), Code::IntentRefused, "The key is not taken: a key begins with");
     let nowhere = fleet.draft(kind, |intent| intent.nodes = vec![fleet.other.node_id.clone()]);
     refused(world.controller.add_draft(nowhere, &OPERATOR), Code::UnknownNode, "");
     let once = fleet.draft(IntentKind::RemoveIdentity, |_| ());
