@@ -8,7 +8,7 @@ use lucia_proto::intent::{Body, Decision, IntentId, IntentKind};
 use lucia_proto::json;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::orders::{NodeOutcome, OrdersReport};
-use lucia_proto::owner_api::{Application, DraftView, OwnerEndpoint};
+use lucia_proto::owner_api::{Application, DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::test_support::OrderWorld;
 use serde_json::{Value, json as value};
@@ -297,6 +297,61 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     assert_eq!(within(&site, &elsewhere, "GET", "/api/host/nodes", "").code(), "actor_required");
     browser.picture("owners-session-ended");
     assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+// spec: PG-105
+#[test]
+fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in() {
+    if !webdriver::is_there("what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    let browser = signed_in(&site, &world);
+    let is_beside = |browser: &Browser, css: &str| {
+        let seen = format!(
+            "const said = document.getElementById('said'), box = said.getBoundingClientRect(); \
+             return said.role === 'alert' && document.activeElement === said && box.top >= 0 && box.bottom <= innerHeight \
+             && document.querySelector({css}).compareDocumentPosition(said) === Node.DOCUMENT_POSITION_FOLLOWING",
+            css = value!(css)
+        );
+        browser.until("what is wrong, beside what was pressed", |browser| browser.run(&seen) == true);
+    };
+    browser.go("/keys");
+    browser.type_in("#account", "alise");
+    browser.type_in("#key-label", "laptop");
+    browser.shows("Check how it is spelt");
+    browser.run(&format!("document.querySelector(\"#choose input[value='{}']\").click()", node.id()));
+    let submit = "#keys-form button[type='submit']";
+    for (key, words) in [
+        ("ssh-dss AAAA", "a key begins with ssh-ed25519"),
+        ("ssh-rsa !", "the second word is not the base64 of a key"),
+        ("ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "the key inside is not of the kind"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "this is a private key: give the .pub file beside it"),
+    ] {
+        browser.run(&format!("document.getElementById('key-text').value = {}", value!(key)));
+        browser.click(submit);
+        browser.shows(words);
+        is_beside(&browser, submit);
+    }
+    browser.picture("key-refused");
+    let drafts: DraftsView = call(&site, &world.alice, "GET", OwnerEndpoint::Drafts.path(), "").read();
+    assert_eq!(drafts.drafts, []);
+    // In what is put in anew it stays: a look that comes meanwhile leaves it where it is.
+    browser.go("/owners");
+    browser.shows("live since");
+    let end = "[data-act='end-session']";
+    browser.run(&format!(
+        "const button = document.querySelector({end}); delete button.dataset.current; \
+         button.dataset.code = '0000-0000-0000'; button.click()",
+        end = value!(end)
+    ));
+    is_beside(&browser, end);
+    let looked = format!("return document.querySelector({}).dataset.code !== '0000-0000-0000'", value!(end));
+    browser.until("another look", |browser| browser.run(&looked) == true);
+    is_beside(&browser, end);
+    // The console names the refused call and nothing else.
+    assert!(browser.errors().iter().all(|error| error.contains("0000-0000-0000")));
 }
 
 // spec: PG-34

@@ -57,7 +57,7 @@ fn nth(fleet: &OrderWorld, n: u64) -> Draft {
     })
 }
 
-// spec: CO-9
+// spec: CO-9, PG-102
 #[test]
 fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
     let (world, mut fleet) = owned();
