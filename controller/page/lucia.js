@@ -53,14 +53,15 @@ async function call(method, path, body) {
   throw new Refused(value.error ?? { code: String(answer.status), message: `Refused (${answer.status}).` }, answer.status);
 }
 
-// A document of the page, asked for in the background. Nothing once the session is over, which leads to signing in.
+// A document of the page, asked for in the background: also the one that says that what was there is gone. Nothing once the
+// session is over, which leads to signing in.
 async function look(path) {
   const answer = await fetch(path, { headers: QUIET, credentials: 'same-origin' });
   if (answer.redirected) {
     location.assign(answer.url);
     return null;
   }
-  return answer.ok ? new DOMParser().parseFromString(await answer.text(), 'text/html') : null;
+  return answer.ok || answer.status === 404 ? new DOMParser().parseFromString(await answer.text(), 'text/html') : null;
 }
 
 // Passkeys.
@@ -209,7 +210,10 @@ async function follow(code) {
     const state = await look(`/orders/${code}`).then((next) => next?.querySelector('[data-order-state]'), () => null);
     if (followed !== code) return;
     const words = state ? state.dataset.words : 'Where it stands cannot be seen: the controller does not answer, or the draft was thrown away.';
-    if (shown.textContent !== words) shown.textContent = words;
+    if (shown.textContent !== words) {
+      shown.textContent = words;
+      refresh();
+    }
     if (state?.dataset.waits === 'false') {
       by('draft-head').textContent = 'Your order';
       by('draft-sign').hidden = true;
@@ -622,6 +626,9 @@ async function inSlices(steps) {
   }
 }
 
+// What a document is about: its first part that lives says so.
+const whatOf = (one) => one.querySelector('[data-live]')?.dataset.live;
+
 // Asks for this document again and puts in what became other. Who asks meanwhile waits for another look after this one.
 let refreshing = null;
 let again = false;
@@ -633,6 +640,16 @@ function refresh() {
       again = false;
       const next = await look(location.pathname + location.search);
       if (!next) return;
+      // What it is about became something else, or is gone: no part of this document says anything true of that.
+      if (whatOf(next) !== whatOf(document)) {
+        // From its top, where it says what became of it.
+        history.scrollRestoration = 'manual';
+        location.reload();
+        return;
+      }
+      document.title = next.title;
+      const [heading, title] = [document, next].map((one) => one.querySelector('h1'));
+      if (heading.textContent !== title.textContent) heading.textContent = title.textContent;
       for (const old of document.querySelectorAll('[data-live]')) {
         const fresh = next.querySelector(`[data-live="${old.dataset.live}"]`);
         await pause();
@@ -652,7 +669,10 @@ function refresh() {
 function live() {
   const shown = by('live');
   const source = new EventSource('/api/host/stream');
-  source.addEventListener('open', () => { shown.textContent = ', and live since then'; });
+  source.addEventListener('open', () => {
+    shown.textContent = ', and live since then';
+    by('away').hidden = true;
+  });
   source.addEventListener('nodes', (event) => {
     const server = document.querySelector('[data-live="server"]');
     for (const cells of JSON.parse(event.data).rows) {
@@ -670,6 +690,8 @@ function live() {
   });
   source.addEventListener('error', () => {
     shown.textContent = ', not live: the controller does not answer, trying again';
+    // A controller that starts again is back within seconds; whoever was refused is not told that it does not answer.
+    setTimeout(() => { by('away').hidden = source.readyState !== EventSource.CONNECTING; }, 5000);
     // A refusal ends an EventSource for good; a broken line it mends by itself.
     if (source.readyState === EventSource.CLOSED) setTimeout(live, 30000);
   });

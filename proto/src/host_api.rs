@@ -377,6 +377,9 @@ pub struct OrdersHeld {
     /// When it was last handed such an answer; absent when that was before the controller's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<UnixTime>,
+    /// Orders that it is handed with its next heartbeats, one with each; the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<VerificationCode>,
 }
 
 /// The numbers of one heartbeat. Absent is what the node could not measure.

@@ -253,6 +253,8 @@ pub const SIGNATURE_DER_MAX: usize = 72;
 pub const FRESHNESS_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 /// The same question is sent again for this long, because its answer may be on its way; then another is drawn.
 pub const FRESHNESS_QUESTION: Duration = Duration::from_secs(10 * 60);
+/// Orders that wait for one node and are told to who looks at it; those behind them follow.
+pub const ORDERS_TOLD_MAX: usize = 8;
 /// An answer counts for less than this long, since it was asked for: so long may a removed owner's order still pass.
 pub const FRESHNESS_MAX: Duration = Duration::from_secs(24 * 3600);
 /// What is signed in such an answer, and its file: protects node and worker.

@@ -21,7 +21,7 @@ use crate::time::UnixTime;
 
 pub use next::Next;
 pub use readiness::Readiness;
-pub use removed::{KeyEnd, Removed};
+pub use removed::{KeyEnd, Machine, Removed};
 
 /// A node renews with six days left: with fewer than this something is in its way.
 const CERTIFICATE_LOW: Duration = Duration::from_secs(5 * 24 * 3600);
@@ -200,6 +200,8 @@ pub struct Why {
     pub frozen: bool,
     /// Whether it could take an order now.
     pub orders: Readiness,
+    /// Orders that it is handed with its next heartbeats; none while its identity is frozen.
+    pub waiting: Vec<VerificationCode>,
 }
 
 impl Why {
@@ -225,8 +227,22 @@ impl Why {
         Self {
             findings: found.into_iter().chain(wrong.map(Finding::NoOrders)).chain(name).collect(),
             orders,
+            waiting: known.orders.filter(|_| !node.frozen).map(|held| held.waiting.clone()).unwrap_or_default(),
             refused,
             frozen: node.frozen,
+        }
+    }
+
+    /// What it is about to be told, though nothing is wrong.
+    #[must_use]
+    pub fn pending(&self) -> Option<String> {
+        let codes: Vec<&str> = self.waiting.iter().map(VerificationCode::as_str).collect();
+        match codes.as_slice() {
+            [] => None,
+            [code] => Some(format!(
+                "order {code} goes out with its next heartbeat, and what became of it comes with the one after"
+            )),
+            codes => Some(format!("orders {} go out with its next heartbeats, one with each", codes.join(", "))),
         }
     }
 
@@ -381,6 +397,24 @@ mod tests {
         frozen.node.frozen = true;
         assert!(!Why::of(&frozen, &[]).is_well());
         assert_eq!(Why::of(&frozen, &[]).looks(), ["its identity was seen twice: decide"]);
+    }
+
+    // spec: PG-113
+    #[test]
+    fn an_order_that_is_about_to_go_out_is_told_and_nothing_is_wrong_for_that() {
+        let mut view = view(WELL, NO_SAMPLES);
+        assert_eq!(Why::of(&view, &[]).pending(), None);
+        let held = view.orders.as_mut().unwrap();
+        held.waiting = vec!["1a2b-3c4d-5e6f".parse().unwrap()];
+        let why = Why::of(&view, &[]);
+        assert!(
+            why.is_well() && why.pending().unwrap().contains("order 1a2b-3c4d-5e6f goes out with its next heartbeat")
+        );
+        view.orders.as_mut().unwrap().waiting.push("0a2b-3c4d-5e6f".parse().unwrap());
+        assert!(Why::of(&view, &[]).pending().unwrap().contains("1a2b-3c4d-5e6f, 0a2b-3c4d-5e6f go out"));
+        // A frozen one is told of the decision alone.
+        view.node.frozen = true;
+        assert_eq!(Why::of(&view, &[]).pending(), None);
     }
 
     // spec: PG-84

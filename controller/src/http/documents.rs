@@ -95,7 +95,8 @@ impl Asked {
         };
         let text = match self.page {
             Page::Servers => render(&Servers::new(frame("Servers"), &controller.onboarding(), &controller.servers())),
-            Page::Server => {
+            // A machine becomes a node, and a node is removed, while somebody looks at it: whatever it is now is shown.
+            Page::Server | Page::Device => {
                 let id = self.id()?;
                 if let Some(removed) = controller.removed(id) {
                     let document = Gone::new(frame(&removed.name()), &removed, &newest_of(controller, id));
@@ -103,22 +104,21 @@ impl Asked {
                 }
                 let onboarding = controller.onboarding();
                 if let Some(device) = onboarding.devices.iter().find(|device| device.device_id == *id) {
-                    let title = format!("Machine {}", device.verification_code);
+                    let title = match &device.task {
+                        Some(task) => task.hostname.to_string(),
+                        None => format!("Machine {}", device.verification_code),
+                    };
                     return written(render(&Device::new(frame(&title), device, admission(controller, id)?.as_ref())));
                 }
-                let view = controller.node(id)?;
+                let unknown = |refusal: Refusal| {
+                    let words = "This machine does not wait for a decision.";
+                    if matches!(self.page, Page::Device) { Refusal::new(Code::DeviceNotFound, words) } else { refusal }
+                };
+                let view = controller.node(id).map_err(unknown)?;
                 let why = Why::of(&view, &controller.drafts(None)?.drafts);
                 let (events, certificate) = (newest_of(controller, id), controller.certificate_of(id));
                 let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
                 render(&Server::new(frame(view.node.hostname.as_str()), &facts))
-            }
-            Page::Device => {
-                let id = self.id()?;
-                let unknown = || Refusal::new(Code::DeviceNotFound, "This machine does not wait for a decision.");
-                let onboarding = controller.onboarding();
-                let device = onboarding.devices.iter().find(|device| device.device_id == *id).ok_or_else(unknown)?;
-                let title = format!("Machine {}", device.verification_code);
-                render(&Device::new(frame(&title), device, admission(controller, id)?.as_ref()))
             }
             Page::Orders => {
                 let after: Option<VerificationCode> = self.query("after")?;

@@ -39,7 +39,18 @@ pub(crate) struct Device {
     /// The order that admits it, once it is approved.
     admit: Option<OrderButton>,
     /// The one that was drafted already, and where it stands.
-    admission: Option<(String, &'static str)>,
+    admission: Option<Admission>,
+    /// What was approved: the name, and the disk.
+    task: Option<(String, String)>,
+}
+
+/// The order that admits a machine.
+struct Admission {
+    code: String,
+    words: &'static str,
+    tone: Tone,
+    /// It is to be signed.
+    waits: bool,
 }
 
 /// A disk of a device.
@@ -87,7 +98,13 @@ impl Device {
             next: admitted(device, admission).unwrap_or_else(|| Next::of(device, now).sentence()),
             erase: ERASE,
             admit: admit(device).filter(|_| frame.drafting.is_some()),
-            admission: admission.map(|line| (line.code.to_string(), line.state.words())),
+            admission: admission.map(|line| Admission {
+                code: line.code.to_string(),
+                words: line.state.words(),
+                tone: super::orders::tone(line.state),
+                waits: line.state == DraftState::Drafted,
+            }),
+            task: device.task.as_ref().map(|task| (task.hostname.to_string(), task.disk_id.to_string())),
             frame,
         }
     }

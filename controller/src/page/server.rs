@@ -34,6 +34,8 @@ pub(crate) struct Server {
     refused: Option<HolderRow>,
     frozen: Option<String>,
     findings: Vec<String>,
+    /// Orders it is about to be handed, and that in words.
+    pending: Option<String>,
     orders: Vec<RefusedRow>,
     events: Vec<EventRow>,
     /// What its machine calls itself, and the name it had while a rename is under way.
@@ -185,6 +187,7 @@ impl Server {
             refused: view.last_refused.as_ref().map(|holder| HolderRow::new(holder, now, None)),
             frozen: held.map(|frozen| ago(now, frozen.at)),
             findings: why.findings.iter().map(ToString::to_string).collect(),
+            pending: why.pending(),
             orders: why.refused.iter().map(refused).collect(),
             events: events.iter().map(|event| EventRow::new(event, now)).collect(),
             rename: rename(view),
@@ -265,6 +268,7 @@ pub(crate) struct Gone {
     frame: Frame,
     what: String,
     awaited: String,
+    comes_back: &'static str,
     command: Option<String>,
     events: Vec<EventRow>,
 }
@@ -274,7 +278,14 @@ impl Gone {
     pub(crate) fn new(frame: Frame, removed: &Removed, events: &[EventLine]) -> Self {
         let now = frame.now;
         let events = events.iter().map(|event| EventRow::new(event, now)).collect();
-        Self { what: removed.what(), awaited: removed.awaited(), command: removed.command(), events, frame }
+        Self {
+            what: removed.what(),
+            awaited: removed.awaited(),
+            comes_back: removed.machine.comes_back(),
+            command: removed.command(),
+            events,
+            frame,
+        }
     }
 }
 

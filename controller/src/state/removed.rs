@@ -6,7 +6,7 @@ use lucia_proto::host_api::Label;
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::{EventKind, EventRow, Journal};
 use lucia_proto::names::Hostname;
-use lucia_proto::why::{KeyEnd, Removed};
+use lucia_proto::why::{KeyEnd, Machine, Removed};
 
 use super::Controller;
 
@@ -60,8 +60,9 @@ impl Controller {
             by: Label::fitted(event.actor.as_str())?,
             replaced: replaced.is_some(),
             heir: heir.map(|device| device.verification_code.clone()),
+            machine: ordered.as_ref().map_or(Machine::Kept, |(_, machine)| *machine),
             key: match (ordered, has_owner) {
-                (Some(code), _) => KeyEnd::Barred(code),
+                (Some((code, _)), _) => KeyEnd::Barred(code),
                 (None, true) => KeyEnd::AwaitsConfirmation,
                 (None, false) => KeyEnd::AwaitsWorker,
             },

@@ -431,3 +431,43 @@ fn an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end() {
     browser.shows("Why");
     assert_eq!(browser.errors(), Vec::<String>::new());
 }
+
+// spec: PG-111
+#[test]
+fn the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now() {
+    if !webdriver::is_there("the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    let (comes, goes) = (Machine::new(7), Machine::new(9));
+    let browser = signed_in(&site, &world);
+    let has =
+        |part: &str| browser.run(&format!("return document.querySelector('[data-live={part}]') !== null")) == true;
+    let open = |path: &str, part: &str| {
+        browser.go(path);
+        browser.shows("live since");
+        assert!(has(part), "{path} has {part}");
+    };
+    // A node that is removed; a draft about it that stands open goes with it.
+    open(&format!("/servers/{}", node.id()), "server");
+    browser.click("[data-act='draft'][data-kind='remove-identity']");
+    browser.shows("Waits for a signature.");
+    assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(node.id()), "").status, 200);
+    browser.shows(&format!("{} was removed on ", node.node.hostname));
+    assert!(has("removed") && !has("server") && !has("actions"), "nothing of the node is left");
+    browser.picture("removed-open");
+    // A machine that becomes a node is one there, and has its name over it.
+    assert_eq!(comes.discover(&site).status, 200);
+    open(&format!("/devices/{}", comes.id()), "device");
+    let comes = Machine::managed(&site, 7);
+    browser.until("the document of the node", |_| has("server"));
+    assert_eq!(browser.run("return document.querySelector('h1').textContent"), comes.node.hostname.as_str());
+    // One that is dismissed is said to be gone.
+    assert_eq!(goes.discover(&site).status, 200);
+    assert_eq!(site.order("POST", &Endpoint::Reject.path_for(goes.id()), "").status, 200);
+    open(&format!("/devices/{}", goes.id()), "device");
+    assert_eq!(site.order("POST", &Endpoint::Dismiss.path_for(goes.id()), "").status, 200);
+    browser.shows("This machine does not wait for a decision.");
+    assert!(!has("device"));
+}

@@ -93,6 +93,7 @@ mod tests {
             roster_newest: 5,
             asks,
             answered_at: answered.map(|ago| NOW.minus(Duration::from_secs(ago))),
+            waiting: Vec::new(),
         };
         let day = FRESHNESS_MAX.as_secs();
         for (held, says, wrong) in [

@@ -26,6 +26,8 @@ pub struct Removed {
     pub heir: Option<VerificationCode>,
     /// What becomes of its key at the worker.
     pub key: KeyEnd,
+    /// What its machine has of that identity.
+    pub machine: Machine,
 }
 
 /// What becomes of a removed node's key, as far as a controller can tell.
@@ -37,6 +39,17 @@ pub enum KeyEnd {
     AwaitsConfirmation,
     /// There is no owner: the worker bars it by itself, a few an hour.
     AwaitsWorker,
+}
+
+/// What the machine of a removed node has of its identity, as far as a controller can tell: each is cured by another verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// It told that it wiped it, as an owner ordered.
+    Wiped,
+    /// It was ordered to wipe it and did not tell that it did.
+    Unheard,
+    /// Nobody told it: it has the key.
+    Kept,
 }
 
 impl Removed {
@@ -90,9 +103,31 @@ impl Removed {
     }
 }
 
+impl Machine {
+    /// How it becomes a node again.
+    #[must_use]
+    pub const fn comes_back(self) -> &'static str {
+        match self {
+            Self::Wiped => {
+                "Its machine wiped that identity: lucia-node-agent discover on it makes a new key, which is approved as any \
+                 other."
+            }
+            Self::Unheard => {
+                "Its machine did not tell that it wiped that identity. Where lucia-node-agent status on it says that an owner \
+                 removed it, lucia-node-agent discover makes a new key; else lucia-node-agent rekey does. It is approved as any \
+                 other."
+            }
+            Self::Kept => {
+                "Its machine still has that key and comes back only with a new one: run lucia-node-agent rekey on it, or install \
+                 it anew, and approve it as any other."
+            }
+        }
+    }
+}
+
 impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} Its machine comes back only with a new key.", self.what(), self.awaited())
+        write!(f, "{} {} {}", self.what(), self.awaited(), self.machine.comes_back())
     }
 }
 
@@ -100,7 +135,7 @@ impl fmt::Display for Removed {
 mod tests {
     use super::*;
 
-    // spec: PG-91
+    // spec: PG-91, PG-112
     #[test]
     fn a_removal_says_when_by_whom_and_what_the_worker_waits_for() {
         let code = || "1a2b-3c4d-5e6f".parse().unwrap();
@@ -112,14 +147,24 @@ mod tests {
             replaced: false,
             heir: None,
             key: KeyEnd::AwaitsConfirmation,
+            machine: Machine::Kept,
         };
         assert_eq!(
             removed.to_string(),
             "web-1 was removed on 2026-11-30T20:00:00Z by alice. No owner's order told the worker so: it gives the key \
              nothing and bars it for good once somebody on its host types lucia-enrollment-worker confirm-removals web-1. \
-             Its machine comes back only with a new key."
+             Its machine still has that key and comes back only with a new one: run lucia-node-agent rekey on it, or install \
+             it anew, and approve it as any other."
         );
         assert_eq!(removed.command().as_deref(), Some("lucia-enrollment-worker confirm-removals web-1"));
+        for (machine, verb, other) in [
+            (Machine::Wiped, "lucia-node-agent discover", Some("rekey")),
+            (Machine::Kept, "lucia-node-agent rekey", Some("discover")),
+            (Machine::Unheard, "lucia-node-agent discover makes a new key; else lucia-node-agent rekey does", None),
+        ] {
+            let text = Removed { machine, ..removed.clone() }.to_string();
+            assert!(text.contains(verb) && other.is_none_or(|other| !text.contains(other)), "{text}");
+        }
         for (replaced, heir, key, words) in [
             (
                 true,

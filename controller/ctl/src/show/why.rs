@@ -36,6 +36,9 @@ pub(crate) struct Why<'a> {
     findings: Vec<String>,
     /// Whether it could take an order now.
     freshness: String,
+    /// Orders it is about to be handed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<String>,
     refused_orders: Vec<RefusedOrder>,
     #[serde(skip)]
     view: &'a NodeView,
@@ -46,6 +49,7 @@ impl<'a> Why<'a> {
     pub(crate) fn new(view: &'a NodeView, drafts: &[DraftLine]) -> Self {
         let node = &view.node;
         let why = why::Why::of(view, drafts);
+        let pending = why.pending();
         let refused_orders = why.refused.into_iter().map(|order| {
             let why::RefusedOrder { code, kind, at, refused } = order;
             RefusedOrder { code, kind, at, refused, cure: refused.cure() }
@@ -57,6 +61,7 @@ impl<'a> Why<'a> {
             frozen: why.frozen,
             findings: why.findings.iter().map(ToString::to_string).collect(),
             freshness: why.orders.to_string(),
+            pending,
             refused_orders: refused_orders.collect(),
             view,
         }
@@ -75,6 +80,9 @@ impl<'a> Why<'a> {
         let (text, tone) = certificate(&view.node, now);
         line(&mut out, "certificate", &paint(&text, tone, screen));
         line(&mut out, "orders", &self.freshness);
+        if let Some(pending) = &self.pending {
+            line(&mut out, "waiting", pending);
+        }
         renaming(&mut out, &view.node);
         clones(&mut out, view);
         for finding in &self.findings {

@@ -8,9 +8,9 @@ use lucia_proto::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
     DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTENT_BODY_MAX, INTENT_MAX,
     INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, NODES_PER_ANSWER_MAX,
-    OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX, SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX,
-    SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX, TOKEN_LIFETIME_MAX, TOKENS_PER_OWNER_MAX,
-    WINDOW_MAX,
+    ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX, SESSIONS_PER_OWNER_MAX,
+    SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX, TOKEN_LIFETIME_MAX,
+    TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
 use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
@@ -217,6 +217,7 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         // Each node tells, and of what the worker carries out the worker besides.
         ("DraftLine", "outcomes") => items(2 * INTENT_NODES_MAX),
         ("DraftLine", "gone") => items(INTENT_NODES_MAX),
+        ("OrdersHeld", "waiting") => items(ORDERS_TOLD_MAX),
         ("Draft", "intentJson") => chars(INTENT_MAX),
         ("Draft", "body") => chars(INTENT_BODY_MAX),
         ("Assertion", "clientDataJson") => chars(CLIENT_DATA_MAX),

@@ -132,6 +132,7 @@ fn looks() -> Vec<Sample> {
                 "renames": [{"at": AT, "actor": "owner:alice", "names": names}],
                 "orders": {
                     "bundleVersion": 1, "rosterVersion": 1, "rosterNewest": 1, "asks": true, "answeredAt": AT,
+                    "waiting": [CODE],
                 },
             }),
         ),

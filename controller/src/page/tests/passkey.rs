@@ -100,13 +100,13 @@ fn a_node_says_whether_it_takes_orders() {
     let held =
         |asks: bool| Some(read(&format!(r#"{{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":{asks}}}"#)));
     for (orders, says, wrong) in [
-        (held(false), "it has an answer from before", false),
-        (held(true), "its question waits", true),
+        (held(false), "confirmed by the worker before", false),
+        (held(true), "waits until the worker confirms", true),
         (None, "said nothing of orders", false),
     ] {
         view.orders = orders;
         let text = document(&view);
         assert!(text.contains(says), "{says}");
-        assert_eq!(text.contains("takes no order before the answer"), wrong, "{says}");
+        assert_eq!(text.contains("takes no order before"), wrong, "{says}");
     }
 }

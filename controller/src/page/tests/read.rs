@@ -106,7 +106,7 @@ fn the_list_counts_what_a_servers_document_lists() {
     assert_eq!(cells(&row, time(NOW)).look, why.looks().join("; "));
     assert!(!why.refused.is_empty() && why.looks().len() == why.findings.len() + 2, "{:?}", why.looks());
     let list = render(&Servers::new(frame("/"), &onboarding(vec![]), &[row])).unwrap();
-    assert!(list.contains("<span data-looks>1</span> of them want"), "{list}");
+    assert!(list.contains("to be looked at: <span data-looks>1</span>."), "{list}");
 }
 
 // spec: PG-99
@@ -156,6 +156,7 @@ pub(super) fn gone() -> String {
         replaced: false,
         heir: None,
         key: lucia_proto::why::KeyEnd::AwaitsConfirmation,
+        machine: lucia_proto::why::Machine::Kept,
     };
     render(&Gone::new(frame("/servers/{id}"), &removed, &[event()])).unwrap()
 }
@@ -171,4 +172,22 @@ fn a_removed_nodes_document_says_what_cures_what_is_awaited() {
     ] {
         assert!(text.contains(&words), "{words}: {text}");
     }
+}
+
+// spec: PG-114
+#[test]
+fn a_machines_document_has_its_name_its_disks_and_what_is_to_be_signed_before_its_facts() {
+    let waiting = draft_line(DraftState::Drafted);
+    let text = render(&Device::new(frame("/devices/{id}"), &approved(), Some(&waiting))).unwrap();
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(at(&format!("<code>luciactl sign {}</code>", waiting.code)) < at("id=\"machine\""), "{text}");
+    assert!(
+        text.contains("<dt>Disk approved</dt><dd><code>d1</code></dd>") && text.contains("<dd>web-1 <code"),
+        "{text}"
+    );
+    let chosen = render(&Device::new(frame("/devices/{id}"), &device(), None)).unwrap();
+    assert!(chosen.contains("<code>d1</code></label>") && chosen.contains("nothing is erased"), "{chosen}");
+    // What was carried out is no more amber here than elsewhere.
+    let done = render(&Device::new(frame("/devices/{id}"), &approved(), Some(&draft_line(DraftState::Done)))).unwrap();
+    assert!(done.contains("<span class=\"tag ok\">") && !done.contains("command again"), "{done}");
 }

@@ -45,12 +45,14 @@ impl Controller {
     /// How a node stands to orders that said this last.
     pub(in crate::state) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
         let roster = self.owners.roster();
+        let relay = lock(&self.owners.relay);
         OrdersHeld {
             bundle_version: report.bundle_version,
             roster_version: report.roster_version,
             roster_newest: roster.map_or(0, |roster| roster.version()),
             asks: report.freshness.is_some(),
-            answered_at: lock(&self.owners.relay).handed_at(node),
+            answered_at: relay.handed_at(node),
+            waiting: relay.waiting_for(node, self.clock.now()),
         }
     }
 

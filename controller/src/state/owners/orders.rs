@@ -21,6 +21,7 @@ use lucia_proto::owner::Role;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::Machine;
 
 use super::super::removed::removals;
 use super::super::{Act, By, Controller, lock};
@@ -223,9 +224,12 @@ impl Controller {
             && (entry.has(Actor::Worker) || entry.intent.nodes.iter().any(has_heard))
     }
 
-    /// The order by which the worker barred this node's key: one that ends it, or that gave its place to another.
-    pub(in crate::state) fn end_of(&self, node: &NodeId) -> Option<VerificationCode> {
-        lock(&self.owners.orders).all().find(|entry| entry.is_the_end_of(node)).map(|entry| entry.id.code())
+    /// The order by which the worker barred this node's key: one that ends it, or that gave its place to another; and what
+    /// its machine has of the identity after that.
+    pub(in crate::state) fn end_of(&self, node: &NodeId) -> Option<(VerificationCode, Machine)> {
+        let orders = lock(&self.owners.orders);
+        let end = orders.all().find(|entry| entry.is_the_end_of(node));
+        end.map(|entry| (entry.id.code(), entry.leaves(node)))
     }
 
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {

@@ -14,6 +14,7 @@ use lucia_proto::owner::{KeyUse, OwnerId, Role};
 use lucia_proto::owner_api::{DraftState, Outcome};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
+use lucia_proto::why::Machine;
 
 use crate::store::drafts::DraftRow;
 
@@ -170,6 +171,15 @@ impl Entry {
             Body::SshKey(_) | Body::ReleaseLapse(_) => false,
         };
         ends && self.row.worker.as_ref().is_some_and(is_done)
+    }
+
+    /// What the machine of a node that ended by it has of its identity.
+    pub(super) fn leaves(&self, node: &NodeId) -> Machine {
+        match &self.body {
+            Body::RemoveIdentity(_) if self.of_node(node).is_some_and(is_done) => Machine::Wiped,
+            Body::RemoveIdentity(_) => Machine::Unheard,
+            Body::CloneDecision(_) | Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => Machine::Kept,
+        }
     }
 
     /// The nodes that were to carry it out, did not say that they did or why not, and hear of nothing any more.

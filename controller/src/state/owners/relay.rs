@@ -12,7 +12,10 @@ use lucia_proto::freshness::SignedFreshness;
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::{IntentCode, IntentId, IntentKind, SignedIntent};
 use lucia_proto::json;
-use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_MAX, FRESHNESS_QUESTION};
+use lucia_proto::key::VerificationCode;
+use lucia_proto::limits::{
+    ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_MAX, FRESHNESS_QUESTION, ORDERS_TOLD_MAX,
+};
 use lucia_proto::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::time::UnixTime;
 
@@ -279,6 +282,12 @@ impl Relay {
             Standing::Refused => decision,
         };
         order.map(AsRef::as_ref)
+    }
+
+    /// The orders that this node is handed with its next heartbeats.
+    pub(super) fn waiting_for(&self, node: &NodeId, now: UnixTime) -> Vec<VerificationCode> {
+        let waiting = self.waiting.get(node).into_iter().flatten().filter(|order| self.is_given(order, now));
+        waiting.map(|order| order.id.code()).take(ORDERS_TOLD_MAX).collect()
     }
 
     /// What was told since this was last asked.

@@ -469,3 +469,19 @@ fn a_steady_heartbeat_with_orders_is_one_public_key_operation_and_no_write() {
     let after = world.controller.counters();
     assert_eq!(after.public_key_operations - before.public_key_operations, 20);
 }
+
+// spec: PG-113
+#[test]
+fn an_order_that_waits_for_a_node_is_in_its_why_until_it_told() {
+    let (world, fleet, node) = owned();
+    let why = || lucia_proto::why::Why::of(&world.controller.node(node.id()).unwrap(), &[]);
+    assert_eq!(handed(&world, &node, &fleet), None);
+    let before = why();
+    let id = ordered(&world, &fleet, &keys(&fleet, 4));
+    let during = why();
+    assert_eq!((before.waiting, during.waiting), (Vec::new(), vec![id.code()]));
+    assert_eq!(before.findings, during.findings, "nothing is wrong for that");
+    assert_eq!(handed(&world, &node, &fleet), Some(id));
+    tells(&world, &node, &fleet, id, None);
+    assert!(why().waiting.is_empty());
+}

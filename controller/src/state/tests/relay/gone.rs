@@ -74,7 +74,7 @@ fn what_a_node_told_before_it_was_removed_stays_told() {
     assert_eq!(state_of(&world, id).state, DraftState::NobodyLeft);
 }
 
-// spec: PG-91
+// spec: PG-91, PG-112
 #[test]
 fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let (world, fleet, node) = owned();
@@ -91,6 +91,14 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     ] {
         assert!(refused.message.contains(&words), "{}", refused.message);
     }
+    assert!(refused.message.contains("lucia-node-agent rekey"), "{}", refused.message);
+    // The worker barred the key, and the machine was removed here before it heard of that.
+    let (world, unheard, node) = owned();
+    let order = ordered(&world, &unheard, &unheard.draft(IntentKind::RemoveIdentity, |_| ()));
+    worker_says(&world, &node, order, None);
+    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    let removed = world.controller.removed(&node.node.node_id).unwrap();
+    assert_eq!(removed.machine, lucia_proto::why::Machine::Unheard);
     // Of one that an owner's order removed nothing is awaited.
     let (world, fleet_2, node) = owned();
     drop(fleet);
@@ -105,6 +113,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
             .to_string()
             .contains(&format!("by alice. Its key is barred for good: the worker carried out order {code}"))
     );
+    assert_eq!(removed.machine, lucia_proto::why::Machine::Wiped);
     assert_eq!(state_of(&world, order).state, DraftState::Done, "that it is gone is what was ordered");
     let stranger = "f".repeat(32).parse().unwrap();
     assert!(world.controller.node(&stranger).unwrap_err().message.contains("There is no node"));
