@@ -170,8 +170,8 @@ pub(crate) enum Verb {
     Owners,
     /// Shows an order in words made from the very bytes, and signs it.
     Sign(Sign),
-    /// Shows orders, who signed them, and what became of them.
-    #[command(after_help = "Example:\n  luciactl drafts")]
+    /// Shows orders, who signed them, and what became of them; the page has them under Orders.
+    #[command(visible_alias = "orders", after_help = "Examples:\n  luciactl drafts\n  luciactl orders -o wide")]
     Drafts,
     /// Throws an order away that nobody was handed, or that nobody carries out any more.
     #[command(after_help = "Example:\n  luciactl drop 1a2b-3c4d-5e6f")]
@@ -195,7 +195,8 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  luciactl token list\n  luciactl token add prometheus --scope status,nodes --days 90"
     )]
     Token(TokenVerb),
-    /// Says what the controller knows of a node, what is wrong, and what cures it.
+    /// Says what the controller knows of a node, what is wrong, and what cures it; also of a removed one, and of a machine
+    /// that is no node yet.
     #[command(after_help = "Example:\n  luciactl why web-1")]
     Why(Node),
     /// Shows who changed or ordered what, from where, and what came of it.
@@ -352,7 +353,11 @@ pub(crate) enum KeysVerb {
     #[command(after_help = "Example:\n  luciactl keys list")]
     List,
     /// Adds a key: each node is told of it at its next heartbeat.
-    #[command(after_help = "Example:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop")]
+    ///
+    /// As an owner this signs an order, and the first one about an account says for which nodes: --nodes or --all.
+    #[command(
+        after_help = "Examples:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --nodes web-1,web-2"
+    )]
     Add {
         /// The directory account whose key it is.
         #[arg(value_name = "ACCOUNT")]

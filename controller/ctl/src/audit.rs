@@ -137,6 +137,7 @@ async fn watch(client: &Client, out: Out, mut after: u64, follow: bool) -> Resul
         if after < view.last_sequence && !view.entries.is_empty() {
             continue;
         }
+        write(list.cut().as_bytes())?;
         if !follow {
             if after == begin && !out.json {
                 write(b"No lines yet.\n")?;

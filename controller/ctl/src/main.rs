@@ -3,7 +3,7 @@
 //!
 //! `args` is what can be said, `context` says to whom and as whom, `session` opens that; `client` and `tls` say it.
 //! `run` does one verb: `operator` what the routes do by themselves, `order` and `sign` what an owner signs, `login` how
-//! one becomes an owner. `show` and `table` make the answer readable, `failure` says what went wrong.
+//! one becomes an owner. `show`, `table` and `wrap` make the answer readable, `manual` the manual's pages, `failure` says what went wrong.
 
 mod args;
 mod audit;
@@ -13,6 +13,7 @@ mod context;
 mod failure;
 mod files;
 mod login;
+mod manual;
 mod names;
 mod operator;
 mod order;
@@ -30,8 +31,8 @@ mod table;
 mod tell;
 mod tls;
 mod token;
+mod wrap;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     match run::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "luciactl: {}", error.sentence());
+            tell::note(&format!("luciactl: {}", error.sentence()));
             error.exit().into()
         }
     }

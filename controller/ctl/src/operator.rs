@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::order::OrderError;
 use crate::tell::{Out, ask, fingerprint, in_json, note, paste, write};
+use crate::wrap::wrapped;
 use crate::{order, roster, show, sign};
 
 /// The device of this code.
@@ -67,8 +68,8 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     let (replaces, removed) = replaces.unzip();
     let draft = client.me().map(|me| order::admit(me, fingerprint, args.hostname.clone(), replaces.clone()));
     let draft = draft.transpose()?;
-    if let Some(draft) = &draft {
-        sign::tell(draft)?;
+    if let (Some(me), Some(draft)) = (client.me(), &draft) {
+        sign::tell(me, draft)?;
     }
     let ended = |failure: Failure| if draft.is_some() { failure.unsigned() } else { failure };
     if !args.yes && args.erase.is_none() {
@@ -332,7 +333,8 @@ pub(crate) async fn watch(client: &Client, out: Out, id: &NodeId, every: u64) ->
             write(format!("{}\n", in_json(&view)?).as_bytes())?;
         } else {
             let (clear, end) = if out.screen.terminal { ("\u{1b}[H\u{1b}[2J", "") } else { ("", "\n") };
-            write(format!("{clear}{}{end}", show::live(&view, out.screen)).as_bytes())?;
+            let text = wrapped(&show::live(&view, out.screen), out.screen.width);
+            write(format!("{clear}{text}{end}").as_bytes())?;
         }
         tokio::time::sleep(Duration::from_secs(every)).await;
     }
@@ -350,10 +352,14 @@ pub(crate) async fn events(client: &Client, out: Out, wanted: &Events) -> Result
         } else {
             let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
             names.learn(client, ids, wanted.follow).await;
-            write(list.more_events(&view.events, &names, out.screen).as_bytes())?;
+            let text = list.more_events(&view.events, &names, out.screen);
+            write(wrapped(&text, out.screen.width).as_bytes())?;
         }
         after = view.events.last().map_or(after, |event| event.sequence);
         let caught_up = after >= view.last_sequence || view.events.is_empty();
+        if caught_up {
+            write(list.cut().as_bytes())?;
+        }
         if !wanted.follow && caught_up {
             if after == 0 && !out.json {
                 write(b"No events yet.\n")?;

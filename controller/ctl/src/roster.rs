@@ -1,6 +1,7 @@
 //! The roster as an owner's machine believes it: signed by a worker that the pinned root's bundle names, and neither older
 //! than the newest that was seen here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lucia_proto::bundle::{BundleError, VerifiedBundle};
@@ -8,7 +9,7 @@ use lucia_proto::digest::Digest;
 use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::json;
 use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
-use lucia_proto::owner::{OwnerName, Role};
+use lucia_proto::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::owner_api::{OwnerEndpoint, RosterView};
 use lucia_proto::roster::{self, Roster, RosterError, TakenRoster, VerifiedRoster};
 use lucia_proto::text::{chain, shown};
@@ -92,6 +93,26 @@ pub(crate) async fn ask(client: &Client, me: &Me) -> Result<VerifiedRoster, Fail
     let view: RosterView = client.look(OwnerEndpoint::Roster, None).await?;
     let roster = newest(&view, me)?;
     Ok(me.roster.get_or_init(|| roster).clone())
+}
+
+/// What owners are called.
+pub(crate) type OwnerNames = BTreeMap<OwnerId, OwnerName>;
+
+/// What the owners of the roster are called, where one is asked about. Names that cannot be had, or are not believed, are no
+/// reason to show nothing.
+pub(crate) async fn names(client: &Client, of: impl Iterator<Item = &OwnerId>) -> OwnerNames {
+    if of.count() == 0 {
+        return OwnerNames::new();
+    }
+    let roster = match client.me() {
+        Some(me) => ask(client, me).await.ok().map(|roster| roster.roster().clone()),
+        None => {
+            let view: Result<RosterView, _> = client.look(OwnerEndpoint::Roster, None).await;
+            view.ok().and_then(|view| unchecked(&view).ok())
+        }
+    };
+    let owners = roster.map(|roster| roster.owners).unwrap_or_default();
+    owners.into_iter().map(|owner| (owner.id, owner.name)).collect()
 }
 
 /// The roster, if its policy and the place it gives this key let an order of each of `kinds` be signed. Asked before anything

@@ -20,10 +20,10 @@ use crate::context::{self, Config, ContextError};
 use crate::failure::Failure;
 use crate::operator::Looked;
 use crate::order::{self, OrderError};
-use crate::roster::RosterProblem;
+use crate::roster::{OwnerNames, RosterProblem};
 use crate::session::Session;
 use crate::tell::{self, Out, note, write};
-use crate::{audit, login, operator, orders_passkey, roster, show, sign, ssh_keys, token};
+use crate::{audit, login, manual, operator, orders_passkey, roster, show, sign, ssh_keys, token};
 
 /// Does one verb.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -47,14 +47,9 @@ async fn verb(args: Args) -> Result<(), Failure> {
             return write(&text);
         }
         Verb::Man { into: Some(directory) } => {
-            return clap_mangen::generate_to(Args::command(), &directory)
-                .map_err(|err| Failure::Pages { directory, err });
+            return manual::lay(Args::command(), &directory).map_err(|err| Failure::Pages { directory, err });
         }
-        Verb::Man { into: None } => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(Args::command()).render(&mut text).map_err(Failure::Output)?;
-            return write(&text);
-        }
+        Verb::Man { into: None } => return write(&manual::whole(Args::command()).map_err(Failure::Output)?),
         Verb::Context(verb) => return contexts(&place, out, verb),
         Verb::Audit(Audit { verb: Some(AuditVerb::Verify { file: Some(file), anchor }), .. }) => {
             return audit::verify_file(out, &file, anchor);
@@ -72,7 +67,7 @@ async fn verb(args: Args) -> Result<(), Failure> {
             session.owner("signing")?;
             let mut view = sign::drafts(&session.client).await?;
             view.drafts.retain(|line| show::waits(line.state));
-            out.say(&view, || show::waiting(&view, out))
+            drafts(&session.client, out, &view, show::waiting).await
         }
         Verb::Admit(args) => admit(&session.client, session.owner("to admit a machine")?, out, args).await,
         Verb::ReleaseLapse(args) => {
@@ -142,7 +137,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Owners => owners(client, out).await,
         Verb::Drafts => {
             let view = sign::drafts(client).await?;
-            out.say(&view, || show::drafts(&view, out))
+            drafts(client, out, &view, show::drafts).await
         }
         Verb::Drop { code, yes } => discard(client, out, &code, yes).await,
         Verb::Audit(args) => audit::audit(client, out, args).await,
@@ -176,7 +171,19 @@ async fn discard(client: &Client, out: Out, code: &VerificationCode, yes: bool) 
     }
     client.act(OwnerEndpoint::DropDraft, code, None::<&()>).await?;
     let view = sign::drafts(client).await?;
-    out.say(&view, || show::drafts(&view, out))
+    drafts(client, out, &view, show::drafts).await
+}
+
+/// A list of orders; for a person with the names of who signed.
+async fn drafts(
+    client: &Client,
+    out: Out,
+    view: &DraftsView,
+    words: impl FnOnce(&DraftsView, &OwnerNames, Out) -> String,
+) -> Result<(), Failure> {
+    let signers = view.drafts.iter().flat_map(|draft| &draft.signers).filter(|_| !out.json);
+    let names = roster::names(client, signers).await;
+    out.say(view, || words(view, &names, out))
 }
 
 /// `passkey approve`: the one way by which a passkey comes to sign anybody in.

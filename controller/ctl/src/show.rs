@@ -37,6 +37,9 @@ pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, oper
 pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;
 
+/// So many calls are refused in the days of any controller: a page whose session ended, a clock that was off.
+const REFUSED_USUAL: u64 = 50;
+
 /// `onboarding`.
 pub(crate) fn onboarding(view: &OnboardingView, screen: Screen) -> String {
     let now = view.server_time;
@@ -266,7 +269,7 @@ fn head(view: &NodeView, screen: Screen) -> String {
     }
     line(&mut out, "node", node.node_id.as_str());
     compared(&mut out, "fingerprint", fingerprint);
-    line(&mut out, "task", task_id.as_str());
+    line(&mut out, "task", &format!("{task_id}, its installation"));
     if let Some(address) = node.address {
         line(&mut out, "address", &address.to_string());
     }
@@ -347,12 +350,17 @@ pub(crate) fn status(view: &StatusView, wide: bool) -> String {
     line(&mut out, "worker", if view.worker_available { "ready" } else { "not ready" });
     line(&mut out, "audit", &format!("{} on its disk; nothing deletes it", bytes(view.audit_bytes)));
     line(&mut out, "heartbeats", &format!("{} taken since the start", view.counters.heartbeats));
-    for (code, count) in &view.counters.refusals {
-        line(
-            &mut out,
-            "refused",
-            &format!("{} since the start: {} ({})", counted(*count, "call"), words::call_refused(*code), code.as_str()),
-        );
+    let refused: u64 = view.counters.refusals.values().fold(0, |all, one| all.saturating_add(*one));
+    if refused > 0 {
+        let usual = if refused <= REFUSED_USUAL { ", which is nothing unusual" } else { "" };
+        line(&mut out, "turned away", &format!("{} since the start{usual}", counted(refused, "call")));
+    }
+    // A handful says nothing to anybody who does not look for it.
+    if wide || refused > REFUSED_USUAL {
+        for (refusal, count) in &view.counters.refusals {
+            let code = if wide { format!(" ({})", refusal.as_str()) } else { String::new() };
+            line(&mut out, "", &format!("{}: {}{code}", counted(*count, "call"), words::call_refused(*refusal)));
+        }
     }
     // How much it computed says something to whoever measures, and nothing to anybody else.
     if wide {

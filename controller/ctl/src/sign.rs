@@ -4,10 +4,11 @@
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
 use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Draft, DraftError, IntentSignature, ReadDraft, Terms};
+use lucia_proto::intent::{Body, Draft, DraftError, IntentSignature, ReadDraft, Terms};
 use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::DRAFTS_MAX;
 use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
+use lucia_proto::roster::{Roster, VerifiedRoster};
 use lucia_proto::text::{chain, shown};
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
@@ -101,7 +102,7 @@ pub(crate) async fn sign(
     if view.signatures.iter().any(|signature| signature.owner == *me.id()) {
         return Err(SignError::Already(code.clone()).into());
     }
-    tell(&view.draft)?;
+    tell(me, &view.draft)?;
     if draft.intent().owner != *me.id() {
         note("Another owner gave this order; yours is the second signature.");
     }
@@ -113,9 +114,29 @@ pub(crate) async fn sign(
 }
 
 /// Shows an order whole, as it is about to be signed: where the question is asked, whatever becomes of the answer.
-pub(crate) fn tell(draft: &Draft) -> Result<(), Failure> {
+pub(crate) fn tell(me: &Me, draft: &Draft) -> Result<(), Failure> {
     let read = draft.read().map_err(SignError::Draft)?;
-    write_beside(&read.words())
+    let mut lines = read.words();
+    lines.extend(beside(&read, me.roster.get().map(VerifiedRoster::roster)));
+    write_beside(&lines)
+}
+
+/// What stands under the words of an order: the same bytes as they are compared by eye, and the owner's name by the roster
+/// that was checked.
+fn beside(read: &ReadDraft<'_>, roster: Option<&Roster>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let giver = &read.intent().owner;
+    if let Some(owner) = roster.and_then(|roster| roster.owners.iter().find(|owner| owner.id == *giver)) {
+        lines.push(format!("That owner is {}, by the roster.", owner.name));
+    }
+    match read.body() {
+        Body::Admit(body) => {
+            lines.push("That key as the machine's own screen shows it:".to_owned());
+            lines.extend(body.fingerprint.rows().map(|row| format!("  {row}")));
+        }
+        Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => (),
+    }
+    lines
 }
 
 /// Signs an order that the controller has, and hands the signature in. What fails says how far it came.
@@ -157,7 +178,7 @@ pub(crate) async fn order(
     sentence: &str,
     yes: bool,
 ) -> Result<(), Failure> {
-    tell(draft)?;
+    tell(me, draft)?;
     if !yes {
         ask(sentence, "yes").map_err(Failure::unsigned)?;
     }
@@ -184,6 +205,22 @@ mod tests {
     use lucia_proto::intent::{Intent, IntentKind};
     use lucia_proto::test_support::OrderWorld;
     use lucia_proto::time::UnixTime;
+
+    // spec: LC-104
+    #[test]
+    fn the_key_of_an_admission_stands_in_the_rows_of_the_screen_as_well() {
+        let world = OrderWorld::new(UnixTime::from_secs(1_800_000_000));
+        for kind in IntentKind::ALL {
+            let draft = world.draft(*kind, |_| ());
+            let lines = beside(&draft.read().unwrap(), None);
+            let [first, second] = world.node.fingerprint.rows();
+            let want = [format!("  {first}"), format!("  {second}")];
+            match kind {
+                IntentKind::Admit => assert_eq!(lines[1..], want),
+                _ => assert_eq!(lines, [""; 0], "{kind:?}"),
+            }
+        }
+    }
 
     // spec: LC-6
     #[test]

@@ -31,6 +31,13 @@ impl Screen {
     }
 }
 
+/// Columns of standard error, where it is a terminal: what is said beside the answer is read there or kept in a file.
+pub(crate) fn beside() -> Option<usize> {
+    let terminal = std::io::stderr().is_terminal();
+    let told = terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0));
+    width(terminal, told, None)
+}
+
 /// What a terminal says; else what `COLUMNS` says, as it does in `watch`; else nothing, and a terminal has the usual ones.
 fn width(terminal: bool, told: Option<usize>, columns: Option<usize>) -> Option<usize> {
     let some = |width: Option<usize>| width.filter(|width| *width > 0);
@@ -60,13 +67,20 @@ pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
     if screen.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// A table with a heading. Where the terminal is narrow the widest columns are shortened first, marked by an ellipsis; then
-/// the last ones are cut, or left out when nothing of them would remain.
+/// Said once under a table some of whose columns do not fit.
+pub(crate) const LEFT_OUT: &str = "More with -o wide.\n";
+
+/// A table with a heading. Where the terminal is narrow, columns go in which nothing stands; then the widest ones are
+/// shortened, marked by an ellipsis; then the last ones are cut, or left out when nothing of them would remain, which is
+/// said.
 pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
     let mut growing = Growing::new(heading);
     let mut out = growing.head(rows, screen);
     for row in rows {
         out.push_str(&growing.row(row, screen));
+    }
+    if growing.lost && screen.width.is_some_and(|width| width > LEFT_OUT.len()) {
+        out.push_str(LEFT_OUT);
     }
     out
 }
@@ -75,13 +89,18 @@ pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
 pub(crate) struct Growing {
     heading: Vec<String>,
     widths: Vec<usize>,
+    /// Columns that go, because nothing stands in them and the others need the room.
+    empty: Vec<bool>,
+    /// Whether something stands in a column that is not shown.
+    pub(crate) lost: bool,
 }
 
 impl Growing {
     /// An empty one.
     pub(crate) fn new(heading: &[&str]) -> Self {
         let heading: Vec<String> = heading.iter().map(|title| (*title).to_owned()).collect();
-        Self { widths: heading.iter().map(|title| title.chars().count()).collect(), heading }
+        let widths = heading.iter().map(|title| title.chars().count()).collect();
+        Self { widths, empty: vec![false; heading.len()], heading, lost: false }
     }
 
     /// Makes room for these rows.
@@ -96,24 +115,51 @@ impl Growing {
     /// The heading, with room for these rows.
     pub(crate) fn head(&mut self, rows: &[Row], screen: Screen) -> String {
         self.grow(rows);
+        if screen.width.is_some_and(|all| over(&self.widths, all) > 0) && !rows.is_empty() {
+            for (at, empty) in self.empty.iter_mut().enumerate() {
+                *empty = rows.iter().all(|row| row.get(at).is_none_or(is_empty));
+            }
+        }
         let titles: Row = self.heading.iter().map(|title| (title.clone(), Tone::Plain)).collect();
-        self.row(&titles, screen)
+        self.drawn(&titles, screen).0
     }
 
     /// One row, as a line.
-    pub(crate) fn row(&self, row: &[(String, Tone)], screen: Screen) -> String {
-        let row: Row = row.iter().map(|(text, tone)| (shown(text), *tone)).collect();
-        let widths = screen.width.map_or_else(|| self.widths.clone(), |all| fit(self.widths.clone(), all));
-        let mut out = line(&row, &widths, screen);
-        out.push('\n');
+    pub(crate) fn row(&mut self, row: &[(String, Tone)], screen: Screen) -> String {
+        let (out, lost) = self.drawn(row, screen);
+        self.lost |= lost;
         out
     }
+
+    /// The line of a row, and whether something of it is not in it.
+    fn drawn(&self, row: &[(String, Tone)], screen: Screen) -> (String, bool) {
+        let stays = |at: usize| !self.empty.get(at).copied().unwrap_or_default();
+        let cells: Row = row.iter().map(|(text, tone)| (shown(text), *tone)).collect();
+        let (cells, gone): (Vec<_>, Vec<_>) = cells.into_iter().enumerate().partition(|(at, _)| stays(*at));
+        let cells: Row = cells.into_iter().map(|(_, cell)| cell).collect();
+        let widths = self.widths.iter().enumerate().filter(|(at, _)| stays(*at)).map(|(_, width)| *width).collect();
+        let widths = screen.width.map_or_else(|| Vec::clone(&widths), |all| fit(widths.clone(), all));
+        let (mut out, drawn) = line(&cells, &widths, screen);
+        out.push('\n');
+        let lost = cells.iter().skip(drawn).chain(gone.iter().map(|(_, cell)| cell)).any(|cell| !is_empty(cell));
+        (out, lost)
+    }
+}
+
+/// Whether a cell says nothing.
+fn is_empty((text, _): &(String, Tone)) -> bool {
+    matches!(text.as_str(), "" | "-")
+}
+
+/// How many columns too many these are.
+fn over(widths: &[usize], all: usize) -> usize {
+    let gaps = widths.len().saturating_sub(1) * 2;
+    (widths.iter().sum::<usize>() + gaps).saturating_sub(all)
 }
 
 /// The widest columns made narrower, the widest first, until they all fit or none is wide any more.
 fn fit(mut widths: Vec<usize>, all: usize) -> Vec<usize> {
-    let gaps = widths.len().saturating_sub(1) * 2;
-    let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(all);
+    let mut over = over(&widths, all);
     while over > 0 {
         let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROW) else { break };
         *widest -= 1;
@@ -122,9 +168,10 @@ fn fit(mut widths: Vec<usize>, all: usize) -> Vec<usize> {
     widths
 }
 
-fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> String {
+/// The line, and how many cells there was room for.
+fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> (String, usize) {
     let mut out = String::new();
-    let mut used = 0;
+    let (mut used, mut drawn) = (0, 0);
     for (at, ((text, tone), width)) in row.iter().zip(widths).enumerate() {
         let gap = if at == 0 { 0 } else { 2 };
         let room = screen.width.map_or(usize::MAX, |all| all.saturating_sub(used + gap));
@@ -140,8 +187,9 @@ fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> String {
             out.push_str(&" ".repeat(padded - length));
         }
         used += gap + padded;
+        drawn += 1;
     }
-    out.trim_end().to_owned()
+    (out.trim_end().to_owned(), drawn)
 }
 
 fn fitted(text: &str, room: usize) -> String {
@@ -197,6 +245,28 @@ mod tests {
         }
         let narrow = at(Some(60));
         assert!(narrow.contains("2026-11-30T20:00:00Z"), "{narrow}");
+    }
+
+    // spec: LC-102
+    #[test]
+    fn empty_columns_go_before_full_ones_are_shortened_and_what_is_left_out_is_said() {
+        let heading = ["HOSTNAME", "TEMPERATURE", "STORAGE FREE"];
+        let rows = [row(&["web-1", "-", "14.9 GiB of 20.0 GiB"]), row(&["a", "", "1.0 GiB of 20.0 GiB"])];
+        let at = |rows: &[Row], width| table(&heading, rows, Screen { width: Some(width), ..PAPER });
+        assert!(at(&rows, 80).contains("TEMPERATURE"), "there is room");
+        let narrow = at(&rows, 32);
+        assert!(!narrow.contains("TEMP") && narrow.contains("14.9 GiB of 20.0 GiB"), "{narrow}");
+        assert!(!narrow.contains(LEFT_OUT), "nothing is lost: {narrow}");
+        let rows = [row(&["a-node-with-a-long-name", "55.0 °C of most", "14.9 GiB of 20.0 GiB"])];
+        let text = at(&rows, 38);
+        assert!(!text.contains("14.9") && text.ends_with(LEFT_OUT), "{text}");
+        assert_eq!(text.matches(LEFT_OUT).count(), 1);
+        // What comes later in a column that went is said to be left out.
+        let mut list = Growing::new(&["A", "B"]);
+        let narrow = Screen { width: Some(5), ..PAPER };
+        assert_eq!(list.head(&[row(&["12345", ""])], narrow), "A\n");
+        assert_eq!((list.row(&row(&["12345", ""]), narrow).as_str(), list.lost), ("12345\n", false));
+        assert_eq!((list.row(&row(&["12345", "b"]), narrow).as_str(), list.lost), ("12345\n", true));
     }
 
     // spec: LC-95

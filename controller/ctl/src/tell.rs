@@ -11,7 +11,8 @@ use crate::args::{self, Args, Output};
 use crate::client::CallError;
 use crate::failure::Failure;
 use crate::show;
-use crate::table::Screen;
+use crate::table::{self, Screen};
+use crate::wrap::wrapped;
 
 /// Hex digits of a fingerprint.
 const FINGERPRINT_DIGITS: usize = 64;
@@ -37,9 +38,9 @@ impl Out {
         Self { wide, json: args.json || args.output == Output::Json, screen }
     }
 
-    /// Writes the view as JSON, or in words.
+    /// Writes the view as JSON, or in words that fit.
     pub(crate) fn say<T: Serialize>(self, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
-        say(self.json, view, words)
+        say(self.json, view, || wrapped(&words(), self.screen.width))
     }
 
     /// The answer of most changes.
@@ -99,6 +100,7 @@ pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
         return Err(Failure::NobodyToAsk);
     }
     let mut out = io::stderr();
+    let sentence = wrapped(sentence, table::beside());
     write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
@@ -107,7 +109,7 @@ pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
 
 /// Tells a person something beside the answer.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", wrapped(text, table::beside()));
 }
 
 /// Writes lines beside the answer, where somebody is about to be asked. What cannot be shown cannot be agreed to.

@@ -9,12 +9,13 @@ use lucia_proto::words;
 
 use super::clones;
 use crate::names::Names;
-use crate::table::{Growing, Row, Screen, Tone};
+use crate::table::{Growing, LEFT_OUT, Row, Screen, Tone};
 
 /// A list that grows: its heading once, then what comes.
 pub(crate) struct Happened {
     table: Growing,
     begun: bool,
+    told: bool,
     wide: bool,
 }
 
@@ -32,7 +33,7 @@ impl Happened {
 
     fn of(heading: &[&str], ids: &[&str], wide: bool) -> Self {
         let ids = if wide { ids } else { &[] };
-        Self { table: Growing::new(&[heading, ids].concat()), begun: false, wide }
+        Self { table: Growing::new(&[heading, ids].concat()), begun: false, told: false, wide }
     }
 
     /// These events, each with what hangs under it.
@@ -81,6 +82,13 @@ impl Happened {
         };
         let rows: Vec<Row> = entries.iter().map(row).collect();
         self.lines(&rows, |_| String::new(), screen)
+    }
+
+    /// What is said once the list is caught up with, and only once: that something stands in a column that does not fit.
+    pub(crate) fn cut(&mut self) -> &'static str {
+        let first = self.table.lost && !self.told;
+        self.told |= first;
+        if first { LEFT_OUT } else { "" }
     }
 
     fn lines(&mut self, rows: &[Row], under: impl Fn(usize) -> String, screen: Screen) -> String {

@@ -9,6 +9,7 @@ use lucia_proto::text::{counted, shown};
 use lucia_proto::words;
 
 use super::{line, span};
+use crate::roster::OwnerNames;
 use crate::table::{Tone, table};
 use crate::tell::Out;
 
@@ -26,12 +27,12 @@ pub(crate) const fn waits(state: DraftState) -> bool {
 }
 
 /// `drafts`, and under the table what went wrong with which.
-pub(crate) fn drafts(view: &DraftsView, out: Out) -> String {
+pub(crate) fn drafts(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No orders yet. luciactl admit, keys, clone, remove and release-lapse make one, and so does the page.\n"
             .to_owned();
     }
-    let mut text = list(view, out);
+    let mut text = list(view, names, out);
     if view.drafts.iter().any(|draft| draft.handed_out) {
         text.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
     }
@@ -57,11 +58,11 @@ pub(crate) fn drafts(view: &DraftsView, out: Out) -> String {
 }
 
 /// `sign --list`.
-pub(crate) fn waiting(view: &DraftsView, out: Out) -> String {
+pub(crate) fn waiting(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No order waits for a signature. luciactl drafts shows those that were given.\n".to_owned();
     }
-    let mut text = list(view, out);
+    let mut text = list(view, names, out);
     text.push_str("\nRead one whole before you sign it: luciactl sign CODE\n");
     text
 }
@@ -69,11 +70,11 @@ pub(crate) fn waiting(view: &DraftsView, out: Out) -> String {
 /// The whole ids are for programs, and for whoever wants all of it.
 const IDS: [&str; 2] = ["OWNER", "ORDER"];
 
-fn list(view: &DraftsView, out: Out) -> String {
-    let mut heading = vec!["CODE", "KIND", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY"];
+fn list(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
+    let mut heading = vec!["CODE", "KIND", "ABOUT", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY"];
     heading.extend(IDS.iter().filter(|_| out.wide));
     let row = |draft| {
-        let mut cells = row(view, draft);
+        let mut cells = row(view, names, draft);
         cells.truncate(heading.len());
         cells
     };
@@ -81,25 +82,29 @@ fn list(view: &DraftsView, out: Out) -> String {
     table(&heading, &rows, out.screen)
 }
 
-fn row(view: &DraftsView, draft: &DraftLine) -> Vec<(String, Tone)> {
+fn row(view: &DraftsView, names: &OwnerNames, draft: &DraftLine) -> Vec<(String, Tone)> {
     let plain = |text: String| (text, Tone::Plain);
     let (state, tone) = match draft.state {
         DraftState::Drafted => ("waits for a signature", Tone::Attention),
         DraftState::Signed if draft.handed_out => ("handed out", Tone::Plain),
         DraftState::Signed => ("signed", Tone::Plain),
-        DraftState::Done => ("done", Tone::Good),
+        DraftState::Done => ("carried out", Tone::Good),
         DraftState::Refused => ("refused", Tone::Bad),
         DraftState::Replaced => ("replaced", Tone::Plain),
         DraftState::NobodyLeft => ("nobody left", Tone::Attention),
         DraftState::Expired => ("expired", Tone::Attention),
     };
-    // An id's beginning tells people apart in a list; the order itself has it whole.
-    let short = |id: &OwnerId| id.as_str().chars().take(8).collect::<String>();
+    // Of who is in the roster no more an id's beginning tells people apart in a list; the order itself has it whole.
+    let short = |id: &OwnerId| {
+        let name = names.get(id).map(ToString::to_string);
+        name.unwrap_or_else(|| id.as_str().chars().take(8).collect())
+    };
     let signers: Vec<String> = draft.signers.iter().map(short).collect();
     let told = u64::try_from(draft.outcomes.len()).unwrap_or(u64::MAX);
     vec![
         plain(draft.code.to_string()),
         plain(draft.kind.as_str().to_owned()),
+        plain(draft.about.as_ref().map_or_else(|| "-".to_owned(), |about| about.as_str().to_owned())),
         (state.to_owned(), tone),
         plain(if told == 0 { "-".to_owned() } else { counted(told, "node") }),
         plain(if signers.is_empty() { "nobody".to_owned() } else { signers.join(" ") }),

@@ -361,10 +361,11 @@ fn a_node_shows_its_directory_and_its_gpus_where_it_has_them() {
     assert!(!shown.contains("GPU") && !shown.contains("directory"), "{shown}");
 }
 
-// spec: LC-95
+// spec: LC-95, LC-101
 #[test]
 fn columns_makes_tables_fit_where_no_terminal_says_how_wide() {
-    let fake = Fake::new(vec![(200, nodes(NODE)), (200, nodes(NODE)), (200, nodes(NODE))]);
+    let empty = onboarding(true, &[]);
+    let fake = Fake::new(vec![(200, nodes(NODE)), (200, nodes(NODE)), (200, nodes(NODE)), (200, empty)]);
     let run = |columns: &str, args: &[&str]| {
         let mut program = program();
         program.env("COLUMNS", columns).arg("--socket").arg(fake.dir.join("socket")).args(args);
@@ -375,6 +376,9 @@ fn columns_makes_tables_fit_where_no_terminal_says_how_wide() {
     assert!(widest(&narrow) <= 100 && narrow.contains("1a2b3c") && narrow.contains('…'), "{narrow}");
     assert!(run("100", &["nodes", "-o", "wide"]).contains(ID));
     assert!(run("", &["nodes"]).contains(ID));
+    // And so do sentences, between words.
+    let text = run("40", &["onboarding"]);
+    assert!(widest(&text) <= 40 && text.split_whitespace().any(|word| word == "installer"), "{text}");
 }
 
 // spec: LC-98
@@ -387,17 +391,28 @@ fn the_status_says_in_words_what_was_counted() {
         text.contains("7 taken since the start") && !text.contains("checked") && !text.contains("key checks"),
         "{text}"
     );
-    assert!(text.contains("1 call since the start: ") && text.contains("(challenge_refused)"), "{text}");
+    assert!(text.contains("turned away  1 call since the start, which is nothing unusual\n"), "{text}");
+    assert!(!text.contains("challenge_refused"), "{text}");
+    let many = view.replace(r#""challenge_refused":1"#, r#""challenge_refused":51"#);
+    let many = said(&Fake::new(vec![(200, many)]).run(&["status"]));
+    assert!(many.contains("51 calls since the start\n") && many.contains("               51 calls: "), "{many}");
+    assert!(!many.contains("challenge_refused"), "{many}");
     let text = said(&Fake::new(vec![(200, view.to_owned())]).run(&["status", "-o", "wide"]));
-    assert!(text.contains("9 checked since the start"), "{text}");
+    assert!(text.contains("9 checked since the start") && text.contains("(challenge_refused)"), "{text}");
 }
 
-// spec: CT-8
+// spec: CT-8, LC-103
 #[test]
 fn manual_and_completions_come_from_the_program_itself() {
     let output = program().arg("man").output().unwrap();
     assert!(output.status.success() && said(&output).contains(".TH luciactl"));
-    assert!(said(&output).contains("Exit codes") && said(&output).contains("NO_COLOR"), "{}", said(&output));
+    let page = said(&output);
+    for part in
+        [".SH FILES\n.nf\n", ".SH ENVIRONMENT\n.nf\n", ".SH \"EXIT STATUS\"\n.nf\n", ".SH EXAMPLES\n.nf\n", "NO_COLOR"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("EXTRA") && page.matches(".nf\n").count() == page.matches(".fi\n").count(), "{page}");
     let pages = std::env::temp_dir().join(format!("luciactl-man-{}", std::process::id()));
     let output = program().args(["man", "--into"]).arg(&pages).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "a directory that is not there: {output:?}");
@@ -406,6 +421,11 @@ fn manual_and_completions_come_from_the_program_itself() {
     assert!(output.status.success(), "{output:?}");
     for page in ["luciactl", "luciactl-approve", "luciactl-window-open"] {
         assert!(pages.join(format!("{page}.1")).exists(), "{page}");
+    }
+    let page = std::fs::read_to_string(pages.join("luciactl-approve.1")).unwrap();
+    let synopsis = page.split(".SH SYNOPSIS\n").nth(1).unwrap().split(".SH").next().unwrap();
+    for part in ["\\-\\-disk\\fR \\fIID\\fR", "[\\fB\\-\\-yes\\fR]", "\\fICODE\\fR"] {
+        assert!(synopsis.contains(part), "{part}: {synopsis}");
     }
     std::fs::remove_dir_all(&pages).unwrap();
     for shell in ["bash", "zsh", "fish"] {

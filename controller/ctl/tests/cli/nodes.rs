@@ -103,7 +103,7 @@ fn both_holders_are_shown() {
     assert!(shown.contains("luciactl clone keep web-1 --start") && shown.contains("luciactl clone split web-1"));
 }
 
-// spec: NN-30, LC-94
+// spec: NN-30, LC-94, LC-104
 #[test]
 fn a_rename_is_shown_with_both_names() {
     let names = r#""names":{"from":"n1","to":"web-1"}"#;
@@ -120,8 +120,14 @@ NUMBER  AT                    WHAT     BY                       NODE   MORE
 8       2026-11-29T19:00:00Z  Renamed  the operator (uid 1000)  web-1  n1 -> web-1
 ";
     assert_eq!(told, want);
-    // Ids where they are asked for; of what is no node any more the code.
-    let told = said(&Fake::new(vec![(200, events), (200, nodes(""))]).run(&["events", "-o", "wide"]));
+    // Of what was removed the name it had.
+    let removal = event.replace("Renamed", "DeviceRemoved").replace(names, r#""hostname":"old-1""#);
+    let removal = (200, format!(r#"{{"events":[{removal}],"lastSequence":8}}"#));
+    let told = said(&Fake::new(vec![(200, events.clone()), (200, nodes("")), removal]).run(&["events"]));
+    assert!(told.contains("  old-1  n1 -> web-1\n") && !told.contains("1a2b-3c4d-5e6f"), "{told}");
+    // Ids where they are asked for; of what is no node and was not removed the code.
+    let none = (200, r#"{"events":[],"lastSequence":8}"#.to_owned());
+    let told = said(&Fake::new(vec![(200, events), (200, nodes("")), none]).run(&["events", "-o", "wide"]));
     let lines: Vec<&str> = told.lines().collect();
     assert!(lines[0].ends_with("NODE ID") && lines[1].ends_with(ID) && lines[2].contains("1a2b-3c4d-5e6f"), "{told}");
     let more = format!(r#","renames":[{{"at":"2026-11-29T19:00:00Z","actor":"operator:1000",{names}}}]"#);

@@ -24,6 +24,7 @@ fn a_long_list_comes_in_parts() {
     let script = vec![
         get("GET /api/host/intents", &part(&all[..100])),
         get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+        who(&world),
     ];
     let server = Server::new(world.clone(), script);
     let last = all[100].read().unwrap().code();
@@ -41,13 +42,14 @@ fn a_long_list_comes_in_parts() {
     let script = vec![
         get("GET /api/host/intents", &drafts(&world, &many)),
         get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+        who(&world),
     ];
     let server = Server::new(world.clone(), script);
     ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
     server.done();
 }
 
-// spec: LC-11, LC-99
+// spec: LC-11, LC-99, LC-104
 #[test]
 fn orders_are_listed_with_what_became_of_them() {
     let world = world();
@@ -56,7 +58,7 @@ fn orders_are_listed_with_what_became_of_them() {
     let handed = world.draft(IntentKind::ReleaseLapse, |_| ());
     let outcome =
         Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(IntentCode::NoFreshness) };
-    let list = drafts(
+    let mut list = drafts(
         &world,
         &[
             (&open, DraftState::Drafted, vec![]),
@@ -64,13 +66,16 @@ fn orders_are_listed_with_what_became_of_them() {
             (&handed, DraftState::Signed, vec![]),
         ],
     );
+    list.drafts[1].about = Some("alice: +laptop".parse().unwrap());
     let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
     let out = handed.read().unwrap().code();
     let line = "GET /api/host/intents";
     let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
     let script = vec![
         get(line, &list),
+        who(&world),
         get(line, &list),
+        who(&world),
         who(&world),
         get(line, &list),
         who(&world),
@@ -87,7 +92,11 @@ fn orders_are_listed_with_what_became_of_them() {
     ];
     let server = Server::new(world.clone(), script);
     let site = Site::alice(&world, server.port);
-    let output = site.run(&["drafts"]);
+    // Both names are those of one verb.
+    let output = site.run(&["orders"]);
+    let told = said(&output);
+    assert!(told.contains("  bob  ") && !told.contains(&world.bob.id.as_str()[..8]), "{told}");
+    assert!(told.contains("ABOUT") && told.contains("alice: +laptop"), "{told}");
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
     assert!(said(&output).contains("handed out  ") && said(&output).contains("cannot be called back"), "{output:?}");
@@ -96,7 +105,8 @@ fn orders_are_listed_with_what_became_of_them() {
     assert!(!said(&output).contains(code.as_str()), "{}", said(&output));
     let (done, text) = site.on_terminal(&["drop", open.as_str()], &[("Type yes to go on: ", "no")]);
     let says = format!("This throws away the order {open} (remove-identity), drafted by alice at {}", world.now);
-    assert!(!done && text.replace("\r\n", " ").contains(&says) && text.contains("can be signed no more"), "{text}");
+    let text = text.replace("\r\n", " ");
+    assert!(!done && text.contains(&says) && text.contains("can be signed no more"), "{text}");
     ended(&site.run(&["drop", open.as_str(), "--yes"]), 0, "");
     ended(&site.run(&["drop", "ffff-ffff-ffff", "--yes"]), 1, "no order has the code");
     // What cannot be called back is not asked about.

@@ -261,6 +261,9 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
     let output = Site::alice(&world, server.port).run(&[&base[..], &["--erase", "ERASE"]].concat());
     ended(&output, 0, "(admit)");
     assert!(said(&output).contains("Makes the machine with this key a node"), "{}", said(&output));
+    let [first, second] = world.node.fingerprint.rows();
+    assert!(said(&output).contains(&format!("  {first}\n  {second}\n")), "{}", said(&output));
+    assert!(said(&output).contains("That owner is alice, by the roster."), "{}", said(&output));
     let asked = server.done();
     let form: ApproveForm = read(&asked[2].body);
     assert_eq!(form.hostname, world.node.hostname);
