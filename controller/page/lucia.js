@@ -492,6 +492,7 @@ document.addEventListener('input', ({ target }) => {
     target.setCustomValidity('');
     if (target.validity.patternMismatch) target.setCustomValidity(`${target.title}.`);
   }
+  if (target.id === 'audit-filter') sift();
   if (target.id === 'list-filter' || target.id === 'only-looks') choose();
   if (target.id !== 'node-filter') return;
   for (const item of document.querySelectorAll('#choose li')) item.hidden = !item.textContent.includes(target.value);
@@ -536,7 +537,15 @@ let working = false;
 const index = () => {
   rows = new Map([...document.querySelectorAll('tr[data-node]')].map((row) => [row.dataset.node, row]));
   choose();
+  sift();
 };
+
+// Shows the entries of the audit that a reader asked for.
+function sift() {
+  const wanted = by('audit-filter')?.value.toLowerCase();
+  if (wanted === undefined) return;
+  for (const row of document.querySelectorAll('#entries tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+}
 
 // The cells of a row behind its name, in their order.
 const CELLS = ['state', 'load', 'memory', 'storage', 'temperature', 'certificate', 'look'];

@@ -35,9 +35,9 @@ pub(super) fn ago(now: UnixTime, then: UnixTime) -> String {
     if then >= now { "just now".to_owned() } else { format!("{} ago", span(now.since(then))) }
 }
 
-/// A day and a time of day, for people: `2026-11-30 20:51:20 UTC`.
+/// A day and a time of day in UTC, for people: `2026-11-30 20:51:20`.
 pub(super) fn clock(at: UnixTime) -> String {
-    format!("{} UTC", at.to_string().replace('T', " ").trim_end_matches('Z'))
+    at.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
 /// What is left until `until`.
@@ -61,7 +61,7 @@ mod tests {
         }
         let at = UnixTime::from_secs;
         assert_eq!((ago(at(100), at(40)).as_str(), ago(at(1), at(2)).as_str()), ("60 s ago", "just now"));
-        assert_eq!(clock(at(1_795_982_400)), "2026-11-29 20:00:00 UTC");
+        assert_eq!(clock(at(1_795_982_400)), "2026-11-29 20:00:00");
         assert_eq!((left(at(40), at(100)).as_str(), left(at(2), at(1)).as_str()), ("60 s", "over"));
     }
 }
