@@ -20,7 +20,7 @@ use crate::context::{self, Config, ContextError};
 use crate::failure::Failure;
 use crate::operator::Looked;
 use crate::order::{self, OrderError};
-use crate::roster::{OwnerNames, RosterProblem};
+use crate::roster::RosterProblem;
 use crate::session::Session;
 use crate::tell::{self, Out, note, write};
 use crate::{audit, login, manual, operator, orders_passkey, roster, show, sign, ssh_keys, token};
@@ -174,15 +174,20 @@ async fn discard(client: &Client, out: Out, code: &VerificationCode, yes: bool) 
     drafts(client, out, &view, show::drafts).await
 }
 
-/// A list of orders; for a person with the names of who signed.
+/// A list of orders; for a person with the names of who signed and who refused.
 async fn drafts(
     client: &Client,
     out: Out,
     view: &DraftsView,
-    words: impl FnOnce(&DraftsView, &OwnerNames, Out) -> String,
+    words: impl FnOnce(&DraftsView, &show::Called, Out) -> String,
 ) -> Result<(), Failure> {
-    let signers = view.drafts.iter().flat_map(|draft| &draft.signers).filter(|_| !out.json);
-    let names = roster::names(client, signers).await;
+    let mut names = show::Called::default();
+    if !out.json {
+        names.owners = roster::names(client, view.drafts.iter().flat_map(|draft| &draft.signers)).await;
+        let outcomes = view.drafts.iter().flat_map(|draft| &draft.outcomes);
+        let refused = outcomes.filter(|outcome| show::refusal(outcome).is_some()).map(|outcome| &outcome.node_id);
+        names.nodes.learn(client, refused, false).await;
+    }
     out.say(view, || words(view, &names, out))
 }
 

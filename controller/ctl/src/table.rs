@@ -6,6 +6,8 @@ use lucia_proto::text::shown;
 
 /// A column is not made narrower than this for another's sake: a time is whole in it, and an id can be told apart.
 const NARROW: usize = 20;
+/// Of a column no wider than this a part says nothing: it is shown whole or left out.
+const SHORT: usize = 10;
 /// Columns of a terminal that does not say how many it has.
 const USUAL: usize = 80;
 
@@ -175,7 +177,7 @@ fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> (String, us
     for (at, ((text, tone), width)) in row.iter().zip(widths).enumerate() {
         let gap = if at == 0 { 0 } else { 2 };
         let room = screen.width.map_or(usize::MAX, |all| all.saturating_sub(used + gap));
-        if room < 3 {
+        if room < 3 || (room < *width && *width <= SHORT) {
             break;
         }
         let text = fitted(text, room.min(*width));
@@ -261,6 +263,12 @@ mod tests {
         let text = at(&rows, 38);
         assert!(!text.contains("14.9") && text.ends_with(LEFT_OUT), "{text}");
         assert_eq!(text.matches(LEFT_OUT).count(), 1);
+        // A part of a short one says nothing.
+        let rows = [row(&["a-node-with-a-name", "1 h 0 min"])];
+        assert_eq!(
+            table(&["A", "AGE"], &rows, Screen { width: Some(24), ..PAPER }),
+            "A\na-node-with-a-name\nMore with -o wide.\n"
+        );
         // What comes later in a column that went is said to be left out.
         let mut list = Growing::new(&["A", "B"]);
         let narrow = Screen { width: Some(5), ..PAPER };

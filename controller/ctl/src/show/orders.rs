@@ -3,15 +3,24 @@
 use std::fmt::Write as _;
 
 use lucia_proto::host_api::NodeView;
+use lucia_proto::intent::IntentCode;
 use lucia_proto::owner::OwnerId;
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView};
+use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView, Outcome};
 use lucia_proto::text::{counted, shown};
 use lucia_proto::words;
 
 use super::{line, span};
+use crate::names::Names;
 use crate::roster::OwnerNames;
 use crate::table::{Tone, table};
 use crate::tell::Out;
+
+/// What people call whom a list of orders has by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Called {
+    pub(crate) owners: OwnerNames,
+    pub(crate) nodes: Names,
+}
 
 /// Whether a draft waits for a signature.
 pub(crate) const fn waits(state: DraftState) -> bool {
@@ -27,7 +36,7 @@ pub(crate) const fn waits(state: DraftState) -> bool {
 }
 
 /// `drafts`, and under the table what went wrong with which.
-pub(crate) fn drafts(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
+pub(crate) fn drafts(view: &DraftsView, names: &Called, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No orders yet. luciactl admit, keys, clone, remove and release-lapse make one, and so does the page.\n"
             .to_owned();
@@ -41,12 +50,12 @@ pub(crate) fn drafts(view: &DraftsView, names: &OwnerNames, out: Out) -> String 
             let _ = writeln!(text, "\n{}  {}", draft.code, draft.words());
         }
         for outcome in &draft.outcomes {
-            let Some(code) = outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken()) else { continue };
+            let Some(code) = refusal(outcome) else { continue };
             let _ = write!(
                 text,
                 "\n{}  refused by or for {} at {}: {} ({})",
                 draft.code,
-                outcome.node_id,
+                names.nodes.of(&outcome.node_id),
                 outcome.at,
                 words::order_refused(code),
                 code.as_str()
@@ -57,8 +66,13 @@ pub(crate) fn drafts(view: &DraftsView, names: &OwnerNames, out: Out) -> String 
     text
 }
 
+/// Why somebody did not do it; that it came twice, or that a later one holds, is no refusal.
+pub(crate) fn refusal(outcome: &Outcome) -> Option<IntentCode> {
+    outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken())
+}
+
 /// `sign --list`.
-pub(crate) fn waiting(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
+pub(crate) fn waiting(view: &DraftsView, names: &Called, out: Out) -> String {
     if view.drafts.is_empty() {
         return "No order waits for a signature. luciactl drafts shows those that were given.\n".to_owned();
     }
@@ -70,7 +84,7 @@ pub(crate) fn waiting(view: &DraftsView, names: &OwnerNames, out: Out) -> String
 /// The whole ids are for programs, and for whoever wants all of it.
 const IDS: [&str; 2] = ["OWNER", "ORDER"];
 
-fn list(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
+fn list(view: &DraftsView, names: &Called, out: Out) -> String {
     let mut heading = vec!["CODE", "KIND", "ABOUT", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY"];
     heading.extend(IDS.iter().filter(|_| out.wide));
     let row = |draft| {
@@ -82,7 +96,7 @@ fn list(view: &DraftsView, names: &OwnerNames, out: Out) -> String {
     table(&heading, &rows, out.screen)
 }
 
-fn row(view: &DraftsView, names: &OwnerNames, draft: &DraftLine) -> Vec<(String, Tone)> {
+fn row(view: &DraftsView, names: &Called, draft: &DraftLine) -> Vec<(String, Tone)> {
     let plain = |text: String| (text, Tone::Plain);
     let (state, tone) = match draft.state {
         DraftState::Drafted => ("waits for a signature", Tone::Attention),
@@ -96,7 +110,7 @@ fn row(view: &DraftsView, names: &OwnerNames, draft: &DraftLine) -> Vec<(String,
     };
     // Of who is in the roster no more an id's beginning tells people apart in a list; the order itself has it whole.
     let short = |id: &OwnerId| {
-        let name = names.get(id).map(ToString::to_string);
+        let name = names.owners.get(id).map(ToString::to_string);
         name.unwrap_or_else(|| id.as_str().chars().take(8).collect())
     };
     let signers: Vec<String> = draft.signers.iter().map(short).collect();

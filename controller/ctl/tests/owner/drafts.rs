@@ -1,5 +1,6 @@
 //! The list of orders: in parts, with what became of each, and what can still be thrown away.
 
+use lucia_proto::host_api::EventsView;
 use lucia_proto::intent::{Draft, IntentCode, IntentKind};
 use lucia_proto::owner_api::{DraftState, Outcome};
 
@@ -43,6 +44,8 @@ fn a_long_list_comes_in_parts() {
         get("GET /api/host/intents", &drafts(&world, &many)),
         get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
         who(&world),
+        nodes(&world),
+        get("GET /api/host/events?after=0&limit=500&wait=0", &EventsView { events: Vec::new(), last_sequence: 0 }),
     ];
     let server = Server::new(world.clone(), script);
     ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
@@ -74,6 +77,7 @@ fn orders_are_listed_with_what_became_of_them() {
     let script = vec![
         get(line, &list),
         who(&world),
+        nodes(&world),
         get(line, &list),
         who(&world),
         who(&world),
@@ -82,6 +86,7 @@ fn orders_are_listed_with_what_became_of_them() {
         get(line, &list),
         drop,
         get(line, &list),
+        nodes(&world),
         who(&world),
         get(line, &list),
         who(&world),
@@ -97,6 +102,7 @@ fn orders_are_listed_with_what_became_of_them() {
     let told = said(&output);
     assert!(told.contains("  bob  ") && !told.contains(&world.bob.id.as_str()[..8]), "{told}");
     assert!(told.contains("ABOUT") && told.contains("alice: +laptop"), "{told}");
+    assert!(told.contains(&format!("refused by or for {} at ", world.node.hostname)), "{told}");
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
     assert!(said(&output).contains("handed out  ") && said(&output).contains("cannot be called back"), "{output:?}");
