@@ -14,13 +14,16 @@ for program in lucia-controller lucia-enrollment-worker luciactl; do
 done
 # Manual and completions come from luciactl itself; one that was built for another machine cannot be asked here.
 ctl=$dest$prefix/bin/luciactl share=$dest$prefix/share
-man=$share/man/man1 bash=$share/bash-completion/completions zsh=$share/zsh/vendor-completions fish=$share/fish/vendor_completions.d
-install -d "$man" "$bash" "$zsh" "$fish"
+man=$share/man/man1 man8=$share/man/man8 bash=$share/bash-completion/completions zsh=$share/zsh/vendor-completions fish=$share/fish/vendor_completions.d
+install -d "$man" "$man8" "$bash" "$zsh" "$fish"
 if ! "$ctl" man --into "$man" || ! "$ctl" completions bash >"$bash/luciactl" || ! "$ctl" completions zsh >"$zsh/_luciactl" ||
   ! "$ctl" completions fish >"$fish/luciactl.fish"; then
   echo "install: luciactl does not run here: no manual and no completions; on its machine: luciactl man --into /usr/share/man/man1"
 fi
-find "$man" "$bash" "$zsh" "$fish" -maxdepth 1 -name '*luciactl*' -exec chmod 0644 {} +
+for program in /usr/lib/lucia/agent/lucia-node-agent "$prefix/bin/lucia-controller" "$prefix/bin/lucia-enrollment-worker"; do
+  "$dest$program" man --into "$man8" || echo "install: ${program##*/} does not run here: no manual; on its machine: ${program##*/} man --into /usr/share/man/man8"
+done
+find "$man" "$man8" "$bash" "$zsh" "$fish" -maxdepth 1 -name '*luci*' -exec chmod 0644 {} +
 for unit in lucia-node-agent lucia-controller lucia-enrollment-worker; do
   install -d "$dest/usr/lib/systemd/system"
   sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" "systemd/$unit.service" >"$dest/usr/lib/systemd/system/$unit.service"

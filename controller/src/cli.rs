@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use lucia_proto::text::counted;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -53,7 +53,13 @@ Examples:
   lucia-controller doctor --restore 1
   lucia-controller audit verify
 
-Exit codes: 0 done, 1 failed, 64 wrong usage, 78 settings refused.
+Exit codes:
+  0   done
+  1   failed
+  64  wrong usage
+  78  settings refused
+
+As whom:
 `doctor` and `audit` look into the controller's own directory and run as its user:
   runuser -u lucia-controller -- lucia-controller doctor
 The operator's own commands are in luciactl.";
@@ -83,6 +89,13 @@ enum Verb {
         /// Makes a former journal the current one: 1 is the newest, 3 the oldest, 0 takes over the one that is there.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=3))]
         restore: Option<u8>,
+    },
+    /// Prints the manual's page, or lays all of them into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
     },
     /// The audit: who changed or ordered what.
     Audit {
@@ -117,6 +130,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
             }
             Ok(())
         }
+        Ok(Cli { verb: Verb::Man { into } }) => lucia_manual::run(Cli::command(), into.as_deref()).map_err(|error| {
+            complain(&format!("the manual cannot be written: {error}"));
+            Exit::Failed
+        }),
         Ok(Cli { verb: Verb::Doctor { config, restore } }) => examine(&config, restore),
         Ok(Cli { verb: Verb::Audit { verb: AuditVerb::Verify { config } } }) => verify(&config),
         Err(error) => {

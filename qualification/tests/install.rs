@@ -17,14 +17,15 @@ fn install(binaries: &Path, destination: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-// spec: SD-15
+// spec: SD-15, SD-94
 #[test]
 fn install_lays_what_the_units_name_and_keeps_configurations() {
     let scratch = workspace().join(format!("target/install-test-{}", std::process::id()));
     let (binaries, destination) = (scratch.join("release"), scratch.join("dest"));
     fs::create_dir_all(&binaries).unwrap();
     for program in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker", "luciactl"] {
-        fs::write(binaries.join(program), program).unwrap();
+        let page = format!("#!/bin/sh\n[ \"$1\" = man ] && echo page >\"$3/{program}.8\"\n");
+        fs::write(binaries.join(program), page).unwrap();
     }
     let ctl = "#!/bin/sh\nif [ \"$1\" = man ]; then echo page >\"$3/luciactl.1\"; else echo \"$2\"; fi\n";
     fs::write(binaries.join("luciactl"), ctl).unwrap();
@@ -50,6 +51,10 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
         let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
         let program = start.split(' ').next().unwrap();
         assert!(destination.join(program).exists(), "{unit} starts /{program}, which was not laid");
+        let documents = text.lines().find_map(|line| line.strip_prefix("Documentation=man:")).unwrap();
+        let (name, section) = documents.trim_end_matches(')').split_once('(').unwrap();
+        let page = share.join(format!("man/man{section}/{name}.{section}"));
+        assert_eq!(fs::read_to_string(page).unwrap(), "page\n", "{unit} names {documents}");
         let config = start.split_once("--config /").map(|(_, config)| config);
         assert!(config.is_none_or(|config| destination.join(config).exists()), "{unit}: {config:?} was not laid");
     }

@@ -17,6 +17,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("lucia-agent", "agent/"),
     ("lucia-controller", "controller/"),
     ("lucia-durable", "proto/durable/"),
+    ("lucia-manual", "proto/manual/"),
     ("lucia-proto", "proto/"),
     ("lucia-tests", "tests/"),
     ("lucia-worker", "worker/"),

@@ -18,7 +18,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, DEFAULT_PATH, LogFormat};
@@ -34,18 +34,22 @@ Examples:
   lucia-enrollment-worker status
   lucia-enrollment-worker pending
   lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
-  lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f... --replaces n1
+  lucia-enrollment-worker admit 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f... \\
+    --replaces n1
   lucia-enrollment-worker confirm-removals n1 n2
   lucia-enrollment-worker accept-journal
   lucia-enrollment-worker release-lapse n1
   lucia-enrollment-worker rename n1 web-1
   lucia-enrollment-worker owner pending
-  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f...
+  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f \\
+    --fingerprint 1a2b3c4d5e6f...
   lucia-enrollment-worker owner remove alice
-  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f --fingerprint 1a2b3c4d5e6f... --for alice
+  lucia-enrollment-worker owner approve 1a2b-3c4d-5e6f \\
+    --fingerprint 1a2b3c4d5e6f... --for alice
   lucia-enrollment-worker roster policy set ssh-key=two-owners
   lucia-enrollment-worker audit anchors
-  lucia-enrollment-worker sign-directory --csr directory.csr --out directory.pem
+  lucia-enrollment-worker sign-directory --csr directory.csr \\
+    --out directory.pem
 
 Exit codes:
   0   done
@@ -54,6 +58,7 @@ Exit codes:
   78  the settings cannot be used
   `status` and `once` give 1 while nodes cannot get certificates.
 
+As whom:
 Commands that look into the worker's directory run as its user:
   runuser -u lucia-worker -- lucia-enrollment-worker status";
 
@@ -210,6 +215,13 @@ enum Command {
         #[arg(value_name = "NEW")]
         new: String,
     },
+    /// Prints the manual's page, or lays all of them into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
     /// Owners: who may order. Decided here and nowhere else.
     #[command(subcommand)]
     Owner(owner::OwnerCommand),
@@ -254,13 +266,17 @@ enum Command {
 
 const REQUEST: &str = "\
 Make key and request on the directory's host; the key never leaves it:
-  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout directory.key \\
-    -subj /CN=directory.example.net -addext subjectAltName=DNS:directory.example.net -out directory.csr
+  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \\
+    -keyout directory.key -subj /CN=directory.example.net \\
+    -addext subjectAltName=DNS:directory.example.net -out directory.csr
 
-Both files may be -, so that root can sign without giving the worker's user a place to write to:
-  runuser -u lucia-worker -- lucia-enrollment-worker sign-directory --csr - --out - <directory.csr >directory.pem
+Both files may be -, so that root can sign without giving the worker's user a
+place to write to:
+  runuser -u lucia-worker -- lucia-enrollment-worker sign-directory \\
+    --csr - --out - <directory.csr >directory.pem
 
-The answer is the certificate and the issuing CA's, for slapd's TLSCertificateFile; nodes check it against the root.";
+The answer is the certificate and the issuing CA's, for slapd's
+TLSCertificateFile; nodes check it against the root.";
 
 /// How a command failed: an exit code and one sentence.
 #[derive(Debug)]
@@ -326,6 +342,10 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             Config::load(&path)?;
             say(&format!("{}: the settings are right\n", path.display()));
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { into } => {
+            let laid = lucia_manual::run(Cli::command(), into.as_deref());
+            laid.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::of(&error))
         }
         Command::Status { at, json } => {
             let status = status::status(&Config::load(&at.config)?, now());
@@ -406,4 +426,22 @@ fn say(text: &str) {
 fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::of(&error))?;
     Ok(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands as it is at the end of a help, of the program and of every verb.
+    // spec: AO-103
+    #[test]
+    fn no_line_to_be_pasted_is_wrapped_at_80_columns() {
+        fn long(command: &clap::Command) -> Vec<String> {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let here = after.lines().filter(|line| line.chars().count() > 80).map(str::to_owned);
+            here.chain(command.get_subcommands().flat_map(long)).collect()
+        }
+        assert_eq!(long(&Cli::command()), Vec::<String>::new());
+        assert!(REQUEST.contains("-nodes \\\n    -keyout") && EXAMPLES.contains("Exit codes:\n"));
+    }
 }

@@ -27,6 +27,10 @@ use crate::roster;
 use crate::survey::{Outlook, Row, Survey, survey};
 use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
 
+mod pending;
+
+pub use pending::pending_table;
+
 /// An issuing CA that ends sooner than this is worth a sentence.
 const CA_ENDS_SOON: Duration = Duration::from_secs(60 * 24 * 3600);
 
@@ -62,6 +66,8 @@ pub struct Status {
     pub ledger_torn: u64,
     /// Nodes admitted, and neither suspended nor barred.
     pub nodes: usize,
+    /// Of those, nodes that have no certificate yet.
+    pub uncertified: usize,
     /// Nodes that get nothing since the journal removed them, and whose keys are not barred yet.
     pub suspended: usize,
     /// Nodes whose keys are barred for ever.
@@ -151,7 +157,11 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
                     status.directory = Some(health.said);
                     status.acts.extend(health.slow);
                 }
-                Err(error) => status.problems.push(chain(&error)),
+                Err(error) => {
+                    status.directory =
+                        config.directory.as_ref().map(|site| format!("{}, does not answer now; see below", site.uri));
+                    status.problems.push(chain(&error));
+                }
             }
         }
         Err(error) => status.problems.push(chain(error)),
@@ -243,6 +253,7 @@ fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: Unix
             }
             (None, None) => {
                 status.nodes += 1;
+                status.uncertified += usize::from(node.leaf.is_none());
                 status.lapsed += usize::from(lapsed && !node.is_released(now));
             }
         }
@@ -317,60 +328,46 @@ fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
 }
 
 impl Status {
-    /// For people.
+    /// For people: what is not there, or is none, has no row.
     #[must_use]
     pub fn table(&self) -> String {
-        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let mut out = String::new();
-        for (name, value) in [
-            ("ready", if self.ready { "yes" } else { "no" }.to_owned()),
-            ("last turn", or_none(self.checked_at.map(|at| at.to_string()))),
-            ("fleet", or_none(self.fleet.map(|fleet| fleet.to_string()))),
-            ("certificates by", or_none(self.ca.clone())),
-            ("issuing CA until", or_none(self.issuing_ca_not_after.map(|at| at.to_string()))),
-            ("endpoint until", or_none(self.endpoint_not_after.map(|at| at.to_string()))),
-            ("bundle version", or_none(self.bundle_version.map(|version| version.to_string()))),
-            ("roster version", or_none(self.roster_version.map(|version| version.to_string()))),
-            (
-                "owners",
-                or_none(
-                    (!self.owners.is_empty())
-                        .then(|| self.owners.iter().map(OwnerName::as_str).collect::<Vec<_>>().join(" ")),
-                ),
-            ),
-            (
-                "ledger",
-                format!(
-                    "{}, head {}",
-                    counted(self.ledger_lines, "line"),
-                    or_none(self.ledger_head.map(|h| h.to_string()))
-                ),
-            ),
-            ("torn lines dropped", self.ledger_torn.to_string()),
-            (
-                "nodes",
-                format!(
-                    "{}, {} suspended, {} barred, {} of them removed",
-                    self.nodes, self.suspended, self.barred, self.removed
-                ),
-            ),
-            ("lapsed", self.lapsed.to_string()),
-            ("orphaned", self.orphaned.to_string()),
-            ("journal", self.journal.sentence()),
-            ("admission", self.admission.to_owned()),
-            (
-                "audit",
-                or_none(self.audit.map(|seen| format!("{} by {}", counted(seen.chain.entries, "line"), seen.at))),
-            ),
-            ("directory", or_none(self.directory.clone())),
-            ("directory cert until", or_none(self.directory_certificate_not_after.map(|at| at.to_string()))),
-            ("awaiting admission", self.awaiting.to_string()),
-        ] {
-            // Writing into a String cannot fail.
-            let _ = writeln!(out, "{name:<19} {value}");
+        let time = |at: Option<UnixTime>| at.map(|at| at.to_string());
+        let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let owners = self.owners.iter().map(OwnerName::as_str).collect::<Vec<_>>().join(" ");
+        let ledger = self.ledger_head.map_or_else(String::new, |head| format!(", head {head}"));
+        let torn = usize::try_from(self.ledger_torn).unwrap_or(usize::MAX);
+        let mut rows = vec![
+            ("ready", Some(if self.ready { "yes" } else { "no" }.to_owned())),
+            ("last turn", Some(time(self.checked_at).unwrap_or_else(|| "none yet".to_owned()))),
+            ("fleet", self.fleet.map(|fleet| fleet.to_string())),
+            ("certificates by", self.ca.clone()),
+            ("issuing CA until", time(self.issuing_ca_not_after)),
+            ("endpoint until", time(self.endpoint_not_after)),
+            ("bundle version", self.bundle_version.map(|version| version.to_string())),
+            ("roster version", self.roster_version.map(|version| version.to_string())),
+            ("owners", Some(owners).filter(|owners| !owners.is_empty())),
+            ("ledger", Some(format!("{}{ledger}", counted(self.ledger_lines, "line")))),
+            ("torn lines dropped", (torn > 0).then(|| torn.to_string())),
+            ("nodes", Some(self.nodes_in_words())),
+            ("lapsed", some(self.lapsed, "gone for longer than max-lapse")),
+            ("orphaned", some(self.orphaned, "signed too late to be handed out, and still valid")),
+            ("journal", Some(self.journal.sentence())),
+            ("admission", Some(self.admission.to_owned())),
+            ("audit", self.audit.map(|seen| anchored(&seen))),
+            ("directory", self.directory.clone()),
+            ("directory until", time(self.directory_certificate_not_after)),
+            ("awaiting admission", some(self.awaiting, "in the queue")),
+        ];
+        for Used { what, used, max } in self.limits.iter().filter(|limit| limit.used > 0) {
+            rows.push(("within this hour", Some(format!("{what}: {used} of {max}"))));
         }
-        for Used { what, used, max } in &self.limits {
-            let _ = writeln!(out, "{:<19} {what}: {used} of {max}", "within this hour");
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let mut out = String::new();
+        for (name, value) in rows {
+            if let Some(value) = value {
+                // Writing into a String cannot fail.
+                let _ = writeln!(out, "{name:<width$}  {value}");
+            }
         }
         for act in &self.acts {
             let _ = writeln!(out, "\n> {}", shown(act));
@@ -380,102 +377,45 @@ impl Status {
         }
         out
     }
+
+    /// What the ledger has, which is more than the nodes that `luciactl nodes` lists: those that were admitted and have no
+    /// certificate yet, and those that were removed.
+    fn nodes_in_words(&self) -> String {
+        let mut words = format!("{} in the ledger", self.nodes + self.suspended + self.barred);
+        let without = self.uncertified;
+        for (count, what) in [
+            (self.nodes.saturating_sub(without), "with a certificate"),
+            (without, "admitted, without a certificate yet"),
+            (self.suspended, "suspended"),
+            (self.barred.saturating_sub(self.removed), "barred for ever"),
+            (self.removed, "removed and barred for ever"),
+        ] {
+            if count > 0 {
+                let _ = write!(words, ", {count} {what}");
+            }
+        }
+        words
+    }
+}
+
+/// How far the audit was seen: an anchor is no count of the lines there are, for it is taken once an hour.
+fn anchored(seen: &Anchored) -> String {
+    let lines = counted(seen.chain.entries, "line");
+    format!("the controller's first {lines} anchored at {}; anchored anew once an hour", seen.at)
 }
 
 impl JournalState {
     fn sentence(&self) -> String {
         let number = |generation: Option<u64>| generation.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let state = if self.continues { "continues" } else { "NO CONTINUATION OF" };
-        format!(
-            "generation {}, {state} {}, accepted {}",
-            number(self.generation),
-            number(self.seen),
-            counted(self.acceptances, "time")
-        )
-    }
-}
-
-/// The queue for people: one line a request, then what is wrong.
-#[must_use]
-pub fn pending_table(survey: &Survey) -> String {
-    let mut out = String::new();
-    if survey.requests.is_empty() {
-        out.push_str("No request is in the queue.\n");
-    } else {
-        let _ = writeln!(out, "{:<15} {:<20} {:<20} STATE", "CODE", "HOSTNAME", "UNTIL");
-    }
-    for Row { code, hostname, expires_at, outlook, fingerprint, name_of, renamed_from, .. } in &survey.requests {
-        let state = match outlook {
-            Outlook::AwaitsAdmission => "waits for admission".to_owned(),
-            Outlook::AwaitsOwner => "waits for an owner".to_owned(),
-            Outlook::AwaitsReplacement => "waits to replace the node of this name".to_owned(),
-            Outlook::AwaitsRename => "waits for its new name".to_owned(),
-            Outlook::AwaitsRoom(why) => format!("waits: {}", shown(why)),
-            Outlook::Answered => "admitted".to_owned(),
-            Outlook::Refused(why) => format!("refused: {}", shown(why)),
+        let (now, seen) = (number(self.generation), number(self.seen));
+        let mut words = match self.continues {
+            true if self.seen == self.generation => format!("generation {now}"),
+            true => format!("generation {now}, continues the one seen before ({seen})"),
+            false => format!("generation {now}, NO CONTINUATION OF {seen}"),
         };
-        let _ = writeln!(out, "{:<15} {:<20} {:<20} {state}", code.as_str(), hostname.as_str(), expires_at.to_string());
-        if *outlook == Outlook::AwaitsOwner {
-            let _ = writeln!(out, "  an owner drafts its admit, and signs it on their own machine: luciactl sign CODE");
-            let _ = writeln!(out, "  or, as the operator of this host:");
+        if self.acceptances > 0 {
+            let _ = write!(words, ", accepted by hand {}", counted(self.acceptances, "time"));
         }
-        if matches!(outlook, Outlook::AwaitsAdmission | Outlook::AwaitsOwner) {
-            let [first, second] = fingerprint.rows();
-            let _ = writeln!(out, "  compare with the machine's own screen:\n    {first}\n    {second}\n  then:");
-            let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint {fingerprint}");
-        }
-        if let (Outlook::AwaitsRename, Some(from)) = (outlook, renamed_from) {
-            let _ = writeln!(out, "  the node is {from} here and calls itself {hostname}; if that was meant:");
-            let _ = writeln!(out, "  lucia-enrollment-worker rename {from} {hostname}");
-        }
-        if let (Outlook::AwaitsReplacement, Some(owner)) = (outlook, name_of) {
-            // Its fingerprint is not shown: pasted from here it would compare the controller's word with itself.
-            let _ = writeln!(
-                out,
-                "  bars the key of node {owner} for ever. Compare the code with the machine's own screen, and take"
-            );
-            let _ = writeln!(out, "  HEX from there: the fingerprint that `lucia-node-agent discover` showed. Then:");
-            let _ = writeln!(out, "  lucia-enrollment-worker admit {code} --fingerprint HEX --replaces {hostname}");
-        }
-    }
-    for problem in &survey.problems {
-        let _ = writeln!(out, "\n! {}", shown(problem));
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use lucia_proto::test_support::TestNode;
-
-    use super::*;
-    use crate::decide::names;
-    use crate::fixture::request;
-
-    // spec: WK-58
-    #[test]
-    fn every_state_of_pending_stands_under_its_head() {
-        let until = UnixTime::from_secs(1_795_982_400);
-        let row = |number| {
-            let request = request(&TestNode::new(number), until);
-            Row {
-                code: request.public_key_fingerprint.verification_code(),
-                names: names(&request),
-                hostname: request.hostname,
-                node_id: request.node_id,
-                fingerprint: request.public_key_fingerprint,
-                task_id: request.task_id,
-                expires_at: request.expires_at,
-                outlook: Outlook::Answered,
-                name_of: None,
-                renamed_from: None,
-            }
-        };
-        let table = pending_table(&Survey { requests: vec![row(1), row(200)], problems: Vec::new() });
-        let head = table.lines().next().unwrap();
-        for (title, text) in [("UNTIL", until.to_string()), ("STATE", "admitted".to_owned())] {
-            let at = head.find(title).unwrap();
-            assert!(table.lines().skip(1).all(|line| line.find(&text) == Some(at)), "{table}");
-        }
+        words
     }
 }

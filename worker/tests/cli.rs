@@ -135,7 +135,7 @@ fn forged_requests_are_refused_naming_the_field() {
     site.accept(&node);
 }
 
-// spec: WK-54
+// spec: WK-54, AO-104
 #[test]
 fn status_says_what_is_wrong_and_what_cures_it() {
     let site = Site::bare("");
@@ -155,7 +155,14 @@ fn status_says_what_is_wrong_and_what_cures_it() {
     let mut text = std::fs::read_to_string(&ledger).unwrap();
     text.push_str("{\"seq\":");
     std::fs::write(&ledger, &text).unwrap();
-    site.run(&["status"]).expect(1, "torn lines dropped  0");
+    // None, or nothing, has no row; each value begins in one column.
+    let shown = site.run(&["status"]);
+    shown.expect(1, "0 in the ledger");
+    for none in ["torn lines", "lapsed", "orphaned", "awaiting", "of them removed", "accepted by"] {
+        assert!(!shown.out.contains(none), "{none}: {}", shown.out);
+    }
+    let rows: Vec<_> = shown.out.lines().take_while(|line| !line.is_empty()).map(str::as_bytes).collect();
+    assert!(rows.len() > 8 && rows.iter().all(|row| row[18..20] == *b"  " && row[20] != b' '), "{}", shown.out);
     site.run(&["once"]).expect(1, "was cut off by a crash and is dropped");
     site.run(&["status"]).expect(1, "torn lines dropped  1");
     let text = std::fs::read_to_string(&ledger).unwrap();

@@ -66,7 +66,7 @@ fn the_directorys_server_gets_its_configured_names_for_the_stated_time() {
     assert_eq!(value("2.5.29.17").unwrap(), site_names().general_names());
     // It is told, and a line of the ledger; a second one takes the place of the first.
     assert_eq!(lines(&site), 2);
-    site.run(&["status"]).expect(1, &format!("directory cert until {to}"));
+    site.run(&["status"]).expect(1, &format!("directory until     {to}"));
     sign(&site, &["directory.example"]).expect(0, "signed for directory.example until");
     assert_eq!(lines(&site), 3);
     assert_ne!(std::fs::read(site.path("directory.pem")).unwrap(), text);

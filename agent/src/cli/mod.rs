@@ -116,6 +116,13 @@ enum Verb {
         #[arg(long, conflicts_with = "yes")]
         finish: bool,
     },
+    /// Prints the manual's page, or lays all of them into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
     /// Runs as the node's daemon; started by its service only
     ManagedRun,
 }
@@ -166,6 +173,7 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
         Verb::StageManaged { root: target } => installer::stage_managed(root, &target),
         Verb::Rekey { finish: true, .. } => installer::finish_rekey(root),
         Verb::Rekey { yes, .. } => rekey::run(root, yes),
+        Verb::Man { into } => lucia_manual::run(command(), into.as_deref()).map_err(Exit::failed),
         Verb::ManagedRun => managed::run(root),
     }
 }
