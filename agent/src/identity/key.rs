@@ -84,7 +84,8 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
         state.confirm_key().map_err(KeyError::State)?;
         return Ok(key);
     }
-    if had_one(state)? {
+    let known = had_one(state)?;
+    if known {
         return Err(KeyError::Lost { path: path(state) });
     }
     let key = loop {
