@@ -15,18 +15,22 @@
 //! | `door` | a port of this machine's loopback that leads to the page |
 //! | `page` | how a person sees the page, and the headless browser that does the same |
 //! | `screen` | the timeline |
+//! | `left` | what a person started by its commands, ended with it |
 //! | `measure` | what the agent of that node costs, for `make bench` |
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lucia_browser::BrowserError;
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::network::NetworkError;
 use crate::node::{Missing, NodeError};
 use crate::possible::site_possible;
 use crate::skip::workspace;
+use crate::wait::wait_every;
 
 use self::door::Door;
 use self::machine::Managed;
@@ -39,6 +43,7 @@ use self::site::Site;
 mod daemon;
 mod directory;
 mod door;
+mod left;
 mod login;
 mod machine;
 pub mod measure;
@@ -49,6 +54,9 @@ pub mod screen;
 mod second;
 mod site;
 mod step_ca;
+
+/// Between two looks at the second machine while the demo stays up.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What the demo is asked.
 #[derive(Debug, Clone, Default)]
@@ -242,13 +250,14 @@ pub fn demo(options: &Options) -> Result<(), DemoError> {
     }
     screen.plain(&standing.node.last_line());
     if !options.once {
-        screen.plain(&try_next(&standing.site)?);
-        wait_for_ctrl_c();
+        screen.plain(&try_next(&standing.site, standing.second.as_ref())?);
+        wait_for_ctrl_c(standing.second.as_ref(), &screen);
         screen.say(Who::Demo, "stopping");
     }
+    let dir = standing.site.place.dir.clone();
     standing.end()?;
     if !options.once {
-        screen.say(Who::Demo, "nothing of it runs any more");
+        screen.say(Who::Demo, &left::last_word(&left::running(&dir)));
     }
     Ok(())
 }
@@ -263,7 +272,7 @@ impl Standing {
     }
 }
 
-fn try_next(site: &Site) -> Result<String, DemoError> {
+fn try_next(site: &Site, second: Option<&Second>) -> Result<String, DemoError> {
     let place = &site.place;
     let dir = place::word(&place.dir);
     Ok(format!(
@@ -282,15 +291,32 @@ fn try_next(site: &Site) -> Result<String, DemoError> {
         host = place::HOSTNAME,
         login = login::try_next(place),
         owner = owner::OWNER,
-        page = page::try_next(site)?,
+        page = page::try_next(site, second)?,
     ))
 }
 
-/// Until somebody asks the demo to end. The programs of the demo are in process groups of their own and go on.
-fn wait_for_ctrl_c() {
+/// Until somebody asks the demo to end; meanwhile it is told once that the second machine was approved. The programs of
+/// the demo are in process groups of their own and go on.
+fn wait_for_ctrl_c(second: Option<&Second>, screen: &Screen) {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     if signals.thread_block().is_ok() {
-        let _ = signals.wait();
+        let asked = || SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
+        if let (Some(second), Ok(asked)) = (second, asked()) {
+            let mut is_told = false;
+            while wait_every(LOOK_EVERY, LOOK_EVERY, || asked.read_signal().unwrap_or_default()).is_none() {
+                if !is_told && second.is_granted() {
+                    is_told = true;
+                    let what = format!(
+                        "{} was approved and has its permission to install, {}",
+                        second::SECOND,
+                        second::SCREEN
+                    );
+                    screen.say(Who::Console, &format!("{what} says so too; in the demo it ends there"));
+                }
+            }
+        } else {
+            let _ = signals.wait();
+        }
         // Also for what is started to shut down: a blocked signal is handed on to it.
         let _ = signals.thread_unblock();
     }

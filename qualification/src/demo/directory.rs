@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lucia_proto::csr;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
@@ -12,7 +12,8 @@ use zeroize::Zeroizing;
 
 use super::DemoError;
 use super::daemon::{Daemon, ran, ran_with};
-use super::place::{DIRECTORY, Place, WORKER, quoted};
+use super::left;
+use super::place::{DIRECTORY, Place, WORKER, quoted, quoted_path};
 use super::screen::{Screen, Who};
 use super::site::{ASK_EVERY, SOON};
 use crate::possible::SLAPD;
@@ -81,9 +82,20 @@ gidNumber: 20000
 memberUid: alice
 ";
 
-/// The server. Dropping it ends it.
+/// Where the server says its process id, also one that a person started again.
+const PID_FILE: &str = "state/directory/slapd.pid";
+
+/// The server. Dropping it ends it, and the one that a person started in its place.
 pub(super) struct Directory {
     slapd: Daemon,
+    pid_file: PathBuf,
+    program: PathBuf,
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        left::end(&self.pid_file, &self.program);
+    }
 }
 
 impl Directory {
@@ -122,12 +134,16 @@ impl Directory {
         let said = patiently("the directory", prepare)?;
         fs::remove_file(&for_config).map_err(failed)?;
         screen.say(Who::Operator, &format!("lucia-enrollment-worker prepare-directory\n{said}"));
-        Ok(Self { slapd })
+        Ok(Self::of(place, slapd))
+    }
+
+    fn of(place: &Place, slapd: Daemon) -> Self {
+        Self { slapd, pid_file: place.path(PID_FILE), program: place.path(COPY) }
     }
 
     /// Starts the server again on what is there.
     pub(super) fn again(place: &Place, holder: u32) -> Result<Self, DemoError> {
-        Ok(Self { slapd: serve(place, holder)? })
+        Ok(Self::of(place, serve(place, holder)?))
     }
 
     /// Fails once it has ended.
@@ -144,18 +160,27 @@ fn run_tool(place: &Place, holder: u32, arguments: &[&str]) -> Result<(), DemoEr
     ran(&mut command).map(drop)
 }
 
-/// Starts the server, and leaves a command by which a person starts it again.
+/// Starts the server, and leaves a command by which a person starts it again: in the background, and silent, since without
+/// `-d` slapd goes there by itself once it listens. The demo ends it by its process id.
 fn serve(place: &Place, holder: u32) -> Result<Daemon, DemoError> {
     let seat = place.directory_seat(holder);
     let config = place.path("state/directory/slapd.d");
     let urls = format!("ldaps://{ADDRESS}:{PORT}/");
     let (program, config) = (place.path(COPY), config.to_string_lossy().into_owned());
-    let arguments = ["-F", &config, "-h", &urls, "-d", "stats"];
-    let again = place
-        .seated(&seat, &program)
-        .and_then(|seated| place.command("slapd", &format!("{seated} {}", arguments.map(quoted).join(" "))));
+    let arguments = ["-F", &config, "-h", &urls];
+    let again = place.seated(&seat, &program).and_then(|seated| {
+        let (arguments, pid_file) = (arguments.map(quoted).join(" "), quoted_path(&place.path(PID_FILE)));
+        place.script(
+            "slapd",
+            &format!(
+                "if pid=$(cat {pid_file} 2>/dev/null) && kill -0 \"$pid\" 2>/dev/null; then\n  echo \"slapd runs already, process \
+                 $pid\"\n  exit\nfi\nif {seated} {arguments} -s 0; then\n  echo 'slapd runs again, in the background; it ends \
+                 with the demo'\nelse\n  echo 'slapd does not start; the demo has to be up for it' >&2\n  exit 1\nfi\n"
+            ),
+        )
+    });
     again.map_err(|err| DemoError::Place { path: place.path("slapd"), err })?;
-    Daemon::start(place, &seat, "slapd", &program, &arguments)
+    Daemon::start(place, &seat, "slapd", &program, &[&arguments[..], &["-d", "stats"]].concat())
 }
 
 /// The certificate of the server's key: the worker signs it, as for any site. step-ca may only just have been started.

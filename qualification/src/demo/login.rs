@@ -239,6 +239,6 @@ pub(super) fn try_next(place: &Place) -> String {
          \x20 {dir}/alice drafts              what alice signed, and what became of it\n\
          \x20 {dir}/ssh alice                lets you in from the next heartbeat on\n\
          \x20 {dir}/ssh {LOCAL}           needs no directory; kill $(cat {dir}/state/directory/slapd.pid) and see\n\
-         \x20 {dir}/slapd                    starts the directory again\n"
+         \x20 {dir}/slapd                    starts the directory again, in the background\n"
     )
 }

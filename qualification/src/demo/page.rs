@@ -202,24 +202,27 @@ fn trust(home: &Path, root: &Path) -> Result<(), DemoError> {
 }
 
 /// What a person does to see it in her own browser.
-pub(super) fn try_next(site: &Site) -> Result<String, DemoError> {
+pub(super) fn try_next(site: &Site, second: Option<&Second>) -> Result<String, DemoError> {
     let Site { place, door, .. } = site;
+    let shown = second
+        .map_or_else(String::new, |second| format!(" as {}, the code of its key, for it has no name yet", second.code));
     let (dir, origin, root) = (word(&place.dir), door.origin(), word(&place.root_file()));
     let pin = pin(&place.path("state/controller/tls/endpoint.key"))?;
     let port = door.port();
     Ok(format!(
-        "The page, in a browser on this machine (the commands as root): {origin}/\n\
+        "The page, in a browser on this machine, the browser as yourself, the commands of {dir} as root: {origin}/\n\
          \x20 1. Let it trust the demo's root, for websites: import {root}\n\
          \x20    (in its settings, under certificates, authorities). Or import nothing, and use a profile of its own:\n\
          \x20    chromium --user-data-dir=/tmp/lucia-demo-page --ignore-certificate-errors-spki-list={pin} {origin}/\n\
          \x20 2. Open {origin}/passkeys, make a passkey, and confirm the code that it shows:\n\
          \x20    {dir}/{OWNER} passkey approve CODE\n\
          \x20    Without a phone, a fingerprint reader or a security key, Chromium's developer tools have one: WebAuthn.\n\
-         \x20 3. Sign in. {SECOND} waits there; compare its fingerprint with what its own screen shows, approve it,\n\
-         \x20    and sign the order that the page drafts, once you have read it:\n\
+         \x20 3. Sign in. {SECOND} waits there{shown}. Compare its fingerprint with what its own screen\n\
+         \x20    shows, approve it, and sign the order that the page drafts, once you have read it:\n\
          \x20    {dir}/{screen}\n\
          \x20    {dir}/{OWNER} sign CODE\n\
          \x20    There it ends: nothing is installed on {SECOND}, so it stays approved and becomes no node.\n\
+         \x20 Where the page says luciactl, type {dir}/{OWNER}: it has her key. {dir}/luciactl has none.\n\
          \x20 From another machine: ssh -L {port}:127.0.0.1:{port} this-machine, then the same address there.\n",
         screen = second::SCREEN,
     ))

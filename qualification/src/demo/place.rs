@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::DemoError;
 use super::directory::{ADDRESS, PORT};
 use super::door::PAGE_NAME;
+use super::owner::OWNER;
 use super::step_ca;
 use crate::seat::Seat;
 
@@ -153,7 +154,16 @@ impl Place {
     /// Short commands for a person, with the long paths and the users in them; `holder` keeps the network.
     pub(super) fn commands(&self, holder: u32) -> io::Result<()> {
         let luciactl = quoted_path(&self.program("luciactl"));
-        self.command("luciactl", &format!("{luciactl} --socket {} \"$@\"", quoted_path(&self.socket())))?;
+        // What it refuses here may be an owner's: whoever typed what the page printed is led to the right command.
+        self.script(
+            "luciactl",
+            &format!(
+                "{luciactl} --socket {} \"$@\" && exit\ncode=$?\nif [ $code = 1 ] || [ $code = 64 ]; then\n  echo \"(this is the operator's \
+                 luciactl, without an owner's key; as an owner of the demo:\" {} \"$@)\" >&2\nfi\nexit $code\n",
+                quoted_path(&self.socket()),
+                quoted(&word(&self.path(OWNER))),
+            ),
+        )?;
         let worker = self.seated(&self.worker_seat(holder), &self.program("lucia-enrollment-worker"))?;
         self.command("worker", &format!("{worker} \"$@\" --config {}", quoted_path(&self.path("etc/worker.toml"))))
     }
@@ -166,8 +176,13 @@ impl Place {
 
     /// Makes `DIR/NAME`, a command that becomes `line` of a shell.
     pub(super) fn command(&self, name: &str, line: &str) -> io::Result<()> {
+        self.script(name, &format!("exec {line}\n"))
+    }
+
+    /// Makes `DIR/NAME`, a command of these lines.
+    pub(super) fn script(&self, name: &str, lines: &str) -> io::Result<()> {
         let path = self.path(name);
-        fs::write(&path, format!("#!/bin/sh\nexec {line}\n"))?;
+        fs::write(&path, format!("#!/bin/sh\n{lines}"))?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o755))
     }
 

@@ -1,7 +1,6 @@
 //! The directory in the demo: who logs in to its node by SSH, and what happens where it fails.
 
 use std::fs;
-use std::process::Stdio;
 use std::time::Duration;
 
 use lucia_proto::heartbeat::{DirectoryReport, DirectoryState};
@@ -99,8 +98,12 @@ fn the_directory_goes_and_comes(demo: &Demo) {
     assert!(gone.is_some(), "{:?}", demo.command("worker", &["status"]));
     let login = demo.command("ssh", &["localadmin", "id"]);
     assert!(login.status.success(), "{login:?}");
-    let slapd = Program::Built(demo.dir.join("slapd")).command().stderr(Stdio::null()).spawn();
-    demo.also.borrow_mut().push(slapd.unwrap());
+    // In the background and without a word but one; it ends with the demo, which is looked at when that has ended.
+    let started = demo.command("slapd", &[]);
+    assert!(started.status.success() && started.stderr.is_empty(), "{started:?}");
+    let said = String::from_utf8(started.stdout).unwrap();
+    assert!(said.lines().count() == 1 && said.contains("slapd runs again"), "{said}");
+    assert!(String::from_utf8(demo.command("slapd", &[]).stdout).unwrap().contains("runs already"));
     let again = wait_every(Duration::from_millis(200), Duration::from_secs(60), || {
         demo.command("worker", &["status"]).status.success().then_some(())
     });

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests stop the test where it stands")]
 
-use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -27,8 +26,6 @@ struct Demo {
     said: Vec<String>,
     /// What it says behind its last line: what a person may do now.
     offered: String,
-    /// Programs that a test started beside it.
-    also: RefCell<Vec<Child>>,
 }
 
 impl Demo {
@@ -47,7 +44,7 @@ impl Demo {
                 break;
             }
         }
-        Self { child, dir: dir.to_owned(), said, offered, also: RefCell::default() }
+        Self { child, dir: dir.to_owned(), said, offered }
     }
 
     /// One of the commands it offers.
@@ -73,10 +70,6 @@ impl Demo {
 
     /// Ctrl-C.
     fn interrupt(&self) {
-        for mut child in self.also.borrow_mut().drain(..) {
-            let _ = kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGTERM);
-            let _ = child.wait();
-        }
         let _ = kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGINT);
     }
 }
@@ -144,7 +137,7 @@ fn it_says_what_happened(demo: &Demo) {
     }
 }
 
-// spec: DE-4
+// spec: DE-4, SD-91, SD-92
 #[track_caller]
 fn the_commands_it_offers_work(demo: &Demo) {
     for (name, arguments, want) in [
@@ -164,6 +157,15 @@ fn the_commands_it_offers_work(demo: &Demo) {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains(want), "{name} {arguments:?}: {output:?}");
     }
+    // The operator's luciactl has no owner's key: it leads to the one that has.
+    let refused = demo.command("luciactl", &["sign", "--list"]);
+    let alice = format!("{}/alice sign --list)\n", demo.dir.display());
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).ends_with(&alice), "{refused:?}");
+    // The second machine's own screen goes on behind what `discover` showed; its code is what the page calls it by.
+    let screen = String::from_utf8(demo.command("demo-2-screen", &[]).stdout).unwrap();
+    let waits = screen.split("waiting for the approval of ").nth(1).unwrap_or_else(|| panic!("{screen}"));
+    let code = waits.lines().next().unwrap();
+    assert!(demo.offered.contains(&format!("demo-2 waits there as {code}")), "{code}: {}", demo.offered);
 }
 
 /// What a person is told of the page is true: the port, the root, the key of the certificate, the commands.
