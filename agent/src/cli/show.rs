@@ -300,7 +300,6 @@ mod tests {
     }
 
     /// Whatever kind of row: its value begins where all others do.
-    // spec: AO-101
     #[track_caller]
     fn assert_in_one_column(text: &str) {
         let value = |line: &str| line.find("  ").map(|end| line.len() - line[end..].trim_start().len());
@@ -310,6 +309,7 @@ mod tests {
 
     // spec: AO-18
     // spec: AO-41
+    // spec: AO-101
     #[test]
     fn status_and_why_say_who_may_order_and_what_became_of_it() {
         use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
