@@ -174,7 +174,7 @@ async fn discard(client: &Client, out: Out, code: &VerificationCode, yes: bool) 
     drafts(client, out, &view, show::drafts).await
 }
 
-/// A list of orders; for a person with the names of who signed and who refused.
+/// A list of orders; for a person with the names of who signed, carried out and refused.
 async fn drafts(
     client: &Client,
     out: Out,
@@ -184,9 +184,8 @@ async fn drafts(
     let mut names = show::Called::default();
     if !out.json {
         names.owners = roster::names(client, view.drafts.iter().flat_map(|draft| &draft.signers)).await;
-        let outcomes = view.drafts.iter().flat_map(|draft| &draft.outcomes);
-        let refused = outcomes.filter(|outcome| show::refusal(outcome).is_some()).map(|outcome| &outcome.node_id);
-        names.nodes.learn(client, refused, false).await;
+        let told = view.drafts.iter().flat_map(|draft| &draft.outcomes).map(|outcome| &outcome.node_id);
+        names.nodes.learn(client, told, false).await;
     }
     out.say(view, || words(view, &names, out))
 }

@@ -32,7 +32,7 @@ pub(crate) use clones::{keeping, splitting};
 pub(crate) use keys::{keys, ordered};
 use live::hour;
 pub(crate) use live::live;
-pub(crate) use orders::{Called, drafts, dropping, kept, refusal, released, waiting, waits};
+pub(crate) use orders::{Called, drafts, dropping, kept, released, waiting, waits};
 pub(crate) use owners::{Who, approved, asked, context, contexts, forgotten, operator, owners, passkeys, sessions};
 pub(crate) use tokens::{token_made, tokens};
 pub(crate) use why::Why;

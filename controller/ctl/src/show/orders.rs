@@ -46,6 +46,9 @@ pub(crate) fn drafts(view: &DraftsView, names: &Called, out: Out) -> String {
         text.push_str("\nWhat was handed out cannot be called back: whoever has it may still carry it out.\n");
     }
     for draft in &view.drafts {
+        if let Some(awaited) = draft.awaited() {
+            let _ = writeln!(text, "\n{}  {awaited}", draft.code);
+        }
         if !draft.gone.is_empty() || draft.state == DraftState::Replaced {
             let _ = writeln!(text, "\n{}  {}", draft.code, draft.words());
         }
@@ -67,7 +70,7 @@ pub(crate) fn drafts(view: &DraftsView, names: &Called, out: Out) -> String {
 }
 
 /// Why somebody did not do it; that it came twice, or that a later one holds, is no refusal.
-pub(crate) fn refusal(outcome: &Outcome) -> Option<IntentCode> {
+fn refusal(outcome: &Outcome) -> Option<IntentCode> {
     outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken())
 }
 
@@ -85,7 +88,7 @@ pub(crate) fn waiting(view: &DraftsView, names: &Called, out: Out) -> String {
 const IDS: [&str; 2] = ["OWNER", "ORDER"];
 
 fn list(view: &DraftsView, names: &Called, out: Out) -> String {
-    let mut heading = vec!["CODE", "KIND", "ABOUT", "STATE", "TOLD BY", "SIGNED BY", "AGE", "DRAFTED BY"];
+    let mut heading = vec!["CODE", "KIND", "ABOUT", "STATE", "CARRIED OUT BY", "SIGNED BY", "AGE", "DRAFTED BY"];
     heading.extend(IDS.iter().filter(|_| out.wide));
     let row = |draft| {
         let mut cells = row(view, names, draft);
@@ -114,13 +117,12 @@ fn row(view: &DraftsView, names: &Called, draft: &DraftLine) -> Vec<(String, Ton
         name.unwrap_or_else(|| id.as_str().chars().take(8).collect())
     };
     let signers: Vec<String> = draft.signers.iter().map(short).collect();
-    let told = u64::try_from(draft.outcomes.len()).unwrap_or(u64::MAX);
     vec![
         plain(draft.code.to_string()),
         plain(draft.kind.as_str().to_owned()),
         plain(draft.about.as_ref().map_or_else(|| "-".to_owned(), |about| about.as_str().to_owned())),
         (state.to_owned(), tone),
-        plain(if told == 0 { "-".to_owned() } else { counted(told, "node") }),
+        plain(draft.told_words(|node| names.nodes.of(node)).unwrap_or_else(|| "-".to_owned())),
         plain(if signers.is_empty() { "nobody".to_owned() } else { signers.join(" ") }),
         plain(span(view.server_time.since(draft.at))),
         plain(words::actor(draft.drafted_by.as_str())),

@@ -102,6 +102,8 @@ fn orders_are_listed_with_what_became_of_them() {
     let told = said(&output);
     assert!(told.contains("  bob  ") && !told.contains(&world.bob.id.as_str()[..8]), "{told}");
     assert!(told.contains("ABOUT") && told.contains("alice: +laptop"), "{told}");
+    assert!(told.contains(&format!("  refused by {}  ", world.node.hostname)), "{told}");
+    assert!(told.contains(&format!("{out}  The worker takes it within seconds.")), "{told}");
     assert!(told.contains(&format!("refused by or for {} at ", world.node.hostname)), "{told}");
     ended(&output, 0, IntentCode::NoFreshness.cure());
     assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));

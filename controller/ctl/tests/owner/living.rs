@@ -285,7 +285,7 @@ fn an_order_nobody_is_left_for_or_that_was_replaced_is_told_so_in_the_list() {
     let mut list = drafts(&world, &states);
     let hostname = Some("web-1".parse().unwrap());
     list.drafts[0].gone = vec![GoneNode { node_id: world.node.node_id.clone(), hostname, removed_at: Some(world.now) }];
-    let server = Server::new(world.clone(), vec![get("GET /api/host/intents", &list), who(&world)]);
+    let server = Server::new(world.clone(), vec![get("GET /api/host/intents", &list), who(&world), nodes(&world)]);
     let output = Site::alice(&world, server.port).run(&["drafts"]);
     ended(&output, 0, &format!("Nobody is left to carry it out: web-1 was removed on {}.", world.now));
     let told = said(&output);
