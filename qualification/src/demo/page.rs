@@ -204,8 +204,7 @@ fn trust(home: &Path, root: &Path) -> Result<(), DemoError> {
 /// What a person does to see it in her own browser.
 pub(super) fn try_next(site: &Site, second: Option<&Second>) -> Result<String, DemoError> {
     let Site { place, door, .. } = site;
-    let shown = second
-        .map_or_else(String::new, |second| format!(" as {}, the code of its key, for it has no name yet", second.code));
+    let shown = second.map_or_else(String::new, |second| format!(" as {} (it has no name yet)", second.code));
     let (dir, origin, root) = (word(&place.dir), door.origin(), word(&place.root_file()));
     let pin = pin(&place.path("state/controller/tls/endpoint.key"))?;
     let port = door.port();
@@ -217,8 +216,8 @@ pub(super) fn try_next(site: &Site, second: Option<&Second>) -> Result<String, D
          \x20 2. Open {origin}/passkeys, make a passkey, and confirm the code that it shows:\n\
          \x20    {dir}/{OWNER} passkey approve CODE\n\
          \x20    Without a phone, a fingerprint reader or a security key, Chromium's developer tools have one: WebAuthn.\n\
-         \x20 3. Sign in. {SECOND} waits there{shown}. Compare its fingerprint with what its own screen\n\
-         \x20    shows, approve it, and sign the order that the page drafts, once you have read it:\n\
+         \x20 3. Sign in. {SECOND} waits there{shown}. Compare its fingerprint with what its own\n\
+         \x20    screen shows, approve it, and sign the order that the page drafts, once you have read it:\n\
          \x20    {dir}/{screen}\n\
          \x20    {dir}/{OWNER} sign CODE\n\
          \x20    There it ends: nothing is installed on {SECOND}, so it stays approved and becomes no node.\n\
