@@ -199,7 +199,8 @@ fn sentence(status: &Status, now: UnixTime) -> String {
     let late = timely.and_then(|owners| untimely(owners, controllers(now, status.clock_offset_seconds)));
     let mut sentence = match (status.refusals.first(), status.doing) {
         (Some(last), _) => {
-            format!("{} is held up: {}; to cure it: {}", last.call, last.what.trim_end_matches('.'), last.cure)
+            let since = last.since.map(|at| format!(" since {at}")).unwrap_or_default();
+            format!("{} is held up{since}: {}; to cure it: {}", last.call, last.what.trim_end_matches('.'), last.cure)
         }
         (None, Doing::Heartbeating) if status.frozen => {
             let mut chars = status::FROZEN.chars();
@@ -284,11 +285,13 @@ mod tests {
         status.clock_offset_seconds = Some(5);
         status.refusals.push(Refusal {
             at: UnixTime::EPOCH,
+            since: Some(UnixTime::EPOCH),
             call: "heartbeat".into(),
             what: "something other than the controller answered (HTTP 502)".into(),
             cure: "look for a proxy".into(),
         });
         let text = sentence(&status, NOW);
+        assert!(text.starts_with("heartbeat is held up since 1970-01-01T00:00:00Z: "), "{text}");
         assert!(text.contains("something other than the controller answered") && text.contains("look for a proxy"));
         assert!(!text.contains("clock") && !text.contains('\n') && text.ends_with('.'));
         let frozen = Status { doing: Doing::Heartbeating, frozen: true, ..Status::default() };

@@ -203,9 +203,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
         let [sssd, sshd] = &found;
         let todo = Todo { sssd: !stands(sssd, File::Sssd), sshd: !stands(sshd, File::Sshd) };
         if let Some(reader) = reader {
-            let uri = &reader.access.uri;
-            let read = self.directory.read(reader).await;
-            read.map_err(|source| ChangeError::Directory { uri: uri.clone(), source })?;
+            self.ask(reader).await?;
         }
         if !todo.sssd && !todo.sshd {
             // Another drop-in, or an edited sshd_config, may have come before ours since.
@@ -227,6 +225,15 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
                 source: Box::new(source),
             }),
         }
+    }
+
+    /// Asks the directory itself, and nobody else, whether it serves this node.
+    ///
+    /// # Errors
+    /// [`ChangeError::Directory`].
+    pub async fn ask(&self, reader: &Reader) -> Result<(), ChangeError> {
+        let read = self.directory.read(reader).await;
+        read.map_err(|source| ChangeError::Directory { uri: reader.access.uri.clone(), source })
     }
 
     /// What is there of a file. Where nothing is wanted, what is not the agent's is none of its business.

@@ -65,6 +65,9 @@ pub const FROZEN: &str = "this identity is frozen: another machine speaks as thi
 pub struct Refusal {
     /// When, by the agent's own clock.
     pub at: UnixTime,
+    /// Since when it is so, likewise; absent in what an older agent wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<UnixTime>,
     /// What was asked: `enroll`, `heartbeat`, ...
     pub call: String,
     /// What was answered, in one line.
@@ -408,6 +411,7 @@ mod tests {
         assert_eq!(lasting(), first);
         assert_eq!(read(&root), Ok(Some(status.clone())));
         let refusal = |at, detail: &str| Refusal {
+            since: None,
             at: UnixTime::from_secs(at),
             call: "heartbeat".into(),
             what: format!("no answer: cannot connect: {detail}"),

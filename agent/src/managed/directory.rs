@@ -19,8 +19,10 @@ use crate::directory::{Access, Orders};
 use crate::host::root::Root;
 use crate::units::Runner;
 
-/// Time between two looks at a directory that works.
-const LOOK_EVERY: Duration = Duration::from_secs(900);
+/// Time between two questions to a directory that works.
+const ASK_EVERY: Duration = Duration::from_secs(60);
+/// So many questions to the directory alone come between two whole looks, at sshd and sssd too: a quarter of an hour.
+const QUESTIONS: u32 = 14;
 /// Time between two looks where there is none: only other orders change that.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 /// A change takes this long at most: every program and job of it to its limit, forth and back.
@@ -48,6 +50,8 @@ pub struct DirectoryLoop<R, D> {
     node_id: NodeId,
     backoff: Backoff,
     orders: watch::Receiver<Orders>,
+    /// Questions until the next whole look; none after a failure.
+    questions: u32,
     shared: Arc<Shared>,
 }
 
@@ -75,7 +79,7 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
         let mut orders = shared.orders.subscribe();
         orders.mark_changed();
         let worked = files::kept(&shared.state).is_some_and(|kept| kept.sssd.is_some());
-        let this = Self { runner, directory, root, root_file, key, node_id, backoff, orders, shared };
+        let this = Self { runner, directory, root, root_file, key, node_id, backoff, orders, questions: 0, shared };
         this.stand(worked, None);
         this
     }
@@ -85,6 +89,9 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
     /// # Errors
     /// When nobody knows what the private directory holds; the daemon ends, and its next start reads what is there.
     pub async fn turn(&mut self) -> Result<Duration, ChangeError> {
+        if self.orders.has_changed().unwrap_or(true) {
+            self.questions = 0;
+        }
         let orders = self.orders.borrow_and_update().clone();
         match orders {
             Orders::Unknown => {
@@ -130,21 +137,30 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
                 return Ok(self.backoff.next(Pace::RENEWAL, None));
             }
         };
+        if let Some(left) = self.questions.checked_sub(1) {
+            self.questions = left;
+            return match self.ground().ask(&reader).await {
+                Ok(()) => Ok(self.backoff.around(ASK_EVERY)),
+                Err(error) => self.failed(error, true),
+            };
+        }
         match self.ground().apply(&wanted, Some(&reader)).await {
             Ok(changed) => {
+                self.questions = QUESTIONS;
                 self.backoff.reset();
                 self.shared.succeeded("directory", |_| {});
                 self.stand(true, Some((DirectoryState::Ready, "")));
                 if changed {
                     tracing::info!("directory: sssd answers from {}", access.access.uri);
                 }
-                Ok(self.backoff.around(LOOK_EVERY))
+                Ok(self.backoff.around(ASK_EVERY))
             }
             Err(error) => self.failed(error, true),
         }
     }
 
     fn failed(&mut self, error: ChangeError, reports: bool) -> Result<Duration, ChangeError> {
+        self.questions = 0;
         self.refused(crate::host::chain(&error), &error.cure(), reports);
         if error.is_doubtful() {
             return Err(error);

@@ -99,10 +99,13 @@ impl Shared {
         self.update(|status| {
             let before = status.refusals.iter().position(|last| last.call == call);
             let before = before.map(|at| status.refusals.remove(at));
-            if before.is_none_or(|last| last.gist() != gist(&what)) {
+            if before.as_ref().is_none_or(|last| last.gist() != gist(&what)) {
                 tracing::warn!("{call}: {what}; {cure}");
             }
-            let refusal = Refusal { at: self.clock.now(), call: call.to_owned(), what, cure: cure.to_owned() };
+            let at = self.clock.now();
+            // Since it first failed, whatever the reason was then.
+            let since = before.and_then(|last| last.since).or(Some(at));
+            let refusal = Refusal { at, since, call: call.to_owned(), what, cure: cure.to_owned() };
             status.refusals.push(refusal);
             status.refusals.sort_by(|one, two| one.call.cmp(&two.call));
         });

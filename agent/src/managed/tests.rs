@@ -14,8 +14,8 @@ use lucia_proto::time::{Clock, UnixTime};
 
 use super::*;
 use crate::client::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
-use crate::directory::ldap::Reader;
 use crate::directory::ldap::tests::FakeDirectory;
+use crate::directory::ldap::{LdapError, Reader};
 use crate::host::notify::Notify;
 use crate::host::root::Root;
 use crate::host::scratch::Scratch;
@@ -33,6 +33,8 @@ struct World {
     node: Rc<TestNode>,
     wall: UnixTime,
     runner: FakeRunner,
+    /// Seconds of the run in which the directory does not answer.
+    down: std::ops::Range<u64>,
 }
 
 struct Ran {
@@ -54,6 +56,7 @@ impl World {
             node: Rc::new(TestNode::new(7)),
             wall: start_time(),
             runner: FakeRunner::nobody(),
+            down: 0..0,
         };
         // No hot copy of the status: here /run is a disk, and hours of heartbeats would wait for it.
         world.scratch.put("run/lucia/agent", "");
@@ -126,13 +129,15 @@ impl World {
             Arc::new(Shared::new(state, StatusFile::new(&self.root()), Status::default(), clock, Notify::silent()));
         let installed = start::installed_for_tests(self.installed());
         let transport = fake.clone();
+        let (begun, down) = (tokio::time::Instant::now(), self.down.clone());
+        let down = move || down.contains(&begun.elapsed().as_secs()).then_some(LdapError::Timeout);
         let daemon = Daemon {
             shared: Arc::clone(&shared),
             key: node_key,
             identity,
             transport: move || transport.clone(),
             runner: self.runner.clone(),
-            directory: FakeDirectory(|_: &Reader| Ok(())),
+            directory: FakeDirectory(move |_: &Reader| down().map_or(Ok(()), Err)),
             root: self.root(),
             root_file: crate::client::config::DEFAULT_ROOT_FILE.into(),
             sampler: Sampler::new(&Root::system()),
@@ -387,7 +392,7 @@ async fn a_refused_identity_is_asked_for_about_once_an_hour_and_recovers_alone()
     let late = beats.iter().filter(|at| **at > DAY / 3).count();
     assert!((12..60).contains(&late), "{late} in half a day");
     assert_eq!(world.files(), before);
-    assert!(ran.status.refusals[0].cure.contains("luciactl nodes"));
+    assert!(ran.status.refusals[0].cure.contains("luciactl why NAME"));
 }
 
 // spec: AG-18

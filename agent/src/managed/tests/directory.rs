@@ -101,6 +101,23 @@ pub(super) fn beats(ran: &Ran) -> Vec<Value> {
     beats.map(|seen| serde_json::from_str(&seen.report).unwrap()).collect()
 }
 
+// spec: AO-105
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_answers_no_more_is_told_of_within_about_a_minute_and_since_when() {
+    let world = World { down: 300..1000, ..World::with_directory(FakeRunner::new(well)) };
+    let ran = world.live(420, plain).await;
+    let [refusal] = &ran.status.refusals[..] else { panic!("{:?}", ran.status.refusals) };
+    assert!(refusal.call == "directory" && refusal.what.contains("does not answer"), "{refusal:?}");
+    let since = refusal.since.unwrap().since(start_time()).as_secs();
+    assert!((300..=380).contains(&since), "{since}");
+    assert_eq!(beats(&ran).last().unwrap()["directory"]["state"], "Failed");
+    // Nobody else is asked each minute: sshd and sssd are looked at every quarter of an hour.
+    let world = World { down: 0..0, ..World::with_directory(FakeRunner::new(well)) };
+    world.live(840, plain).await;
+    let looks = world.runner.asked().iter().filter(|asked| asked.contains("sshd")).count();
+    assert!(looks <= 3, "{:?}", world.runner.asked());
+}
+
 /// design.md N4.
 // spec: DI-10
 #[tokio::test(start_paused = true)]

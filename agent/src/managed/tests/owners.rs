@@ -108,7 +108,8 @@ impl World {
     /// The same node on a disk of its own.
     fn copied(&self) -> Self {
         let (ca, node) = (Rc::clone(&self.ca), Rc::clone(&self.node));
-        let copied = Self { scratch: Scratch::new(), ca, node, wall: self.wall, runner: FakeRunner::new(well) };
+        let copied =
+            Self { scratch: Scratch::new(), ca, node, wall: self.wall, runner: FakeRunner::new(well), down: 0..0 };
         copy(self.root().path(), copied.root().path());
         copied
     }
