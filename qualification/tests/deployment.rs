@@ -72,9 +72,9 @@ fn lay_disk(disks: &Path) {
     }
 }
 
-/// The 64 digits, in a run or in two rows.
+/// The 64 digits, in a run or in two rows, in a frame or not.
 fn fingerprint_after(text: &str, label: &str) -> String {
-    text.split(label).nth(1).unwrap().split_whitespace().flat_map(str::chars).take(64).collect()
+    text.split(label).nth(1).unwrap().chars().filter(char::is_ascii_hexdigit).take(64).collect()
 }
 
 fn after<'a>(text: &'a str, label: &str) -> &'a str {

@@ -269,9 +269,11 @@ pub(super) fn heartbeat(site: &mut Site, id: &NodeId, number: usize) -> Result<N
 
 /// The worker checked the owner's order itself, and says so.
 fn admitted(site: &mut Site, screen: &Screen) -> Result<(), DemoError> {
-    let drafts = site.wait("the worker's word on the order", SOON, |site| {
-        site.owner(&["drafts"]).ok().filter(|said| said.contains("done"))
+    // A program's own words change; what it says to programs does not.
+    site.wait("the worker's word on the order", SOON, |site| {
+        site.owner(&["drafts", "--json"]).ok().filter(|said| said.contains(r#""state":"done""#))
     })?;
+    let drafts = site.owner(&["drafts"])?;
     screen.say(Who::Person, &format!("luciactl drafts\n{drafts}"));
     Ok(())
 }
