@@ -51,7 +51,7 @@ fn an_export_that_was_cut_or_rewritten_before_the_last_anchor_is_refused() {
     site.run(&["once"]).expect(0, "issued 0");
     let text = format!("luciactl audit verify --anchor 5:{}", chain.head);
     site.run(&["audit", "anchors"]).expect(0, &text);
-    site.run(&["status"]).expect(0, "5 lines by");
+    site.run(&["status"]).expect(0, "first 5 lines anchored at");
     // More may have come since.
     let mut longer = chain;
     let more = [lines.clone(), vec![longer.add(note(9)).unwrap()]].concat();
