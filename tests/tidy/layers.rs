@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lucia-manual", &[]),
     ("lucia-agent", &["lucia-proto", "lucia-durable", "lucia-manual"]),
     ("lucia-controller", &["lucia-proto", "lucia-durable", "lucia-manual"]),
-    ("luciactl", &["lucia-proto"]),
+    ("luciactl", &["lucia-proto", "lucia-manual"]),
     ("lucia-worker", &["lucia-proto", "lucia-durable", "lucia-manual"]),
     ("lucia-tests", &["lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"]),
     ("lucia-browser", &[]),

@@ -36,10 +36,12 @@ and the context.
 Files:
   $XDG_CONFIG_HOME/lucia/luciactl.toml, else ~/.config/lucia/luciactl.toml: the contexts,
   each with its root and key beside it
+
 Environment:
   LUCIACTL_CONFIG  names another such file
   NO_COLOR         takes the colours
   COLUMNS          how wide tables are, where no terminal says so
+
 Exit codes:
   0   done
   1   refused or failed

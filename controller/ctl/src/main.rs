@@ -3,7 +3,7 @@
 //!
 //! `args` is what can be said, `context` says to whom and as whom, `session` opens that; `client` and `tls` say it.
 //! `run` does one verb: `operator` what the routes do by themselves, `order` and `sign` what an owner signs, `login` how
-//! one becomes an owner. `show`, `table` and `wrap` make the answer readable, `manual` the manual's pages, `failure` says what went wrong.
+//! one becomes an owner. `show`, `table` and `wrap` make the answer readable, `failure` says what went wrong.
 
 mod args;
 mod audit;
@@ -13,7 +13,6 @@ mod context;
 mod failure;
 mod files;
 mod login;
-mod manual;
 mod names;
 mod operator;
 mod order;

@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::CommandFactory as _;
+use lucia_manual::Section;
 use lucia_proto::api::Endpoint;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{OpenWindow, RenameForm, StatusView};
@@ -23,7 +24,7 @@ use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
 use crate::session::Session;
 use crate::tell::{self, Out, note, write};
-use crate::{audit, login, manual, operator, orders_passkey, roster, show, sign, ssh_keys, token};
+use crate::{audit, login, operator, orders_passkey, roster, show, sign, ssh_keys, token};
 
 /// Does one verb.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -47,9 +48,12 @@ async fn verb(args: Args) -> Result<(), Failure> {
             return write(&text);
         }
         Verb::Man { into: Some(directory) } => {
-            return manual::lay(Args::command(), &directory).map_err(|err| Failure::Pages { directory, err });
+            return lucia_manual::lay(Args::command(), Section::Commands, &directory)
+                .map_err(|err| Failure::Pages { directory, err });
         }
-        Verb::Man { into: None } => return write(&manual::whole(Args::command()).map_err(Failure::Output)?),
+        Verb::Man { into: None } => {
+            return write(&lucia_manual::whole(Args::command(), Section::Commands).map_err(Failure::Output)?);
+        }
         Verb::Context(verb) => return contexts(&place, out, verb),
         Verb::Audit(Audit { verb: Some(AuditVerb::Verify { file: Some(file), anchor }), .. }) => {
             return audit::verify_file(out, &file, anchor);
