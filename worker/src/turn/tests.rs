@@ -75,6 +75,26 @@ impl Story {
         self.worker().turn(at).unwrap()
     }
 
+    /// The durable steps of that turn, in a place of its own.
+    fn steps(&self, at: UnixTime) -> Vec<&'static str> {
+        let story = self.again();
+        let mut worker = story.worker();
+        let plan = record(story.scratch.path());
+        worker.turn(at).unwrap();
+        plan.steps()
+    }
+
+    /// The same story once more, whose worker died in that turn before this of its steps.
+    #[track_caller]
+    fn dies_at(&self, nth: usize, at: UnixTime) -> Self {
+        let story = self.again();
+        let mut worker = story.worker();
+        let plan = crash_at(story.scratch.path(), nth);
+        worker.turn(at).unwrap_err();
+        drop((plan, worker));
+        story
+    }
+
     fn home(&self) -> Home {
         Home::open(&self.config()).unwrap()
     }
@@ -293,19 +313,10 @@ fn a_crash_at_each_durable_step_leaves_one_live_leaf() {
         prepared.controller.approve(&TestNode::new(number));
         prepared.controller.ask(&TestNode::new(number));
     }
-    let story = prepared.again();
-    let mut worker = story.worker();
-    let plan = record(story.scratch.path());
-    worker.turn(NOW).unwrap();
-    let steps = plan.steps();
-    drop((plan, worker));
+    let steps = prepared.steps(NOW);
     assert!(steps.len() > 20, "{steps:?}");
     for (nth, step) in steps.iter().enumerate() {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = crash_at(story.scratch.path(), nth);
-        worker.turn(NOW).unwrap_err();
-        drop((plan, worker));
+        let story = prepared.dies_at(nth, NOW);
         let later = NOW.plus(secs(5));
         assert!(story.turn(later).ready, "{step}");
         for number in [1, 2] {

@@ -1,6 +1,5 @@
 //! The controller's audit, as far as it was seen.
 
-use lucia_durable::crash_point::{crash_at, record};
 use lucia_proto::audit::AuditChain;
 use lucia_proto::digest::Digest;
 use lucia_proto::owner_queue::OwnerFile;
@@ -70,20 +69,10 @@ fn a_crash_at_each_step_anchors_once() {
     prepared.turn(NOW);
     prepared.controller.audit_head(8, "eight");
     let later = NOW.plus(secs(HOUR));
-    let steps = {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = record(story.scratch.path());
-        worker.turn(later).unwrap();
-        plan.steps().len()
-    };
+    let steps = prepared.steps(later).len();
     assert!(steps > 5, "{steps}");
     for nth in 0..steps {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = crash_at(story.scratch.path(), nth);
-        worker.turn(later).unwrap_err();
-        drop((plan, worker));
+        let story = prepared.dies_at(nth, later);
         assert!(story.turn(later).problems.is_empty(), "{nth}");
         assert_eq!(story.anchored(), [7, 8], "{nth}");
         let want = AuditChain { entries: 8, head: Digest::of(b"eight") };

@@ -1,6 +1,6 @@
 //! The worker's own authority: what the journal can make it do, and what only a person can (design.md W1, I7).
 
-use lucia_durable::crash_point::{crash_at, record};
+use lucia_durable::crash_point::crash_at;
 use lucia_proto::ids::NodeId;
 use lucia_proto::limits::{LEAF_LIFETIME, RENEW_UNDER};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
@@ -312,13 +312,7 @@ fn q8_a_leaf_that_was_signed_too_late_is_recorded_once() {
     story.controller.approve(&node);
     story.controller.ask(&node);
     // The power goes right after the receipt: the leaf is there, and neither ledger nor answer know of it.
-    let steps = {
-        let other = story.again();
-        let mut worker = other.worker();
-        let plan = record(other.scratch.path());
-        worker.turn(NOW).unwrap();
-        plan.steps()
-    };
+    let steps = story.steps(NOW);
     let nth = steps.iter().position(|step| *step == "worker/receipts").unwrap();
     let mut worker = story.worker();
     let plan = crash_at(story.scratch.path(), nth);
@@ -383,12 +377,9 @@ fn every_crash_point_is_hit_and_every_crash_ends_in_the_same_state() {
         };
         records.nodes().map(node).collect::<Vec<_>>()
     };
+    let steps = prepared.steps(at);
     let whole = prepared.again();
-    let mut worker = whole.worker();
-    let plan = record(whole.scratch.path());
-    worker.turn(at).unwrap();
-    let steps = plan.steps();
-    drop((plan, worker));
+    whole.turn(at);
     whole.turn(at.plus(secs(5)));
     let want = state(&whole);
     assert_eq!(want.iter().filter(|(.., removed, _)| *removed).count(), 2, "{want:?}");
@@ -396,11 +387,7 @@ fn every_crash_point_is_hit_and_every_crash_ends_in_the_same_state() {
     println!("crash points: {} registered, {hit} hit", CRASH_POINTS.len());
     assert_eq!(hit, CRASH_POINTS.len(), "{steps:?}");
     for (nth, step) in steps.iter().enumerate() {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = crash_at(story.scratch.path(), nth);
-        worker.turn(at).unwrap_err();
-        drop((plan, worker));
+        let story = prepared.dies_at(nth, at);
         for later in [5, 10] {
             let summary = story.turn(at.plus(secs(later)));
             assert!(summary.ready && summary.problems.is_empty(), "{nth} {step}: {summary:?}");

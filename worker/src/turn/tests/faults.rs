@@ -12,12 +12,7 @@ fn a_sync_that_fails_at_any_place_ends_the_worker_and_the_next_one_issues_once()
     let node = TestNode::new(1);
     prepared.controller.approve(&node);
     prepared.controller.ask(&node);
-    let whole = prepared.again();
-    let mut worker = whole.worker();
-    let plan = record(whole.scratch.path());
-    worker.turn(NOW).unwrap();
-    let steps = plan.steps();
-    drop((plan, worker));
+    let steps = prepared.steps(NOW);
     let mut kinds: Vec<&str> = steps.iter().copied().filter(|step| step.contains("sync")).collect();
     kinds.sort_unstable();
     kinds.dedup();

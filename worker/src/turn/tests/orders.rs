@@ -1,6 +1,6 @@
 //! Owners' orders at the worker: carried out once, through every crash.
 
-use lucia_durable::crash_point::{Fate, ask_at, crash_at, record};
+use lucia_durable::crash_point::{Fate, ask_at};
 use lucia_proto::intent::{Body, CloneDecision, Decision, IntentCode, IntentId, RemoveIdentity, SignedIntent};
 use lucia_proto::owner::Role;
 use lucia_proto::test_support::TestNode;
@@ -118,19 +118,10 @@ fn a_crash_at_each_step_carries_each_order_out_once_and_tells_it() {
         prepared.controller.order(&prepared.by_alice(&old, &remove(&old), 2)),
         prepared.controller.order(&prepared.by_alice(&new, &admit_body(&new, None), 3)),
     ];
-    let story = prepared.again();
-    let mut worker = story.worker();
-    let plan = record(story.scratch.path());
-    worker.turn(NOW).unwrap();
-    let steps = plan.steps();
-    drop((plan, worker));
+    let steps = prepared.steps(NOW);
     assert!(steps.len() > 25, "{steps:?}");
     for (nth, step) in steps.iter().enumerate() {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = crash_at(story.scratch.path(), nth);
-        worker.turn(NOW).unwrap_err();
-        drop((plan, worker));
+        let story = prepared.dies_at(nth, NOW);
         let later = NOW.plus(secs(5));
         story.turn(later);
         ids.iter().for_each(|id| story.done(*id));
@@ -189,19 +180,10 @@ fn an_order_that_was_refused_stays_refused_when_its_way_is_free_through_every_cr
     let node = TestNode::new(1);
     // The ledger does not have the node yet.
     let id = prepared.controller.order(&prepared.by_alice(&node, &remove(&node), 1));
-    let story = prepared.again();
-    let mut worker = story.worker();
-    let plan = record(story.scratch.path());
-    worker.turn(NOW).unwrap();
-    let steps = plan.steps();
-    drop((plan, worker));
+    let steps = prepared.steps(NOW);
     assert!(steps.len() > 10, "{steps:?}");
     for (nth, step) in steps.iter().enumerate() {
-        let story = prepared.again();
-        let mut worker = story.worker();
-        let plan = crash_at(story.scratch.path(), nth);
-        worker.turn(NOW).unwrap_err();
-        drop((plan, worker));
+        let story = prepared.dies_at(nth, NOW);
         story.turn(NOW);
         let told = story.controller.outcome(id).unwrap();
         assert_eq!(told.outcome.refused, Some(IntentCode::NotPossible), "{nth} {step}");
