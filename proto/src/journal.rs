@@ -256,6 +256,14 @@ pub struct Event {
     pub hostname: Option<Hostname>,
 }
 
+impl Event {
+    /// One that is about no device; of the others the rest is written over this.
+    #[must_use]
+    pub const fn new(at: UnixTime, kind: EventKind, actor: Actor) -> Self {
+        Self { at, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None, hostname: None }
+    }
+}
+
 impl Journal {
     /// A journal in which nothing has happened.
     #[must_use]

@@ -18,7 +18,7 @@ use std::time::Duration;
 use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::ids::{NodeId, TaskId};
 use lucia_proto::intent::{IntentId, SignedIntent};
-use lucia_proto::journal::Journal;
+use lucia_proto::journal::{Event, EventKind, Journal};
 use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestNode, TestOwner};
@@ -274,16 +274,9 @@ pub const JOURNALS: &[(&str, &str, Forge)] = &[
     ("other events", "does not continue", |at, now, _| {
         let mut journal = Journal { devices: now.devices.clone(), tasks: now.tasks.clone(), ..Journal::empty() };
         for _ in 0..now.last_event_id + 3 {
-            let _ = journal.record(lucia_proto::journal::Event {
-                at: UnixTime::from_secs(1_700_000_000),
-                kind: lucia_proto::journal::EventKind::AdmissionExpired,
-                actor: now.events.first().map(|event| event.actor.clone()).ok_or(io::ErrorKind::NotFound)?,
-                device_id: None,
-                task_id: None,
-                holders: Vec::new(),
-                names: None,
-                hostname: None,
-            });
+            let actor = now.events.first().map(|event| event.actor.clone()).ok_or(io::ErrorKind::NotFound)?;
+            let at = UnixTime::from_secs(1_700_000_000);
+            let _ = journal.record(Event::new(at, EventKind::AdmissionExpired, actor));
         }
         journal.generation = now.generation + 10;
         renamed(at, &bytes(&journal))

@@ -112,18 +112,7 @@ mod tests {
             let at = UnixTime::from_secs(1_795_982_400 + number);
             let actor = "controller".parse().unwrap();
             let kind = EventKind::AdmissionExpired;
-            journal
-                .record(Event {
-                    at,
-                    kind,
-                    actor,
-                    device_id: None,
-                    task_id: None,
-                    holders: Vec::new(),
-                    names: None,
-                    hostname: None,
-                })
-                .unwrap();
+            journal.record(Event::new(at, kind, actor)).unwrap();
         }
         journal
     }

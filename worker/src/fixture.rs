@@ -104,18 +104,7 @@ impl Controller {
     /// The same of this kind, about this node.
     pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
         let (at, actor, device_id) = (self.now, "operator:1000".parse().unwrap(), node.cloned());
-        self.journal
-            .record(Event {
-                at,
-                kind,
-                actor,
-                device_id,
-                task_id: None,
-                holders: Vec::new(),
-                names: None,
-                hostname: None,
-            })
-            .unwrap();
+        self.journal.record(Event { device_id, ..Event::new(at, kind, actor) }).unwrap();
         self.journal.generation += 1;
         self.write_journal();
     }

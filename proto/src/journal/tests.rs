@@ -68,18 +68,7 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
 
 fn event(journal: &mut Journal, kind: EventKind) {
     let actor = "operator:1000".parse().unwrap();
-    journal
-        .record(Event {
-            at: NOW,
-            kind,
-            actor,
-            device_id: None,
-            task_id: None,
-            holders: Vec::new(),
-            names: None,
-            hostname: None,
-        })
-        .unwrap();
+    journal.record(Event::new(NOW, kind, actor)).unwrap();
 }
 
 /// One device of each phase, and an ended task whose device is gone.
@@ -325,18 +314,7 @@ fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
         let mut journal = Journal::empty();
         let (holders, actor) = (vec![holder(1); count], actor.parse().unwrap());
         let kind = EventKind::IdentityFrozen;
-        journal
-            .record(Event {
-                at: NOW,
-                kind,
-                actor,
-                device_id: None,
-                task_id: None,
-                holders,
-                names: None,
-                hostname: None,
-            })
-            .unwrap();
+        journal.record(Event { holders, ..Event::new(NOW, kind, actor) }).unwrap();
         assert_eq!(journal.check().is_ok(), ok, "{count} holders");
     }
 }
@@ -419,7 +397,7 @@ fn the_name_of_who_was_removed_stands_in_a_removal_alone() {
         let mut journal = journal();
         let (actor, hostname) = (actor.parse().unwrap(), Some("web-1".parse().unwrap()));
         let (device_id, task_id, holders) = (None, None, Vec::new());
-        journal.record(Event { at: NOW, kind, actor, device_id, task_id, holders, names: None, hostname }).unwrap();
+        journal.record(Event { device_id, task_id, holders, hostname, ..Event::new(NOW, kind, actor) }).unwrap();
         journal
     };
     let good = removed(EventKind::DeviceRemoved, "owner:alice");

@@ -145,7 +145,7 @@ fn note_holders(
 ) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let actor = actor_named(actor)?;
-    let event = Event { at, kind, actor, device_id: Some(id.clone()), task_id, holders, names: None, hostname: None };
+    let event = Event { device_id: Some(id.clone()), task_id, holders, ..Event::new(at, kind, actor) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -175,7 +175,7 @@ fn note(
 ) -> Result<(), Refusal> {
     let actor = actor_named(actor)?;
     let (device_id, task_id) = (device_id.cloned(), task_id.cloned());
-    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None, hostname: None };
+    let event = Event { device_id, task_id, ..Event::new(at, kind, actor) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -198,7 +198,7 @@ fn note_removed(
     let (kind, actor, device_id) = (EventKind::DeviceRemoved, actor_named(actor)?, Some(id.clone()));
     // The room of an event is reckoned with one long text.
     let hostname = hostname.filter(|_| actor.as_str().len() <= 64);
-    let event = Event { at, kind, actor, device_id, task_id, holders: Vec::new(), names: None, hostname };
+    let event = Event { device_id, task_id, hostname, ..Event::new(at, kind, actor) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
