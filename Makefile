@@ -36,7 +36,7 @@ bench: ## the figures, each with its goal
 fuzz: ## libFuzzer over one target, from its seeds: TARGET=csr SECONDS=900
 	@tests/fuzz/run.sh "$(TARGET)" "$(or $(SECONDS),60)"
 
-invert: ## undo each check of tests/inversions in a copy and see its test fail; hours; ONLY="CH-2 lucia-agent" for some
+invert: ## undo each check of tests/inversions in a copy and see its test fail; hours; ONLY="CH-2 lucia-agent" for some, ONLY=sample=150:7 for 150 drawn by seed 7
 	$(CARGO) build --quiet -p lucia-tests --bin invert
 	@$(TARGET)/debug/invert $(TARGET)/invert $(ONLY)
 

@@ -2,7 +2,8 @@
 //! fail. Slow, so no part of `make test`.
 //!
 //! `invert DIR [PART...]`, in the project's root: DIR keeps the copy and its build between runs; with PARTs, only entries whose id, file,
-//! crate or test holds one of them. Exit 0 when every inversion was caught.
+//! crate or test holds one of them. `sample=150:7` as a PART takes 150 of them by chance, the same ones for the same seed (7).
+//! Exit 0 when every inversion was caught.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,6 +13,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 
 use lucia_tests::inversions::{self, Inversion};
 use lucia_tests::sim::Failure;
+use sha2::Digest as _;
 use tokio::time::Instant;
 
 /// Longest time of one build and test; whatever hangs is ended and did not fail.
@@ -39,6 +41,7 @@ fn run(arguments: Vec<String>) -> Result<bool, Failure> {
     let usage = "usage: invert DIR [PART...]";
     // A word that was meant as an option is no directory.
     let (dir, parts) = arguments.split_first().filter(|(dir, _)| !dir.starts_with('-')).ok_or(usage)?;
+    let (samples, parts): (Vec<&String>, Vec<&String>) = parts.iter().partition(|part| part.starts_with("sample="));
     let mut checks = inversions::read(&root)?.checks;
     let wanted = |check: &Inversion| {
         parts.is_empty()
@@ -47,6 +50,13 @@ fn run(arguments: Vec<String>) -> Result<bool, Failure> {
             })
     };
     checks.retain(wanted);
+    for sample in samples {
+        let numbers = sample.trim_start_matches("sample=").split_once(':').ok_or(usage)?;
+        let (count, seed): (usize, u64) = (numbers.0.parse()?, numbers.1.parse()?);
+        // The hash of seed and text is the order of the draw.
+        checks.sort_by_cached_key(|check| sha2::Sha256::digest(format!("{seed} {check:?}")));
+        checks.truncate(count);
+    }
     // One crate after the other, so that each build is of one crate.
     checks.sort_by(|one, two| (&one.package, &one.binary, &one.file).cmp(&(&two.package, &two.binary, &two.file)));
     let dir = std::path::absolute(dir)?;
@@ -94,10 +104,18 @@ impl Copy {
             return Err("git cannot list the files of this tree; run it in a git checkout".into());
         }
         let listed = String::from_utf8(listed.stdout)?;
-        let files: BTreeSet<&str> = listed.split('\0').filter(|path| root.join(path).is_file()).collect();
+        // Links stay links, whatever they lead to: the tests' file systems have some that lead nowhere.
+        let files: BTreeSet<&str> =
+            listed.split('\0').filter(|path| root.join(path).symlink_metadata().is_ok_and(|it| !it.is_dir())).collect();
         for file in &files {
             let (from, to) = (root.join(file), self.tree.join(file));
-            if fs::read(&to).ok() != Some(fs::read(&from)?) {
+            if let Ok(goal) = fs::read_link(&from) {
+                if fs::read_link(&to).ok().as_ref() != Some(&goal) {
+                    fs::create_dir_all(to.parent().unwrap_or(&self.tree))?;
+                    let _ = fs::remove_file(&to);
+                    std::os::unix::fs::symlink(goal, &to)?;
+                }
+            } else if fs::read(&to).ok() != Some(fs::read(&from)?) {
                 fs::create_dir_all(to.parent().unwrap_or(&self.tree))?;
                 // Its time is now, so cargo sees that it changed.
                 fs::copy(&from, &to)?;
@@ -109,7 +127,7 @@ impl Copy {
     fn remove_others(&self, dir: &Path, files: &BTreeSet<&str>) -> Result<(), Failure> {
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
-            if path.is_dir() {
+            if path.is_dir() && !path.is_symlink() {
                 if !path.ends_with(".git") {
                     self.remove_others(&path, files)?;
                 }
@@ -167,20 +185,27 @@ impl Copy {
     }
 
     fn test(&self, package: &str, binary: Option<&str>, names: &[&str]) -> io::Result<Output> {
-        let mut cargo = command("timeout", &self.tree);
-        cargo.args([LIMIT_SECONDS, "cargo", "test", "--quiet", "--package", package]);
+        if package == "lucia-tests" {
+            // The stories start the built programs, which must be of the tree as it is now.
+            let built = self.cargo(&["build", "--quiet", "--workspace", "--bins"]).output()?;
+            if !built.status.success() {
+                return Ok(built);
+            }
+        }
+        let mut cargo = self.cargo(&["test", "--quiet", "--package", package]);
         match binary {
             None => cargo.arg("--lib"),
             Some(binary) => cargo.args(["--test", binary]),
         };
+        cargo.arg("--").args(names).output()
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut cargo = command("timeout", &self.tree);
+        cargo.args([LIMIT_SECONDS, "cargo"]).args(arguments).stdin(Stdio::null());
+        cargo.env("CARGO_TARGET_DIR", &self.target).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo.env("CARGO_PROFILE_TEST_DEBUG", "0");
         cargo
-            .arg("--")
-            .args(names)
-            .env("CARGO_TARGET_DIR", &self.target)
-            .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            .env("CARGO_PROFILE_TEST_DEBUG", "0")
-            .stdin(Stdio::null())
-            .output()
     }
 }
 
