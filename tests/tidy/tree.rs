@@ -31,9 +31,12 @@ fn walk(root: &Path, dir: &Path, out: &mut Vec<String>) {
     for entry in fs::read_dir(dir).expect("a readable folder") {
         let entry = entry.expect("a readable entry");
         let name = entry.file_name().to_string_lossy().into_owned();
+        if name == ".git" {
+            continue; // a folder, or in a second work tree a file
+        }
         let kind = entry.file_type().expect("a file type");
         if kind.is_dir() {
-            if !matches!(name.as_str(), "target" | ".git" | ".demo" | "bench-out" | "corpus" | "mutants.out") {
+            if !matches!(name.as_str(), "target" | ".demo" | "bench-out" | "corpus" | "mutants.out") {
                 walk(root, &entry.path(), out);
             }
         } else if kind.is_file() {

@@ -127,7 +127,10 @@ impl ProxyError {
             Self::Tls(_) => {
                 "see that the proxy speaks TLS 1.2 or 1.3 at that port and asks for no certificate of this machine; one that speaks plain HTTP there has an http:// url in [proxy] of /etc/lucia/agent.toml, and no ca-file"
             }
-            Self::Cut(_) | Self::Closed => "look at the proxy's log; it is tried again",
+            Self::Cut(_) => {
+                "check the network between this machine and the proxy: the connection broke; the agent tries again"
+            }
+            Self::Closed => "look at the proxy's log; the agent tries again",
             Self::Refused { status: 407 } => {
                 "let the proxy admit this machine by its address: it asks for a password, and the agent has none"
             }
@@ -395,12 +398,26 @@ mod tests {
     fn every_failure_has_its_own_cure() {
         let io = || io::Error::from(io::ErrorKind::Other);
         let mut cures = std::collections::BTreeSet::new();
+        // A variant that is new has no place here and does not build; a place that no case fills is found below.
+        let place = |error: &ProxyError| match error {
+            ProxyError::Name(_) => 0,
+            ProxyError::Connect(_) => 1,
+            ProxyError::Stranger { .. } => 2,
+            ProxyError::Clock(_) => 3,
+            ProxyError::Tls(_) => 4,
+            ProxyError::Cut(_) => 5,
+            ProxyError::Closed => 6,
+            ProxyError::Refused { .. } => 7,
+            ProxyError::Strange(_) => 8,
+        };
+        let mut places = std::collections::BTreeSet::new();
         for (error, word) in [
             (ProxyError::Name(io()), "name server"),
             (ProxyError::Connect(io()), "that the proxy runs"),
             (ProxyError::Stranger { name: "p".to_owned(), source: io() }, "ca-file"),
             (ProxyError::Clock(io()), "timedatectl"),
             (ProxyError::Tls(io()), "http:// url"),
+            (ProxyError::Cut(io()), "network"),
             (ProxyError::Closed, "proxy's log"),
             (ProxyError::Refused { status: 407 }, "password"),
             (ProxyError::Refused { status: 403 }, "allow CONNECT"),
@@ -408,7 +425,9 @@ mod tests {
             (ProxyError::Refused { status: 500 }, "why it refuses"),
             (ProxyError::Strange("x"), "an HTTP proxy answers"),
         ] {
+            places.insert(place(&error));
             assert!(error.cure().contains(word) && cures.insert(error.cure()), "{error}: {}", error.cure());
         }
+        assert_eq!(places, (0..9).collect());
     }
 }

@@ -1,6 +1,7 @@
 //! Owners over TLS: every row of both tables by everyone, and every way in which a proof is none (design.md O1).
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::challenge::Challenge;
@@ -180,6 +181,20 @@ fn a_token_looks_and_does_nothing_else() {
     let remove = OwnerEndpoint::RemoveToken.path_for(&listed.tokens[0].code);
     assert_eq!(call(&site, &world.alice, "DELETE", &remove, "").status, 200);
     assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").body, refused.body);
+}
+
+// spec: OW-21
+#[test]
+fn a_token_ends_with_its_last_day() {
+    let (site, world) = owned();
+    let token = token(&site, &world);
+    let look = || with_token(&site, &token, "GET", "/api/host/nodes", "");
+    site.later(Duration::from_secs(86_400 - 60));
+    assert_eq!(look().status, 200);
+    site.later(Duration::from_secs(60));
+    let expired = look();
+    let wrong = with_token(&site, &format!("t1.{}", "A".repeat(43)), "GET", "/api/host/nodes", "");
+    assert_eq!((expired.code().as_str(), &expired.body), ("actor_required", &wrong.body));
 }
 
 // spec: CO-1, OW-20

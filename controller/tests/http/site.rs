@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use lucia_controller::http::Timeouts;
 use lucia_controller::notify::Notify;
 use lucia_proto::bounded::Version;
 use lucia_proto::test_support::{TestCa, key};
-use lucia_proto::time::{Clock as _, UnixTime};
+use lucia_proto::time::{Clock, UnixTime};
 use lucia_proto::worker_status::WorkerStatus;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -39,8 +40,29 @@ pub(crate) struct Site {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Option<SocketAddr>,
     root: CertificateDer<'static>,
+    clock: Arc<Shifted>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The system's clocks, put forward by some seconds where a test asks for it.
+#[derive(Default)]
+struct Shifted(AtomicU64);
+
+impl Shifted {
+    fn by(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Clock for Shifted {
+    fn now(&self) -> UnixTime {
+        SystemClock.now().plus(self.by())
+    }
+
+    fn since_boot(&self) -> Duration {
+        SystemClock.since_boot() + self.by()
+    }
 }
 
 /// A directory of one test.
@@ -89,23 +111,30 @@ impl Site {
         let text = settings(dir.path(), more);
         let config = Config::parse(&text).unwrap();
         let (told, tell) = mpsc::channel();
+        let clock = Arc::new(Shifted::default());
+        let its = Arc::clone(&clock);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let app = App::open(&config, Arc::new(SystemClock), timeouts).await.unwrap();
+                let app = App::open(&config, its, timeouts).await.unwrap();
                 told.send((app.address().unwrap(), app.metrics_address(), app.stopper())).unwrap();
                 app.serve(&Notify::from_env()).await.unwrap();
             });
         });
         let (address, metrics, stop) = tell.recv_timeout(PATIENCE).unwrap();
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
-        let site = Self { dir, ca, at: now, address, metrics, root, stop, thread: Some(thread) };
+        let site = Self { dir, ca, at: now, address, metrics, root, clock, stop, thread: Some(thread) };
         site.worker_is_there();
         site
     }
 
     pub(crate) fn now(&self) -> UnixTime {
-        SystemClock.now()
+        self.clock.now()
+    }
+
+    /// Time passes for the controller and who asks it.
+    pub(crate) fn later(&self, by: Duration) {
+        self.clock.0.fetch_add(by.as_secs(), Ordering::Relaxed);
     }
 
     pub(crate) fn file(&self, path: &str) -> PathBuf {
