@@ -4,7 +4,7 @@
 //! `authorized_keys` is read line by line and a line may begin with options, so a line feed is one more key and an option
 //! is one more right. A key is therefore taken apart here and written anew: the options are refused, the comment is
 //! dropped, and the blob must hold exactly the key that the first word names. The crate `ssh-key` would bring a second
-//! p256 and a second sha2 along for what these three kinds take.
+//! p256 and a second sha2 along for what these five kinds take.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,11 +27,15 @@ pub enum SshKeyKind {
     EcdsaP256,
     /// `ssh-rsa` of 2048 bits and more.
     Rsa,
+    /// `sk-ssh-ed25519@openssh.com`: a FIDO authenticator holds the private key.
+    FidoEd25519,
+    /// `sk-ecdsa-sha2-nistp256@openssh.com`: a FIDO authenticator holds the private key.
+    FidoEcdsaP256,
 }
 
 impl SshKeyKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Ed25519, Self::EcdsaP256, Self::Rsa];
+    pub const ALL: [Self; 5] = [Self::Ed25519, Self::EcdsaP256, Self::Rsa, Self::FidoEd25519, Self::FidoEcdsaP256];
 
     /// As OpenSSH names it.
     #[must_use]
@@ -40,6 +44,8 @@ impl SshKeyKind {
             Self::Ed25519 => "ssh-ed25519",
             Self::EcdsaP256 => "ecdsa-sha2-nistp256",
             Self::Rsa => "ssh-rsa",
+            Self::FidoEd25519 => "sk-ssh-ed25519@openssh.com",
+            Self::FidoEcdsaP256 => "sk-ecdsa-sha2-nistp256@openssh.com",
         }
     }
 }
@@ -61,7 +67,10 @@ pub enum BadSshKey {
     #[error("a key is one line of at most {SSH_KEY_LINE_MAX} printable characters")]
     Line,
     /// The first word is no kind, which it is also not with options before it.
-    #[error("a key begins with ssh-ed25519, ecdsa-sha2-nistp256 or ssh-rsa; options before it are not taken")]
+    #[error(
+        "a key must begin with ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa or a FIDO kind (sk-ssh-ed25519@openssh.com, \
+         sk-ecdsa-sha2-nistp256@openssh.com); options before it are not accepted"
+    )]
     Kind,
     /// The second word is not base64 as OpenSSH writes it.
     #[error("the second word is not the base64 of a key")]
@@ -110,7 +119,8 @@ impl FromStr for SshKey {
     }
 }
 
-/// Whether `blob` is exactly one key of `kind` (RFC 4253 section 6.6, RFC 5656 section 3.1, RFC 8709 section 4).
+/// Whether `blob` is exactly one key of `kind` (RFC 4253 section 6.6, RFC 5656 section 3.1, RFC 8709 section 4; FIDO
+/// kinds: OpenSSH's PROTOCOL.u2f, the key and then the application it was made for).
 fn check(kind: SshKeyKind, blob: &[u8]) -> Result<(), BadSshKey> {
     let mut rest = blob;
     let mut field = || -> Result<&[u8], BadSshKey> {
@@ -124,12 +134,12 @@ fn check(kind: SshKeyKind, blob: &[u8]) -> Result<(), BadSshKey> {
         return Err(BadSshKey::Blob);
     }
     match kind {
-        SshKeyKind::Ed25519 => {
+        SshKeyKind::Ed25519 | SshKeyKind::FidoEd25519 => {
             if field()?.len() != 32 {
                 return Err(BadSshKey::Blob);
             }
         }
-        SshKeyKind::EcdsaP256 => {
+        SshKeyKind::EcdsaP256 | SshKeyKind::FidoEcdsaP256 => {
             let (curve, point) = (field()?, field()?);
             // Uncompressed and on the curve: sshd refuses any other at each login, and nobody would know why.
             let point = point.len() == 65 && p256::PublicKey::from_sec1_bytes(point).is_ok();
@@ -142,6 +152,14 @@ fn check(kind: SshKeyKind, blob: &[u8]) -> Result<(), BadSshKey> {
             if !exponent.odd || exponent.count < 2 || !(RSA_BITS_MIN..=RSA_BITS_MAX).contains(&modulus.count) {
                 return Err(BadSshKey::Rsa);
             }
+        }
+    }
+    if matches!(kind, SshKeyKind::FidoEd25519 | SshKeyKind::FidoEcdsaP256) {
+        // ssh-keygen makes none for another application: a web site's credential is no login key.
+        let application = field()?;
+        if !application.starts_with(b"ssh:") || application.len() > 255 || !application.iter().all(u8::is_ascii_graphic)
+        {
+            return Err(BadSshKey::Blob);
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(BadSshKey::Blob) }

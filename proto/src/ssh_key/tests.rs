@@ -20,6 +20,15 @@ const RSA: &str = concat!(
     "IIrehBvkAunSMy60J8/N9QmKzLtmGcMP5SyTRXa9mhhw6+E2GLZE0xQyHDzG9dp80zXrmBDH6gp5np9jfZJWwSFcWA8mngfernNu",
     "CaWYMeMDa352RCFEL7LwB8HZssWwgnMmvWOnuwIwoqFyPKw5O5rygZ9O0joBAq8p4LtmNyF7"
 );
+const FIDO_ED25519: &str = concat!(
+    "sk-ssh-ed25519@openssh.com ",
+    "AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAIFNmpFiR81Ty15cVVljNq7KMn9Z1ot0e+1vH/NWJy47TAAAABHNzaDo="
+);
+const FIDO_ECDSA: &str = concat!(
+    "sk-ecdsa-sha2-nistp256@openssh.com ",
+    "AAAAInNrLWVjZHNhLXNoYTItbmlzdHAyNTZAb3BlbnNzaC5jb20AAAAIbmlzdHAyNTYAAABBBBW7tnZ2A6UdyIVhQIduLmOJ3WwL",
+    "YRaCDHqKB1P4HHLg/TpJURUTcygvTNmlUo+LzQ4FLmnpebILECMXxYqbV6IAAAAIc3NoOndvcms="
+);
 const RSA_1024: &str = concat!(
     "ssh-rsa ",
     "AAAAB3NzaC1yc2EAAAADAQABAAAAgQDcYoi9aSKmuqXPt0mrtKlRwi9YzBhEqUaNkFzIuTnEAufd3q8f7x5/psSWAmOC+FOUCR8R",
@@ -42,8 +51,14 @@ fn changed(line: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
 
 // spec: KY-1
 #[test]
-fn three_kinds_of_key_are_taken_and_written_in_one_way() {
-    for (line, kind) in [(ED25519, SshKeyKind::Ed25519), (ECDSA, SshKeyKind::EcdsaP256), (RSA, SshKeyKind::Rsa)] {
+fn five_kinds_of_key_are_taken_and_written_in_one_way() {
+    for (line, kind) in [
+        (ED25519, SshKeyKind::Ed25519),
+        (ECDSA, SshKeyKind::EcdsaP256),
+        (RSA, SshKeyKind::Rsa),
+        (FIDO_ED25519, SshKeyKind::FidoEd25519),
+        (FIDO_ECDSA, SshKeyKind::FidoEcdsaP256),
+    ] {
         for spelled in [line.to_owned(), format!("{line} alice@home, work"), format!("{line}\n"), format!("{line} ")] {
             let key: SshKey = spelled.parse().unwrap();
             assert_eq!((key.kind(), key.to_string().as_str()), (kind, line), "{spelled:?}");
@@ -80,13 +95,45 @@ fn d_4_the_blob_is_one_whole_key_of_the_kind_named() {
     refused(&ED25519.replace("ssh-ed25519 ", "ssh-rsa "), BadSshKey::Blob);
     refused(&ED25519.replace("ssh-ed25519 ", "ssh-ed25519  "), BadSshKey::Blob);
     refused(&ECDSA_384.replace("ecdsa-sha2-nistp384 ", "ecdsa-sha2-nistp256 "), BadSshKey::Blob);
-    for line in [ED25519, ECDSA, RSA] {
+    for line in [ED25519, ECDSA, RSA, FIDO_ED25519, FIDO_ECDSA] {
         refused(&changed(line, |blob| blob.push(0)), BadSshKey::Blob);
         refused(&changed(line, |blob| blob.truncate(blob.len() - 1)), BadSshKey::Blob);
         refused(&changed(line, Vec::clear), BadSshKey::Blob);
     }
     // Off the curve, and the compressed form of a point.
     refused(&changed(ECDSA, |blob| *blob.last_mut().unwrap() ^= 1), BadSshKey::Blob);
+}
+
+// spec: KY-10
+#[test]
+fn a_fido_key_is_one_that_was_made_for_ssh() {
+    let application = |text: &[u8]| {
+        changed(FIDO_ED25519, |blob| {
+            blob.truncate(blob.len() - 8);
+            blob.extend(u32::try_from(text.len()).unwrap().to_be_bytes());
+            blob.extend(text);
+        })
+    };
+    assert_eq!(application(b"ssh:"), FIDO_ED25519);
+    assert!(application(&[&b"ssh:"[..], &[b'a'; 251]].concat()).parse::<SshKey>().is_ok());
+    for other in [
+        &b""[..],
+        b"ssh",
+        b"https://a.example",
+        b"ssh: ",
+        b"ssh:\n",
+        b"ssh:\xff",
+        &[&b"ssh:"[..], &[b'a'; 252]].concat(),
+    ] {
+        refused(&application(other), BadSshKey::Blob);
+    }
+    // Neither kind passes for the other, nor for the key it holds.
+    refused(&FIDO_ED25519.replace("sk-ssh-ed25519@openssh.com ", "ssh-ed25519 "), BadSshKey::Blob);
+    refused(&ED25519.replace("ssh-ed25519 ", "sk-ssh-ed25519@openssh.com "), BadSshKey::Blob);
+    refused(
+        &FIDO_ED25519.replace("sk-ssh-ed25519@openssh.com ", "sk-ssh-ed25519-cert-v01@openssh.com "),
+        BadSshKey::Kind,
+    );
 }
 
 // spec: KY-4
@@ -105,5 +152,11 @@ fn an_rsa_key_has_a_sound_size() {
 
 #[test]
 fn the_fingerprint_is_the_one_that_ssh_keygen_shows() {
-    assert_eq!(ED25519.parse::<SshKey>().unwrap().fingerprint(), "SHA256:uNHxz55xlS2v/BpcS3gQySWW2xnxHfb2nu2RmrK5BT0");
+    for (line, shown) in [
+        (ED25519, "SHA256:uNHxz55xlS2v/BpcS3gQySWW2xnxHfb2nu2RmrK5BT0"),
+        (FIDO_ED25519, "SHA256:mxVLnr1rJcm4QbhONhg+MIQTMSUdhbGurrLrnaGVKQU"),
+        (FIDO_ECDSA, "SHA256:pMvHnqAfp83a/ox9wrNeslQoNyiQ9I7Dp6b2ZuAgmso"),
+    ] {
+        assert_eq!(line.parse::<SshKey>().unwrap().fingerprint(), shown);
+    }
 }
