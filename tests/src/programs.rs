@@ -197,6 +197,7 @@ impl Site {
         let (uid, gid) = (Uid::effective(), Gid::effective());
         for (sub, mode) in [
             ("", 0o755),
+            ("worker", 0o700),
             ("controller", 0o2750),
             ("controller/onboarding", 0o2750),
             ("controller/nodes", 0o2750),

@@ -12,6 +12,7 @@ mod rename;
 mod roster;
 mod run;
 mod server;
+mod user;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -48,8 +49,8 @@ Examples:
     --fingerprint 1a2b3c4d5e6f... --for alice
   lucia-enrollment-worker roster policy set ssh-key=two-owners
   lucia-enrollment-worker audit anchors
-  lucia-enrollment-worker sign-directory --csr directory.csr \\
-    --out directory.pem
+  lucia-enrollment-worker sign-directory --csr - --out - \\
+    <directory.csr >directory.pem
 
 Exit codes:
   0   done
@@ -59,8 +60,8 @@ Exit codes:
   `status` and `once` give 1 while nodes cannot get certificates.
 
 As whom:
-Commands that look into the worker's directory run as its user:
-  runuser -u lucia-worker -- lucia-enrollment-worker status";
+As root or as the worker's user. Started by root, every command becomes the
+owner of state-dir by itself, and nothing in there becomes root's.";
 
 /// Holds the CA of a fleet, and signs only what the controller's journal and its own ledger agree on.
 #[derive(Debug, Parser)]
@@ -270,10 +271,9 @@ Make key and request on the directory's host; the key never leaves it:
     -keyout directory.key -subj /CN=directory.example.net \\
     -addext subjectAltName=DNS:directory.example.net -out directory.csr
 
-Both files may be -, so that root can sign without giving the worker's user a
-place to write to:
-  runuser -u lucia-worker -- lucia-enrollment-worker sign-directory \\
-    --csr - --out - <directory.csr >directory.pem
+Both files may be -, since the worker's user can seldom write where you are:
+  lucia-enrollment-worker sign-directory --csr - --out - \\
+    <directory.csr >directory.pem
 
 The answer is the certificate and the issuing CA's, for slapd's
 TLSCertificateFile; nodes check it against the root.";
@@ -328,12 +328,12 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Init { at, names, given } => begin::begin(&at, &names, &given),
         Command::Run { at } => {
-            let config = Config::load(&at.config)?;
+            let config = at.enter()?;
             log(config.log);
             run::run(config)
         }
         Command::Once { at, json } => {
-            let config = Config::load(&at.config)?;
+            let config = at.enter()?;
             log(config.log);
             run::once(config, json)
         }
@@ -348,13 +348,13 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             laid.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::of(&error))
         }
         Command::Status { at, json } => {
-            let status = status::status(&Config::load(&at.config)?, now());
+            let status = status::status(&at.enter()?, now());
             say(&if json { to_json(&status)? } else { status.table() });
             Ok(if status.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() })
         }
-        Command::RetireKey { at, root_key } => done(begin::retire_key(&Config::load(&at.config)?, &root_key)),
+        Command::RetireKey { at, root_key } => done(begin::retire_key(&at, &root_key)),
         Command::Pending { at, json } => {
-            let config = Config::load(&at.config)?;
+            let config = at.enter()?;
             let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
             let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
             let survey = survey::survey(&config, &home, ledger.records(), now());
@@ -362,23 +362,19 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Admit { at, code, fingerprint, replaces } => {
-            let config = Config::load(&at.config)?;
+            let config = at.enter()?;
             done(admit::admit(&config, &code, &fingerprint, replaces.as_deref()))
         }
-        Command::ConfirmRemovals { at, nodes, all } => {
-            done(acts::confirm_removals(&Config::load(&at.config)?, &nodes, all))
-        }
-        Command::Resume { at, nodes, all } => done(acts::resume(&Config::load(&at.config)?, &nodes, all)),
-        Command::AcceptJournal { at, generation } => done(acts::accept_journal(&Config::load(&at.config)?, generation)),
-        Command::ReleaseLapse { at, node, code } => {
-            done(acts::release_lapse(&Config::load(&at.config)?, &node, code.as_deref()))
-        }
-        Command::Rename { at, old, new } => done(rename::rename(&Config::load(&at.config)?, &old, &new)),
+        Command::ConfirmRemovals { at, nodes, all } => done(acts::confirm_removals(&at.enter()?, &nodes, all)),
+        Command::Resume { at, nodes, all } => done(acts::resume(&at.enter()?, &nodes, all)),
+        Command::AcceptJournal { at, generation } => done(acts::accept_journal(&at.enter()?, generation)),
+        Command::ReleaseLapse { at, node, code } => done(acts::release_lapse(&at.enter()?, &node, code.as_deref())),
+        Command::Rename { at, old, new } => done(rename::rename(&at.enter()?, &old, &new)),
         Command::Owner(command) => done(owner::owner(command)),
         Command::Roster(command) => done(roster::roster(command)),
         Command::Audit(command) => done(audit::audit(command)),
         Command::SignDirectory { at, csr, out } => {
-            let server::Signed { chain, said } = server::sign_directory(&Config::load(&at.config)?, &csr, &out)?;
+            let server::Signed { chain, said } = server::sign_directory(&at, &csr, &out)?;
             match chain {
                 None => say(&said),
                 Some(chain) => {
@@ -389,8 +385,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::PrepareDirectory { at, config_dn, ldapi, check, json } => {
-            let config = Config::load(&at.config)?;
-            let report = directory::prepare_directory(&config, &config_dn, ldapi.as_deref(), check)?;
+            let report = directory::prepare_directory(&at, &config_dn, ldapi.as_deref(), check)?;
             say(&if json { to_json(&report)? } else { report.text() });
             Ok(if report.prepared { ExitCode::SUCCESS } else { Failure::FAILED.into() })
         }

@@ -1,6 +1,6 @@
 //! For the worker's tests: a controller as the worker sees it, which is a directory, in a scratch place gone at the end.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,8 +75,9 @@ impl Controller {
         controller
     }
 
-    /// The worker's settings for it.
+    /// The worker's settings, and its directory: root makes none, since it could not say whose it is.
     pub(crate) fn settings(&self, state_dir: &Path, more: &str) -> String {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).unwrap();
         let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
         format!(
             "state-dir = {state_dir:?}\ncontroller-state = {:?}\ncontroller-user = {uid}\ngroup = {gid}\n{more}\n",

@@ -99,7 +99,7 @@ pub struct EndpointReceipt {
 pub enum HomeError {
     /// There is none, or it is not ours alone.
     #[error(
-        "the worker's directory cannot be used; run this as the user the worker runs as (lucia-worker), after `init`"
+        "the worker's directory cannot be used; run this as root or as the user the worker runs as (lucia-worker), after `init`"
     )]
     Dir(#[source] DirError),
     /// A text of it cannot be had.

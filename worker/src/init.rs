@@ -87,7 +87,7 @@ impl Fleet {
 #[derive(Debug, Error)]
 pub enum InitError {
     /// The directory cannot be made or used.
-    #[error("the worker's directory cannot be used; run this as the user the worker runs as (lucia-worker)")]
+    #[error("the worker's directory cannot be used; run this as root or as the user the worker runs as (lucia-worker)")]
     Dir(#[source] DirError),
     /// There is something already.
     #[error(

@@ -231,7 +231,8 @@ fn look_directory(status: &mut Status, config: &Config, records: &Records, now: 
         && end.since(now) < server.lifetime / 3
     {
         status.acts.push(format!(
-            "the directory server's certificate ends at {end}; sign it anew: lucia-enrollment-worker sign-directory"
+            "the directory server's certificate ends at {end}; sign a new request: lucia-enrollment-worker sign-directory \
+             --csr - --out - <directory.csr >directory.pem"
         ));
     }
 }

@@ -47,7 +47,7 @@ fn init_begins_a_fleet_once_and_touches_nothing_that_is_there() {
 fn init_writes_settings_with_the_endpoints_names_only_where_there_are_none() {
     let site = Site::bare("endpoint-names = [\"a.example\"]");
     site.run(&["init", "--names", "b.example"]).expect(78, "nothing was made");
-    assert!(!site.path("worker").exists());
+    assert!(!site.path("worker/ca").exists());
     site.run(&["init", "--names", "A b"]).expect(78, "endpoint-names");
     site.run(&["init", "--names", "a.example"]).expect(0, "root fingerprint");
     let fresh = site.path("fresh.toml");
@@ -139,7 +139,9 @@ fn forged_requests_are_refused_naming_the_field() {
 #[test]
 fn status_says_what_is_wrong_and_what_cures_it() {
     let site = Site::bare("");
+    std::fs::remove_dir(site.path("worker")).unwrap();
     site.run(&["status"]).expect(1, "does not exist");
+    let _ = site.controller.settings(&site.path("worker"), "");
     site.run(&["init"]).expect(0, "");
     site.run(&["status"]).expect(1, "start it: systemctl start lucia-enrollment-worker");
     site.run(&["once"]).expect(0, "");

@@ -118,7 +118,7 @@ fn cure(code: Code) -> &'static str {
              it was approved, wait until the controller has the roster."
         }
         Code::RoleRequired => "\nAsk an owner (luciactl owners), or whoever runs the worker to make you one.",
-        Code::NoRoster => "\nThe first owner is approved on the worker's host: lucia-enrollment-worker owner approve.",
+        Code::NoRoster => "\nThe first owner is approved on the worker's host: lucia-enrollment-worker owner pending.",
         Code::DraftNotFound => "\nluciactl drafts shows the orders there are.",
         Code::PasskeyNotFound => "\nluciactl passkey list shows those that are confirmed.",
         Code::SessionNotFound => "\nluciactl session list shows those there are.",

@@ -34,7 +34,7 @@ pub(crate) enum FileError {
     #[error("{} is no regular file; put the file itself there", shown(&.0.to_string_lossy()))]
     Kind(PathBuf),
     /// Somebody else's.
-    #[error("{path} is another user's; chown it to yourself, or use your own", path = shown(&.0.to_string_lossy()))]
+    #[error("{path} is another user's; run luciactl as that user, or use a file of your own", path = shown(&.0.to_string_lossy()))]
     Owner(PathBuf),
     /// Others may read or write it.
     #[error("{path} has mode {mode:04o}, so that others can {what} it: chmod {cure} {path}", path = shown(&path.to_string_lossy()))]

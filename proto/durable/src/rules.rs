@@ -18,6 +18,8 @@ pub enum Owner {
     Us,
     /// Another, by number: the worker reading what the controller wrote.
     Uid(u32),
+    /// Root's, or this user's where nobody laid the directories as root: what only leads to others.
+    RootOr(u32),
 }
 
 /// What a directory must be like before anything in it is trusted.
@@ -68,10 +70,32 @@ pub enum RuleBreach {
         /// What it is.
         got: &'static str,
     },
+    /// Not of the user who runs this. No cure hands it to the caller, who may be the wrong one.
+    #[error(
+        "it belongs to uid {got}, and this program runs as uid {us}; run it as the owner of its directory, and if it does, \
+         find out who changed this one's owner"
+    )]
+    NotOurs {
+        /// The user of this process.
+        us: u32,
+        /// Its user.
+        got: u32,
+    },
     /// Another user's.
     #[error("it belongs to uid {got} where uid {want} is right; find out why, then `chown {want}` it")]
     Owner {
         /// The right user.
+        want: u32,
+        /// Its user.
+        got: u32,
+    },
+    /// Neither root's nor the one user's that it may be.
+    #[error(
+        "it belongs to uid {got} where root or uid {want} is right; find out why, then lay it as after an installation \
+         (systemd-tmpfiles --create)"
+    )]
+    NotRoots {
+        /// The user it may also be of.
         want: u32,
         /// Its user.
         got: u32,
@@ -103,23 +127,21 @@ pub enum RuleBreach {
 }
 
 impl Owner {
-    pub(crate) fn uid(self) -> u32 {
+    pub(crate) fn check(self, got: u32) -> Result<(), RuleBreach> {
+        let us = nix::unistd::geteuid().as_raw();
         match self {
-            Self::Us => nix::unistd::geteuid().as_raw(),
-            Self::Uid(uid) => uid,
+            Self::Us if got != us => Err(RuleBreach::NotOurs { us, got }),
+            Self::Uid(want) if got != want => Err(RuleBreach::Owner { want, got }),
+            Self::RootOr(want) if got != want && got != 0 => Err(RuleBreach::NotRoots { want, got }),
+            Self::Us | Self::Uid(_) | Self::RootOr(_) => Ok(()),
         }
-    }
-
-    fn check(self, facts: &Metadata) -> Result<(), RuleBreach> {
-        let want = self.uid();
-        if facts.uid() == want { Ok(()) } else { Err(RuleBreach::Owner { want, got: facts.uid() }) }
     }
 }
 
 impl DirRules {
     pub(crate) fn check(&self, facts: &Metadata) -> Result<(), RuleBreach> {
         check_kind("directory", SFlag::S_IFDIR, facts.mode())?;
-        self.owner.check(facts)?;
+        self.owner.check(facts.uid())?;
         check_mode(self.mode, facts.mode())?;
         match self.group {
             Some(want) if facts.gid() != want => Err(RuleBreach::Group { want, got: facts.gid() }),
@@ -148,7 +170,7 @@ impl FileRules {
         if facts.nlink() > 1 {
             return Err(RuleBreach::Links { links: facts.nlink() });
         }
-        self.owner.check(facts)?;
+        self.owner.check(facts.uid())?;
         check_mode(self.mode, facts.mode())
     }
 }

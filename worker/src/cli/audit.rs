@@ -61,14 +61,14 @@ pub(super) enum AuditCommand {
 pub(super) fn audit(command: AuditCommand) -> Result<String, Failure> {
     match command {
         AuditCommand::Anchors { at, all, json } => {
-            let (_, ledger) = open(&Config::load(&at.config)?)?;
+            let (_, ledger) = open(&at.enter()?)?;
             anchors(&ledger, all, json)
         }
         AuditCommand::Verify { at, file, json } => {
-            let (_, ledger) = open(&Config::load(&at.config)?)?;
+            let (_, ledger) = open(&at.enter()?)?;
             verify(&ledger, &file, json)
         }
-        AuditCommand::Accept { at, lines } => accept(&Config::load(&at.config)?, lines),
+        AuditCommand::Accept { at, lines } => accept(&at.enter()?, lines),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `init`.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use lucia_proto::limits::CHAIN_PEM_MAX;
 use zeroize::Zeroizing;
 
 use super::hold::hold;
+use super::user::become_owner;
 use super::{At, Failure, GivenFiles, say};
 use crate::config::{Config, DEFAULT_FILE, endpoint_names};
 use crate::home::Home;
@@ -26,7 +28,9 @@ pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<Exi
             .write(true)
             .create_new(true)
             .open(&at.config)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|mut file| file.write_all(text.as_bytes()).and(Ok(file)))
+            // Whatever root's umask is, the worker's user reads it.
+            .and_then(|file| file.set_permissions(PermissionsExt::from_mode(0o644)))
             .map_err(|source| Failure {
                 code: Failure::CONFIG,
                 text: format!(
@@ -46,7 +50,9 @@ pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<Exi
             ),
         });
     }
-    let made = match read_given(given)? {
+    let given = read_given(given)?;
+    become_owner(&config)?;
+    let made = match given {
         Some(given) => init::init_with(&config, &given, now()),
         None => init::init(&config, now()),
     };
@@ -56,12 +62,13 @@ pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<Exi
 }
 
 /// `retire-key`; gives what to print.
-pub(super) fn retire_key(config: &Config, root_key: &Path) -> Result<String, Failure> {
+pub(super) fn retire_key(at: &At, root_key: &Path) -> Result<String, Failure> {
     let root_key = read(root_key)?;
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
+    let config = at.enter()?;
+    let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
     // No command signs a roster meanwhile with the key that goes.
     let _held = hold(&home)?;
-    let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
+    let identity = home.identity(&config).map_err(|error| Failure::of(&error))?;
     let version = retire(&home, &identity, &root_key, now()).map_err(|error| Failure::of(&error))?;
     Ok(format!(
         "bundle {version} names a new key alone; take the root's key offline again, then:\n  systemctl start \

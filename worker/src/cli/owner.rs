@@ -103,25 +103,23 @@ pub(super) const fn role_word(role: Role) -> &'static str {
 pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
     match command {
         OwnerCommand::Pending { at, json } => {
-            let config = Config::load(&at.config)?;
+            let config = at.enter()?;
             let (_, identity) = open(&config)?;
             let found = applications(&config, &identity.root.sha256(), now());
             if json { to_json(&found) } else { Ok(pending_table(&found)) }
         }
         OwnerCommand::Approve { at, code, fingerprint, role, further: None } => {
-            approve(&Config::load(&at.config)?, &code, &fingerprint, role.into())
+            approve(&at.enter()?, &code, &fingerprint, role.into())
         }
         OwnerCommand::Approve { at, code, fingerprint, further: Some(name), .. } => {
-            owner_key::add(&Config::load(&at.config)?, &code, &fingerprint, &name)
+            owner_key::add(&at.enter()?, &code, &fingerprint, &name)
         }
         OwnerCommand::List { at, json } => {
-            let rows = rows(look(&Config::load(&at.config)?)?.as_ref());
+            let rows = rows(look(&at.enter()?)?.as_ref());
             if json { to_json(&rows) } else { Ok(list_table(&rows)) }
         }
-        OwnerCommand::Remove { at, name, yes, last, key: None } => remove(&Config::load(&at.config)?, &name, yes, last),
-        OwnerCommand::Remove { at, name, yes, key: Some(key), .. } => {
-            owner_key::drop(&Config::load(&at.config)?, &name, &key, yes)
-        }
+        OwnerCommand::Remove { at, name, yes, last, key: None } => remove(&at.enter()?, &name, yes, last),
+        OwnerCommand::Remove { at, name, yes, key: Some(key), .. } => owner_key::drop(&at.enter()?, &name, &key, yes),
     }
 }
 

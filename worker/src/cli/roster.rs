@@ -75,20 +75,18 @@ pub(super) enum PolicyCommand {
 /// `roster ...`; gives what to print.
 pub(super) fn roster(command: RosterCommand) -> Result<String, Failure> {
     match command {
-        RosterCommand::Show { at, json } => show(&Config::load(&at.config)?, json, Shown::table),
+        RosterCommand::Show { at, json } => show(&at.enter()?, json, Shown::table),
         RosterCommand::Policy(PolicyCommand::Show { at, json: false }) => {
-            show(&Config::load(&at.config)?, false, |shown| policy_table(&shown.policy))
+            show(&at.enter()?, false, |shown| policy_table(&shown.policy))
         }
         RosterCommand::Policy(PolicyCommand::Show { at, json: true }) => {
-            to_json(&look(&Config::load(&at.config)?)?.map(|roster| roster.policy().clone()))
+            to_json(&look(&at.enter()?)?.map(|roster| roster.policy().clone()))
         }
-        RosterCommand::Policy(PolicyCommand::Set { at, rules, yes }) => set(&Config::load(&at.config)?, &rules, yes),
+        RosterCommand::Policy(PolicyCommand::Set { at, rules, yes }) => set(&at.enter()?, &rules, yes),
         RosterCommand::PageKinds { at, kinds, origin: None, .. } if kinds.is_empty() => {
-            show(&Config::load(&at.config)?, false, |shown| format!("{}\n", shown.page()))
+            show(&at.enter()?, false, |shown| format!("{}\n", shown.page()))
         }
-        RosterCommand::PageKinds { at, kinds, origin, yes } => {
-            page_kinds(&Config::load(&at.config)?, &kinds, origin.as_deref(), yes)
-        }
+        RosterCommand::PageKinds { at, kinds, origin, yes } => page_kinds(&at.enter()?, &kinds, origin.as_deref(), yes),
     }
 }
 

@@ -8,10 +8,9 @@ use lucia_proto::limits::CSR_PEM_MAX;
 use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 
-use super::Failure;
 use super::hold::hold;
+use super::{At, Failure};
 use crate::ca::ServerCsr;
-use crate::config::Config;
 use crate::home::Home;
 use crate::ledger::{Entry, Ledger, Records};
 use crate::names::label;
@@ -31,16 +30,18 @@ pub(super) struct Signed {
 }
 
 /// Signs a request for names of `[directory] names`, for as long as `certificate-days` says.
-pub(super) fn sign_directory(config: &Config, csr: &Path, out: &Path) -> Result<Signed, Failure> {
+pub(super) fn sign_directory(at: &At, csr: &Path, out: &Path) -> Result<Signed, Failure> {
+    let csr = read(csr)?;
+    let config = at.enter()?;
     let server = config.directory_server.as_ref().ok_or_else(|| Failure {
         code: Failure::CONFIG,
         text: "no name may be signed; set names under [directory] in worker.toml to what nodes call the directory by"
             .to_owned(),
     })?;
-    let csr = ServerCsr::read(&read(csr)?, &server.names).map_err(|error| Failure::of(&error))?;
+    let csr = ServerCsr::read(&csr, &server.names).map_err(|error| Failure::of(&error))?;
     may_replace(out)?;
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
-    let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
+    let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
+    let identity = home.identity(&config).map_err(|error| Failure::of(&error))?;
     let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
     let at = now();
     no_node(&csr, ledger.records(), at)?;

@@ -234,7 +234,7 @@ impl Controller {
 
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
         let message = "There is no roster yet: an owner is approved on the worker's host \
-                       (lucia-enrollment-worker owner approve).";
+                       (lucia-enrollment-worker owner pending).";
         self.owners.roster().ok_or_else(|| Refusal::new(Code::NoRoster, message))
     }
 
