@@ -34,6 +34,8 @@ pub struct Facts<'a> {
     pub receipt: Option<&'a Receipt>,
     /// What the administrator decided.
     pub config: &'a Config,
+    /// The last second of the issuing CA, which no leaf outlives; nothing where the CA is not at hand.
+    pub issuer_ends: Option<UnixTime>,
 }
 
 /// What becomes of a request.
@@ -226,7 +228,7 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
         Standing::Renamed(renaming) => (None, Some(renaming)),
         Standing::Waits(decision) => return Ok(decision),
     };
-    let live = live(request, facts.receipt, &csr, now)?;
+    let live = live(request, facts, &csr, now)?;
     let (leaves, max) = (&facts.records.rates().leaves, facts.config.limits.certificates);
     if live.is_none() && leaves.count(now) >= max {
         return Ok(await_room("certificates-per-hour", max, leaves.frees_at(now), now));
@@ -373,11 +375,14 @@ fn known(request: &EnrollmentRequest, record: &NodeRecord, config: &Config, now:
 /// The leaf to use again, if there is one.
 fn live(
     request: &EnrollmentRequest,
-    receipt: Option<&Receipt>,
+    facts: &Facts<'_>,
     csr: &CheckedCsr,
     now: UnixTime,
 ) -> Result<Option<Issued>, Refusal> {
-    let Some(receipt) = receipt.filter(|receipt| receipt.not_after.since(now) >= RENEW_UNDER) else {
+    // In the last days of an issuing CA a new leaf would end no later than the one there is.
+    let last = |receipt: &Receipt| receipt.not_after >= now && facts.issuer_ends == Some(receipt.not_after);
+    let Some(receipt) = facts.receipt.filter(|receipt| receipt.not_after.since(now) >= RENEW_UNDER || last(receipt))
+    else {
         return Ok(None);
     };
     if receipt.csr_sha256 != csr.sha256() {

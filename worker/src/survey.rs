@@ -134,7 +134,8 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             survey.problems.push(chain(&error));
             None
         });
-        let facts = Facts { file_of: &id, journal: &journal, records, receipt: receipt.as_ref(), config };
+        let facts =
+            Facts { file_of: &id, journal: &journal, records, receipt: receipt.as_ref(), config, issuer_ends: None };
         let (mut name_of, mut renamed_from) = (None, None);
         let outlook = match decide(&request, &facts, now) {
             Decision::AwaitAdmission => Outlook::AwaitsAdmission,

@@ -190,13 +190,21 @@ impl<T: Transport> CertificateLoop<T> {
                 Ok(self.backoff.next(pace, None))
             }
             Ok(Turn::Accepted) => {
-                self.backoff.reset();
                 self.tries = 0;
                 self.shared.succeeded(call, |status| status.refusals.retain(|last| last.call != "enroll"));
                 self.publish();
                 self.tell_owners()?;
                 let until = self.identity.certificate().map(|certificate| certificate.not_after.to_string());
                 tracing::info!("certificate of {} until {}", self.identity.hostname(), until.unwrap_or_default());
+                let server = self.client.server_now();
+                let short = |certificate: &Arc<Certificate>| {
+                    server.is_some_and(|now| renewal(certificate.not_after, now) != Renewal::Keep)
+                };
+                if self.identity.certificate().is_some_and(short) {
+                    // The issuing CA itself ends soon, and there is no longer one to be had yet.
+                    return Ok(self.backoff.next(Pace::RENEWAL, None));
+                }
+                self.backoff.reset();
                 Ok(self.backoff.around(LOOK_EVERY))
             }
             Err(EnrollError::Call(error)) => {

@@ -275,6 +275,26 @@ async fn a_certificate_is_renewed_about_once_a_day() {
     assert_eq!(world.files()["node.csr"], before["node.csr"]);
 }
 
+/// In the last days of an issuing CA no longer certificate is to be had.
+// spec: CE-24
+#[tokio::test(start_paused = true)]
+async fn a_short_certificate_is_renewed_with_growing_pauses() {
+    let world = World::with_certificate(i64::try_from(5 * DAY).unwrap());
+    let answer = world.answer_at();
+    let ran = world
+        .run(
+            4 * 3600,
+            with_challenges(move |seen| match seen.call {
+                Endpoint::Renew => answer(seen.now.minus(Duration::from_secs(2 * DAY))),
+                Endpoint::Heartbeat => accepted(),
+                call => panic!("{call:?} was not scripted"),
+            }),
+        )
+        .await;
+    let renewals = times(&ran, Endpoint::Renew);
+    assert!((10..30).contains(&renewals.len()), "{renewals:?}");
+}
+
 /// threats.md S-12, node side.
 // spec: RN-5
 #[tokio::test(start_paused = true)]

@@ -176,7 +176,8 @@ impl Ca for Embedded {
     ) -> Result<PemChain, CaError> {
         let names = vec![dns(hostname.as_str())?];
         let (from, usage) = (now.minus(LEAF_BACKDATE), ExtendedKeyUsagePurpose::ClientAuth);
-        let leaf = self.leaf(csr.public_key(), node_id.as_str(), names, usage, (from, from.plus(LEAF_LIFETIME)))?;
+        let to = from.plus(LEAF_LIFETIME).min(self.issuing.not_after);
+        let leaf = self.leaf(csr.public_key(), node_id.as_str(), names, usage, (from, to))?;
         Ok(PemChain { leaf: leaf.pem(), issuers: self.issuing.pem.clone() })
     }
 

@@ -177,6 +177,15 @@ pub enum CaError {
         /// Its whole hours.
         hours: u64,
     },
+    /// The CA returned a leaf that outlives its issuing CA; it was thrown away.
+    #[error(
+        "the CA returned a certificate that ends after its issuing CA does ({not_after}); it was rejected. Make a new \
+         issuing CA, or correct the clock of the CA's host"
+    )]
+    Outlives {
+        /// The last second of the issuing CA.
+        not_after: UnixTime,
+    },
     /// The CA returned a leaf that does not chain to our root; it was thrown away.
     #[error("the CA returned a certificate that does not chain to the root; it was thrown away")]
     Chain(#[source] ChainError),
@@ -215,6 +224,9 @@ pub fn issue(
         Trust::Own => read(&leaf).map_err(CaError::Rules)?,
         Trust::Foreign => {
             let leaf = read(&pem).map_err(|error| told_apart(error, &pem))?;
+            if leaf.not_after() > ca.not_after() {
+                return Err(CaError::Outlives { not_after: ca.not_after() });
+            }
             let lifetime = leaf.not_after().since(leaf.not_before());
             // A node renews while six days remain: a shorter leaf would be renewed all the time. The last ones of an
             // issuing CA are as short as its own rest.

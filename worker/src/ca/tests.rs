@@ -56,6 +56,31 @@ fn a_new_fleet_has_a_root_of_20_years_and_an_issuing_ca_of_two() {
     assert!(matches!(issue(&ca, &root, &checked(&node), &node.rules(), after), Err(CaError::Ended { .. })));
 }
 
+// spec: CE-24
+#[test]
+fn no_leaf_outlives_its_issuing_ca() {
+    let (root, ca) = fleet();
+    let node = TestNode::new(1);
+    let end = ca.not_after();
+    for (before, want) in [(169 * 3600, None), (168 * 3600 - 300, None), (24 * 3600, Some(end)), (0, Some(end))] {
+        let now = end.minus(Duration::from_secs(before));
+        let issued = issue(&ca, &root, &checked(&node), &node.rules(), now).unwrap();
+        let full = now.minus(LEAF_BACKDATE).plus(LEAF_LIFETIME);
+        assert_eq!(issued.not_after, want.unwrap_or(full), "{before} s before its end");
+        assert!(issued.not_after <= end);
+    }
+    // One of another CA's is read back: a leaf of a week, of an issuing CA that ends a second before it.
+    let other = TestCa::new(NOW);
+    let pem = other.issue(&node, NOW);
+    let leaf = Leaf::parse(&pem).unwrap().check(&node.rules()).unwrap();
+    let taken = |ends: UnixTime| {
+        let issuing = Issuing::read(&other.issuing_pem()).unwrap();
+        issue(&Foreign(&pem, issuing, ends), &other.root(), &checked(&node), &node.rules(), NOW)
+    };
+    assert!(taken(leaf.not_after()).is_ok());
+    assert!(matches!(taken(leaf.not_after().minus(Duration::from_secs(1))), Err(CaError::Outlives { .. })));
+}
+
 #[test]
 fn a_key_of_another_ca_is_refused() {
     let root = make_root(NOW).unwrap();
@@ -88,7 +113,7 @@ fn the_endpoint_gets_exactly_its_names() {
 }
 
 /// A CA that returns what it was given.
-struct Foreign<'a>(&'a str, Issuing);
+struct Foreign<'a>(&'a str, Issuing, UnixTime);
 
 impl Ca for Foreign<'_> {
     fn sign_node(&self, _: &CheckedCsr, _: &Hostname, _: &NodeId, _: UnixTime) -> Result<PemChain, CaError> {
@@ -98,7 +123,7 @@ impl Ca for Foreign<'_> {
         Err(CaError::Random)
     }
     fn not_after(&self) -> UnixTime {
-        NOW.plus(LEAF_LIFETIME)
+        self.2
     }
     fn issuing(&self) -> &Issuing {
         &self.1
@@ -117,7 +142,9 @@ fn no_hostile_leaf_of_a_foreign_ca_is_taken() {
     let (ca, node) = (TestCa::new(NOW), TestNode::new(1));
     let csr = checked(&node);
     let issuing = Issuing::read(&ca.issuing_pem()).unwrap();
-    let take = |pem: &str| issue(&Foreign(pem, issuing.clone()), &ca.root(), &csr, &node.rules(), NOW);
+    let take = |pem: &str| {
+        issue(&Foreign(pem, issuing.clone(), NOW.plus(LEAF_LIFETIME)), &ca.root(), &csr, &node.rules(), NOW)
+    };
     take(&ca.issue(&node, NOW)).unwrap();
     let hostile = hostile_leaves(&ca, &node, NOW);
     assert!(hostile.len() > 30, "{}", hostile.len());

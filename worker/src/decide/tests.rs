@@ -20,6 +20,7 @@ struct World {
     journal: Journal,
     entries: Vec<Entry>,
     receipt: Option<Receipt>,
+    issuer_ends: Option<UnixTime>,
     admission: Admission,
     reserved: Vec<String>,
     limits: Limits,
@@ -41,6 +42,7 @@ impl World {
             journal,
             entries: vec![Entry::Initialised { root: lucia_proto::digest::Digest::ZERO }],
             receipt: None,
+            issuer_ends: None,
             admission: Admission::Operator,
             reserved: Vec::new(),
             limits: Limits { new_nodes: 30, certificates: 1000 },
@@ -104,6 +106,7 @@ impl World {
             records: &records,
             receipt: self.receipt.as_ref(),
             config: &config,
+            issuer_ends: self.issuer_ends,
         };
         decide(&self.request, &facts, self.times.1)
     }
@@ -275,6 +278,25 @@ fn a_leaf_is_used_again_until_under_six_days_remain() {
     let other = TestCa::new(NOW).issue(&TestNode::new(2), NOW);
     world.receipt.as_mut().unwrap().certificate_pem = other;
     assert_eq!(world.outcome(), "issue");
+}
+
+// spec: CE-24
+#[test]
+fn the_last_leaf_of_an_issuing_ca_is_used_to_its_end() {
+    let age = secs(5 * 24 * 3600);
+    let ends = NOW.minus(age).plus(LEAF_LIFETIME);
+    let second = secs(1);
+    for (issuer_ends, want) in [
+        (None, "issue"),
+        (Some(ends), "issue live"),
+        (Some(ends.plus(second)), "issue"),
+        (Some(ends.minus(second)), "issue"),
+    ] {
+        assert_eq!(World { issuer_ends, ..World::with_leaf(age) }.outcome(), want, "{issuer_ends:?}");
+    }
+    let over = secs(7 * 24 * 3600 + 1);
+    let issuer_ends = Some(NOW.minus(over).plus(LEAF_LIFETIME));
+    assert_eq!(World { issuer_ends, ..World::with_leaf(over) }.outcome(), "issue", "an expired leaf is not handed out");
 }
 
 // spec: EN-40

@@ -278,6 +278,7 @@ impl Pass<'_> {
             records: self.transaction.records(),
             receipt: receipt.as_ref(),
             config: self.config,
+            issuer_ends: Some(self.identity.ca.not_after()),
         };
         match decide(&request, &facts, self.now) {
             Decision::AwaitAdmission => {
