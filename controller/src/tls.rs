@@ -5,6 +5,7 @@
 //! certificate stops nothing here: nodes refuse it, and the operator's socket goes on working.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,6 +22,8 @@ use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
 use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::refusal::chain;
 
@@ -79,6 +82,16 @@ struct Current {
     pem: String,
     certified: Arc<CertifiedKey>,
     not_after: UnixTime,
+    /// Whether all names of the settings are among its own.
+    ours: bool,
+}
+
+impl Current {
+    /// The names of the settings count before a later end: a name that was added must be served whatever the former
+    /// certificate's end.
+    const fn worth(&self) -> (bool, UnixTime) {
+        (self.ours, self.not_after)
+    }
 }
 
 impl EndpointCertificate {
@@ -143,7 +156,8 @@ impl EndpointCertificate {
             return Ok(false);
         }
         let current = self.certified(chain.to_owned())?;
-        if self.not_after().is_some_and(|not_after| current.not_after <= not_after) {
+        let served = self.current.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Current::worth);
+        if served.is_some_and(|served| current.worth() <= served) {
             // An older answer than what a person put in place, or than a former answer: nothing to gain.
             return Ok(false);
         }
@@ -163,15 +177,28 @@ impl EndpointCertificate {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(current);
     }
 
+    fn is_for_our_names(&self, leaf: &x509_cert::Certificate) -> bool {
+        let Ok(Some((_, found))) = leaf.tbs_certificate().get_extension::<SubjectAltName>() else { return false };
+        self.names.iter().all(|ours| {
+            found.0.iter().any(|name| match (ours, name) {
+                (EndpointName::Dns(ours), GeneralName::DnsName(name)) => ours.as_str() == name.as_str(),
+                (EndpointName::Ip(IpAddr::V4(ours)), GeneralName::IpAddress(name)) => name.as_bytes() == ours.octets(),
+                (EndpointName::Ip(IpAddr::V6(ours)), GeneralName::IpAddress(name)) => name.as_bytes() == ours.octets(),
+                _ => false,
+            })
+        })
+    }
+
     fn certified(&self, chain: String) -> Result<Current, TlsError> {
         let ders = pem::many(&chain, "CERTIFICATE", CHAIN_PEM_MAX, CHAIN_CERTIFICATES_MAX).map_err(TlsError::Pem)?;
         let leaf = ders.first().ok_or(TlsError::Certificate)?;
         let leaf = x509_cert::Certificate::from_der(leaf).map_err(|_| TlsError::Certificate)?;
         let not_after = leaf.tbs_certificate().validity().not_after.to_unix_duration().as_secs();
+        let ours = self.is_for_our_names(&leaf);
         let certificates = ders.into_iter().map(CertificateDer::from).collect();
         let certified = CertifiedKey::new(certificates, Arc::clone(&self.signing));
         certified.keys_match().map_err(|_| TlsError::Certificate)?;
-        Ok(Current { pem: chain, certified: Arc::new(certified), not_after: UnixTime::from_secs(not_after) })
+        Ok(Current { pem: chain, certified: Arc::new(certified), not_after: UnixTime::from_secs(not_after), ours })
     }
 }
 
@@ -234,4 +261,47 @@ pub fn server_config(certificate: Arc<EndpointCertificate>) -> Result<Arc<rustls
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a worker answers to `endpoint`'s request, ending with the year `year` begins.
+    fn signed(endpoint: &EndpointCertificate, year: i32) -> String {
+        let mut csr = rcgen::CertificateSigningRequestParams::from_pem(endpoint.csr()).unwrap();
+        csr.params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let issuer = rcgen::Issuer::new(rcgen::CertificateParams::default(), key);
+        csr.signed_by(&issuer).unwrap().pem()
+    }
+
+    fn names(texts: &[&str]) -> EndpointNames {
+        EndpointNames::new(texts.iter().map(|text| EndpointName::parse(text).unwrap()).collect()).unwrap()
+    }
+
+    // spec: HT-200
+    #[test]
+    fn a_name_that_was_added_is_served_at_once_whatever_the_former_end() {
+        let dir = nix::unistd::mkdtemp(&std::env::temp_dir().join("lucia-tls-XXXXXX")).unwrap();
+        let before = ["controller.test", "192.0.2.7"];
+        let after = ["controller.test", "192.0.2.7", "2001:db8::7", "other.test"];
+        let endpoint = EndpointCertificate::open(&dir, names(&before)).unwrap();
+        assert!(endpoint.take(&signed(&endpoint, 2090)).unwrap());
+        assert!(!endpoint.take(&signed(&endpoint, 2089)).unwrap(), "an older answer for the same names");
+        let former = signed(&endpoint, 2095);
+
+        let endpoint = EndpointCertificate::open(&dir, names(&after)).unwrap();
+        assert!(endpoint.take(&signed(&endpoint, 2030)).unwrap());
+        let asked = UnixTime::from_secs(1_893_456_000);
+        assert_eq!(endpoint.not_after(), Some(asked), "2030-01-01");
+        assert!(!endpoint.take(&former).unwrap(), "an answer for the names before, with a later end");
+        assert_eq!(endpoint.not_after(), Some(asked));
+
+        // A name that was taken away is one more than asked for, and the certificate may go on to its end.
+        let endpoint = EndpointCertificate::open(&dir, names(&before)).unwrap();
+        assert!(!endpoint.take(&signed(&endpoint, 2029)).unwrap());
+        assert!(endpoint.take(&signed(&endpoint, 2031)).unwrap());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
