@@ -119,8 +119,13 @@ fn every_promise_of_the_page_has_an_inversion_or_a_reason() {
     let promises = spec::promises();
     let mut wrong = Vec::new();
     for (id, _) in promises.iter().filter(|(_, pending)| !**pending) {
-        let group = id.split('-').next().unwrap_or_default();
-        if WHOLE.contains(&group) && !held.contains(id.as_str()) && !table.without.contains_key(id) {
+        let (group, number) = id.split_once('-').unwrap_or_default();
+        // From 200 on they are of step 4 and later, where a test by its name is enough.
+        if number.parse().is_ok_and(|number: u32| number < 200)
+            && WHOLE.contains(&group)
+            && !held.contains(id.as_str())
+            && !table.without.contains_key(id)
+        {
             wrong.push(format!("{id}: no entry in {} inverts what keeps it", inversions::FOLDER));
         }
     }

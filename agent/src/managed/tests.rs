@@ -276,7 +276,7 @@ async fn a_certificate_is_renewed_about_once_a_day() {
 }
 
 /// In the last days of an issuing CA no longer certificate is to be had.
-// spec: CE-24
+// spec: CE-200
 #[tokio::test(start_paused = true)]
 async fn a_short_certificate_is_renewed_with_growing_pauses() {
     let world = World::with_certificate(i64::try_from(5 * DAY).unwrap());

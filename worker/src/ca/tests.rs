@@ -56,7 +56,7 @@ fn a_new_fleet_has_a_root_of_20_years_and_an_issuing_ca_of_two() {
     assert!(matches!(issue(&ca, &root, &checked(&node), &node.rules(), after), Err(CaError::Ended { .. })));
 }
 
-// spec: CE-24
+// spec: CE-200
 #[test]
 fn no_leaf_outlives_its_issuing_ca() {
     let (root, ca) = fleet();

@@ -280,7 +280,7 @@ fn a_leaf_is_used_again_until_under_six_days_remain() {
     assert_eq!(world.outcome(), "issue");
 }
 
-// spec: CE-24
+// spec: CE-200
 #[test]
 fn the_last_leaf_of_an_issuing_ca_is_used_to_its_end() {
     let age = secs(5 * 24 * 3600);
