@@ -274,10 +274,18 @@ async function held(account) {
   return { next, keys: JSON.parse(view.draft.body).keys, nodes: JSON.parse(view.draft.intentJson).nodes };
 }
 
+// A private key that was pasted by mistake stays in no field and in no memory of the page.
+function forgetPrivate(field) {
+  if (!/PRIVATE KEY|PuTTY-User-Key-File/.test(field.value)) return false;
+  field.value = '';
+  return true;
+}
+
 // The key of a line of a .pub file: what is no key is not handed in, and a private one goes nowhere. The words are the
 // controller's own, which looks at it all anew. What follows the key in its line is a comment, which is not signed.
-function publicKey({ value, dataset }) {
-  if (value.includes('PRIVATE KEY')) throw new Error(dataset.private);
+function publicKey(field) {
+  const { value, dataset } = field;
+  if (forgetPrivate(field)) throw new Error(dataset.private);
   const [kind, text] = value.trim().split(/[ \t]+/);
   if (/[\r\n]/.test(value.trim())) throw new Error(dataset.line);
   if (!dataset.kinds.split(' ').includes(kind)) throw new Error(dataset.kind);
@@ -492,6 +500,7 @@ document.addEventListener('input', ({ target }) => {
     target.setCustomValidity('');
     if (target.validity.patternMismatch) target.setCustomValidity(`${target.title}.`);
   }
+  if (target.id === 'key-text' && forgetPrivate(target)) say(target.dataset.private, true, target);
   if (target.id === 'audit-filter') sift();
   if (target.id === 'list-filter' || target.id === 'only-looks') choose();
   if (target.id !== 'node-filter') return;

@@ -68,7 +68,7 @@ pub enum BadSshKey {
     Line,
     /// The first word is no kind, which it is also not with options before it.
     #[error(
-        "a key must begin with ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa or a FIDO kind (sk-ssh-ed25519@openssh.com, \
+        "a key begins with ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa or a FIDO kind (sk-ssh-ed25519@openssh.com, \
          sk-ecdsa-sha2-nistp256@openssh.com); options before it are not accepted"
     )]
     Kind,

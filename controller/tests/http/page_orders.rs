@@ -327,7 +327,6 @@ fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in(
         ("ssh-dss AAAA", "a key begins with ssh-ed25519"),
         ("ssh-rsa !", "the second word is not the base64 of a key"),
         ("ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "the key inside is not of the kind"),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----", "this is a private key: give the .pub file beside it"),
     ] {
         browser.run(&format!("document.getElementById('key-text').value = {}", value!(key)));
         browser.click(submit);
@@ -352,6 +351,59 @@ fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in(
     is_beside(&browser, end);
     // The console names the refused call and nothing else.
     assert!(browser.errors().iter().all(|error| error.contains("0000-0000-0000")));
+}
+
+// spec: PG-200
+#[test]
+fn a_pasted_private_key_stays_in_no_field() {
+    if !webdriver::is_there("a_pasted_private_key_stays_in_no_field") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    let browser = signed_in(&site, &world);
+    browser.go("/keys");
+    browser.type_in("#account", "alise");
+    browser.type_in("#key-label", "laptop");
+    browser.run(&format!("document.querySelector(\"#choose input[value='{}']\").click()", node.id()));
+    let held = "return document.getElementById('key-text').value";
+    for key in ["-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=", "PuTTY-User-Key-File-3: ssh-ed25519"] {
+        // As a paste leaves it, and as a browser that fills forms in by itself does.
+        for event in ["field.dispatchEvent(new Event('input', { bubbles: true }))", "field.form.requestSubmit()"] {
+            browser.run(&format!(
+                "const field = document.getElementById('key-text'); field.value = {}; {event}",
+                value!(key)
+            ));
+            browser.until("the field is empty", |browser| browser.run(held) == "");
+            browser.shows("this is a private key");
+        }
+    }
+    let drafts: DraftsView = call(&site, &world.alice, "GET", OwnerEndpoint::Drafts.path(), "").read();
+    assert_eq!(drafts.drafts, []);
+}
+
+// spec: PG-201
+#[test]
+fn on_a_phone_no_name_of_a_column_reaches_into_the_next_row() {
+    if !webdriver::is_there("on_a_phone_no_name_of_a_column_reaches_into_the_next_row") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    let draft = world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
+    let body = json::to_string(&draft).unwrap();
+    let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
+    let browser = signed_in(&site, &world);
+    browser.wide(360);
+    browser.go("/orders");
+    let tall = "return [...document.querySelectorAll('.rows td[data-name]')].filter((cell) => cell.offsetHeight > 0) \
+                .map((cell) => [cell.dataset.name, cell.clientHeight - parseFloat(getComputedStyle(cell, '::before').height)])";
+    browser.until("the list", |browser| browser.run(tall).as_array().is_some_and(|cells| cells.len() > 3));
+    let cells = browser.run(tall);
+    for cell in cells.as_array().unwrap() {
+        assert!(cell[1].as_f64().is_some_and(|room| room >= -0.5), "{cell}");
+    }
+    browser.picture("orders-phone");
 }
 
 // spec: PG-34
