@@ -57,7 +57,9 @@ const EVERYWHERE: &str = "With every command";
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Answers in JSON, for programs.
+    /// Write answers and errors in JSON, for programs.
+    ///
+    /// An error is one line on standard error: {"error":{"code","message","type"}}.
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub(crate) json: bool,
     /// How answers are written: table, wide (every column and id, however wide) or json.
@@ -74,6 +76,13 @@ pub(crate) struct Args {
     pub(crate) output: Output,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+impl Args {
+    /// Whether answers and errors are for programs.
+    pub(crate) fn in_json(&self) -> bool {
+        self.json || self.output == Output::Json
+    }
 }
 
 /// Which controller, and as whom.

@@ -197,6 +197,25 @@ impl Failure {
         self.to_string()
     }
 
+    /// The word for programs: the controller's own code where it refused, else one of a short list.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Shown { failure, .. } => failure.code(),
+            Self::Call(CallError::Refused(body)) => body.error.code.as_str(),
+            Self::NoDevice(_) | Self::NoNode(_) | Self::NoOrder(_) | Self::NoToken(_) | Self::NoHolder { .. } => {
+                "not_found"
+            }
+            Self::NotConfirmed => "not_confirmed",
+            Self::OtherFingerprint { .. } => "fingerprint_mismatch",
+            _ => match self.exit().0 {
+                USAGE => "usage",
+                UNAVAILABLE => "unreachable",
+                CONFIG => "config",
+                _ => "failed",
+            },
+        }
+    }
+
     /// The same, of an order that was shown and is not signed.
     pub(crate) fn unsigned(self) -> Self {
         match self {

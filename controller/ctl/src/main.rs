@@ -39,15 +39,29 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
+        Err(error) if error.use_stderr() => {
+            // What was typed could not be read, so whether JSON was asked for is taken from the words themselves.
+            if std::env::args().any(|word| word == "--json" || word == "--output=json" || word == "-ojson") {
+                tell::error_in_json("usage", &error.to_string());
+            } else {
+                let _ = error.print();
+            }
+            return failure::USAGE.into();
+        }
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { failure::USAGE.into() } else { ExitCode::SUCCESS };
+            return ExitCode::SUCCESS;
         }
     };
+    let in_json = args.in_json();
     match run::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell::note(&format!("luciactl: {}", error.sentence()));
+            if in_json {
+                tell::error_in_json(error.code(), &error.sentence());
+            } else {
+                tell::note(&format!("luciactl: {}", error.sentence()));
+            }
             error.exit().into()
         }
     }

@@ -35,7 +35,7 @@ impl Out {
         if wide {
             screen.width = None;
         }
-        Self { wide, json: args.json || args.output == Output::Json, screen }
+        Self { wide, json: args.in_json(), screen }
     }
 
     /// Writes the view as JSON, or in words that fit.
@@ -56,6 +56,24 @@ fn say<T: Serialize>(as_json: bool, view: &T, words: impl FnOnce() -> String) ->
 
 pub(crate) fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
     json::to_string(view).map_err(|error| Failure::Call(CallError::Strange(error.to_string())))
+}
+
+/// What went wrong, for programs: one line on standard error, `{"error":{"code","message","type":"luciactl_error"}}`, the
+/// shape of the API's own refusals.
+pub(crate) fn error_in_json(code: &str, message: &str) {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        error: Error<'a>,
+    }
+    #[derive(Serialize)]
+    struct Error<'a> {
+        code: &'a str,
+        message: &'a str,
+        r#type: &'static str,
+    }
+    let body = Body { error: Error { code, message, r#type: "luciactl_error" } };
+    let text = json::to_string(&body).unwrap_or_default();
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {

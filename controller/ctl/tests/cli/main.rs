@@ -434,6 +434,32 @@ fn manual_and_completions_come_from_the_program_itself() {
     }
 }
 
+// spec: LC-200
+#[test]
+fn with_json_an_error_is_json_too() {
+    let refusal = r#"{"error":{"code":"busy","message":"Wait.","type":"server_error"}}"#;
+    let none = r#"{"machines":[],"nodes":[]}"#;
+    let answered = |status, body: &str, args: &[&str]| Fake::new(vec![(status, body.to_owned())]).run(args);
+    let nobody = |args: &[&str]| program().args(["--socket", "/nonexistent/socket"]).args(args).output().unwrap();
+    let cases = [
+        (answered(503, refusal, &["--json", "nodes"]), "busy", 1),
+        (answered(503, refusal, &["nodes", "-o", "json"]), "busy", 1),
+        (answered(200, none, &["--json", "nodes"]), "failed", 1),
+        (nobody(&["--json", "nodes"]), "unreachable", 69),
+        (nobody(&["--json", "nodes", "--nothing"]), "usage", 64),
+        (nobody(&["--json", "reject", "not-a-code"]), "usage", 64),
+    ];
+    for (output, code, exit) in cases {
+        let text = String::from_utf8(output.stderr.clone()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap_or_else(|_| panic!("{text}"));
+        assert_eq!((value["error"]["code"].as_str(), output.status.code()), (Some(code), Some(exit)), "{text}");
+        assert!(value["error"]["message"].as_str().is_some_and(|message| message.len() > 4), "{text}");
+        assert_eq!((text.lines().count(), output.stdout.len()), (1, 0), "{text}");
+    }
+    let prose = answered(503, refusal, &["nodes"]);
+    assert!(String::from_utf8(prose.stderr).unwrap().starts_with("luciactl: "));
+}
+
 // spec: CT-10
 #[test]
 fn a_hostile_answer_commands_no_terminal() {
