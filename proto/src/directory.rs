@@ -77,6 +77,12 @@ impl LdapUri {
         let rest = self.as_str().strip_prefix("ldaps://").unwrap_or_default();
         rest.split(':').next().unwrap_or_default()
     }
+
+    /// Its port; that of ldaps where it names none.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.as_str().rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(636)
+    }
 }
 
 impl Dn {

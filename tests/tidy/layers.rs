@@ -7,12 +7,13 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 /// Crate → the crates of ours it may import outside its tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("lucia-proto", &[]),
+    ("lucia-daemon", &[]),
     ("lucia-durable", &[]),
     ("lucia-manual", &[]),
-    ("lucia-agent", &["lucia-proto", "lucia-durable", "lucia-manual"]),
+    ("lucia-agent", &["lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
     ("lucia-controller", &["lucia-proto", "lucia-durable", "lucia-manual"]),
-    ("luciactl", &["lucia-proto", "lucia-manual"]),
-    ("lucia-worker", &["lucia-proto", "lucia-durable", "lucia-manual"]),
+    ("luciactl", &["lucia-proto", "lucia-daemon", "lucia-manual"]),
+    ("lucia-worker", &["lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
     ("lucia-tests", &["lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"]),
     ("lucia-browser", &[]),
     ("lucia-qualification", &["lucia-proto", "lucia-browser"]),
@@ -140,6 +141,28 @@ fn the_ground_rests_on_a_closed_list() {
 fn upward<'o>(order: &[&'o str], module: &str, text: &str) -> Vec<&'o str> {
     let above = order.iter().skip_while(|name| **name != module).skip(1);
     above.copied().filter(|later| text.contains(&format!("crate::{later}::"))).collect()
+}
+
+// spec: AG-322
+#[test]
+fn programs_connect_by_one_piece_of_code() {
+    const REACH: &str = "proto/daemon/src/reach.rs";
+    let connects = |text: &str| {
+        ["TcpStream::connect", "TcpSocket", "lookup_host", "to_socket_addrs"].map(|word| text.contains(word))
+    };
+    assert_eq!(connects(&crate::tree::read(REACH)), [true, false, true, false], "what is looked for is what connects");
+    for path in crate::tree::rust_files() {
+        let is_program = ["agent/src/", "controller/src/", "controller/ctl/src/", "worker/src/", "proto/"];
+        let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
+        if is_test || path == REACH || !is_program.iter().any(|folder| path.starts_with(folder)) {
+            continue;
+        }
+        assert_eq!(
+            connects(&crate::tree::read(&path)),
+            [false; 4],
+            "{path} connects by itself; lucia_daemon::reach does"
+        );
+    }
 }
 
 #[test]

@@ -48,6 +48,11 @@ pub struct ProxyCa {
 }
 
 impl Proxy {
+    /// Where to connect to.
+    pub(super) const fn at(&self) -> (&String, u16) {
+        (&self.host, self.port)
+    }
+
     /// As the settings have it.
     #[must_use]
     pub fn url(&self) -> String {

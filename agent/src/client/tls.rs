@@ -13,6 +13,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
 use hyper_util::rt::TokioIo;
+use lucia_daemon::reach::{Reach, Unreached};
 use lucia_proto::chain;
 use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::limits::ANSWER_MAX;
@@ -43,14 +44,20 @@ pub struct BadTls(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// One kept connection to the controller.
 pub struct TlsTransport {
+    server: Server,
+    /// To the controller, or to the proxy.
+    reach: Reach,
+    kept: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// The controller, and the way to it.
+#[derive(Clone)]
+struct Server {
     host: String,
     port: u16,
     name: ServerName<'static>,
     tls: TlsConnector,
     proxy: Option<Arc<Way>>,
-    /// Of the controller, or of the proxy. Tried first next time: a name server that is gone does not stop a node.
-    last_good: Option<SocketAddr>,
-    kept: Option<SendRequest<Full<Bytes>>>,
 }
 
 /// TLS settings that believe `root` alone. Shared by all loops.
@@ -79,15 +86,13 @@ impl TlsTransport {
     pub fn new(config: &Config, tls: &Arc<ClientConfig>) -> Result<Self, BadTls> {
         let name = ServerName::try_from(config.name.to_string()).map_err(|error| BadTls(error.into()))?;
         let proxy = config.proxy.as_ref().map(Way::new).transpose().map_err(BadTls)?.map(Arc::new);
-        Ok(Self {
-            host: config.host.clone(),
-            port: config.port,
-            name,
-            tls: TlsConnector::from(Arc::clone(tls)),
-            proxy,
-            last_good: None,
-            kept: None,
-        })
+        let tls = TlsConnector::from(Arc::clone(tls));
+        Ok(Self::to(Server { host: config.host.clone(), port: config.port, name, tls, proxy }))
+    }
+
+    fn to(server: Server) -> Self {
+        let (host, port) = server.proxy.as_ref().map_or((&server.host, server.port), |way| way.proxy.at());
+        Self { reach: Reach::new(host, port), server, kept: None }
     }
 
     /// What makes one transport after the other, so that only the first can fail.
@@ -95,16 +100,32 @@ impl TlsTransport {
     /// # Errors
     /// As [`TlsTransport::new`].
     pub fn maker(config: &Config, tls: &Arc<ClientConfig>) -> Result<impl Fn() -> Self + use<>, BadTls> {
-        let Self { host, port, name, tls, proxy, .. } = Self::new(config, tls)?;
-        Ok(move || {
-            let (host, name, tls, proxy) = (host.clone(), name.clone(), tls.clone(), proxy.clone());
-            Self { host, port, name, tls, proxy, last_good: None, kept: None }
-        })
+        let Self { server, .. } = Self::new(config, tls)?;
+        Ok(move || Self::to(server.clone()))
     }
 
+    async fn connect(&mut self) -> Result<SendRequest<Full<Bytes>>, TransportError> {
+        let Self { server, reach, .. } = self;
+        let connected = reach.connect(CONNECT, async |address, tcp| server.speak(address, tcp).await).await;
+        connected.map_err(|failure| match failure {
+            Unreached::Late => TransportError::Connect { to: server.to(), source: io::ErrorKind::TimedOut.into() },
+            Unreached::Name(source) => server.unconnected(server.to(), source, ProxyError::Name),
+            Unreached::Closed { address, source } => {
+                server.unconnected(server.to_address(address), source, ProxyError::Connect)
+            }
+            Unreached::Unusable { error, .. } => error,
+        })
+    }
+}
+
+impl Server {
     fn to(&self) -> String {
         let way = self.proxy.as_ref().map(|way| format!(" through the proxy {}", way.proxy.url())).unwrap_or_default();
         format!("{} port {}{way}", self.host, self.port)
+    }
+
+    fn to_address(&self, address: SocketAddr) -> String {
+        format!("{} ({address})", self.to())
     }
 
     /// Why there is no connection to whoever comes first on the way: the proxy, or the controller.
@@ -115,40 +136,8 @@ impl TlsTransport {
         }
     }
 
-    async fn connect(&mut self) -> Result<SendRequest<Full<Bytes>>, TransportError> {
-        let mut refused = None;
-        if let Some(address) = self.last_good {
-            match self.connect_to(address).await {
-                Ok(kept) => return Ok(kept),
-                Err(error) => refused = Some(error),
-            }
-        }
-        let failed = |source| self.unconnected(self.to(), source, ProxyError::Name);
-        let first = self
-            .proxy
-            .as_ref()
-            .map_or((self.host.as_str(), self.port), |way| (way.proxy.host.as_str(), way.proxy.port));
-        let addresses = match tokio::net::lookup_host(first).await {
-            Ok(addresses) => addresses,
-            Err(source) => return Err(refused.unwrap_or_else(|| failed(source))),
-        };
-        for address in addresses.filter(|address| Some(*address) != self.last_good) {
-            match self.connect_to(address).await {
-                Ok(kept) => {
-                    self.last_good = Some(address);
-                    return Ok(kept);
-                }
-                Err(error) => refused = Some(error),
-            }
-        }
-        Err(refused.unwrap_or_else(|| failed(io::Error::from(io::ErrorKind::AddrNotAvailable))))
-    }
-
-    async fn connect_to(&self, address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, TransportError> {
-        let to = || format!("{} ({address})", self.to());
-        let failed = |source| self.unconnected(to(), source, ProxyError::Connect);
-        let tcp = TcpStream::connect(address).await.map_err(failed)?;
-        tcp.set_nodelay(true).map_err(failed)?;
+    /// Asks a proxy for a tunnel, has the controller prove itself, and begins HTTP.
+    async fn speak(&self, address: SocketAddr, tcp: TcpStream) -> Result<SendRequest<Full<Bytes>>, TransportError> {
         let stream: Box<dyn Stream> = match &self.proxy {
             None => Box::new(tcp),
             Some(way) => {
@@ -156,7 +145,8 @@ impl TlsTransport {
                 way.tunnel(tcp, &authority(&self.host, self.port)).await.map_err(refused)?
             }
         };
-        let tls = self.tls.connect(self.name.clone(), stream).await.map_err(|source| self.tls_refused(to(), source))?;
+        let tls = self.tls.connect(self.name.clone(), stream).await;
+        let tls = tls.map_err(|source| self.tls_refused(self.to_address(address), source))?;
         let (sender, connection) =
             handshake(TokioIo::new(tls)).await.map_err(|error| TransportError::Cut(error.into()))?;
         // It ends with its sender, or with its peer; either is seen at the next send.
@@ -175,7 +165,9 @@ impl TlsTransport {
             Failure::Protocol | Failure::Connection => TransportError::Connect { to, source },
         }
     }
+}
 
+impl TlsTransport {
     async fn exchange(&mut self, request: &Request) -> Result<Response, TransportError> {
         // A connection that its peer has ended meanwhile is seen here, before anything is sent over it.
         let mut kept = self.kept.take();
@@ -186,9 +178,7 @@ impl TlsTransport {
         }
         let mut sender = match kept {
             Some(sender) => sender,
-            None => tokio::time::timeout(CONNECT, self.connect())
-                .await
-                .map_err(|_| TransportError::Connect { to: self.to(), source: io::ErrorKind::TimedOut.into() })??,
+            None => self.connect().await?,
         };
         let message = self.message(request)?;
         let cut = |error: hyper::Error| TransportError::Cut(error.into());
@@ -210,11 +200,11 @@ impl TlsTransport {
     }
 
     fn message(&self, request: &Request) -> Result<hyper::Request<Full<Bytes>>, TransportError> {
-        let host = self.name.to_str();
+        let host = self.server.name.to_str();
         let mut message = hyper::Request::builder()
             .method(request.method)
             .uri(&request.path)
-            .header(HOST, format!("{host}:{}", self.port))
+            .header(HOST, format!("{host}:{}", self.server.port))
             .header(ACCEPT, "application/json");
         if let Some(proof) = &request.proof {
             message = message.header(PROOF_HEADER, proof);

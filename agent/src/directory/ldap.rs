@@ -9,20 +9,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::directory::{DirectoryAccess, LdapUri};
+use lucia_daemon::reach::{Reach, Unreached};
+use lucia_proto::directory::DirectoryAccess;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
 /// The whole question, from the name to the last answer.
 const LIMIT: Duration = Duration::from_secs(15);
-/// The port of ldaps where the URI names none.
-const PORT: u16 = 636;
+/// Of that, to have TLS with it.
+const CONNECT: Duration = Duration::from_secs(10);
 /// Longest answer: a group of thousands has its members left out, so an entry is short.
 const ANSWER_MAX: usize = 64 * 1024;
 /// Answers to one request: an entry and the end of a search, or two of what is passed over.
@@ -103,19 +103,19 @@ impl Ldaps {
 impl Directory for Ldaps {
     async fn read(&self, reader: &Reader) -> Result<(), LdapError> {
         let asked = async {
-            let (host, port) = authority(&reader.access.uri);
+            let (host, port) = (reader.access.uri.host(), reader.access.uri.port());
             let name = ServerName::try_from(host.to_owned()).map_err(|_| LdapError::Name)?;
-            let stream = TcpStream::connect((host, port)).await.map_err(LdapError::Reach)?;
-            let mut stream = self.0.connect(name, stream).await.map_err(LdapError::Reach)?;
+            let connect = async |_, tcp| self.0.connect(name.clone(), tcp).await;
+            let stream = Reach::new(host, port).connect(CONNECT, connect).await;
+            let mut stream = stream.map_err(|failure| match failure {
+                Unreached::Late => LdapError::Timeout,
+                Unreached::Name(source) | Unreached::Closed { source, .. } => LdapError::Reach(source),
+                Unreached::Unusable { error, .. } => LdapError::Reach(error),
+            })?;
             ask(&mut stream, reader).await
         };
         timeout(LIMIT, asked).await.unwrap_or(Err(LdapError::Timeout))
     }
-}
-
-fn authority(uri: &LdapUri) -> (&str, u16) {
-    let port = uri.as_str().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-    (uri.host(), port.unwrap_or(PORT))
 }
 
 /// Binds, reads the group's entry, and takes leave.

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_daemon::reach::{Reach, Unreached};
 use lucia_proto::chain::Root;
 use lucia_proto::owner::PageOrigin;
 use rustls::client::Resumption;
@@ -61,27 +62,13 @@ impl Tls {
     /// # Errors
     /// When nobody answers, or somebody else does.
     pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, CallError> {
-        let late = || self.unreachable(io::ErrorKind::TimedOut.into());
-        tokio::time::timeout(CONNECT, self.connect_any()).await.map_err(|_| late())?
-    }
-
-    async fn connect_any(&self) -> Result<TlsStream<TcpStream>, CallError> {
-        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
-        let mut refused = self.unreachable(io::ErrorKind::AddrNotAvailable.into());
-        for address in addresses.map_err(|error| self.unreachable(error))? {
-            let tcp = match TcpStream::connect(address).await {
-                Ok(tcp) => tcp,
-                Err(error) => {
-                    refused = self.unreachable(error);
-                    continue;
-                }
-            };
-            match self.connector.connect(self.name.clone(), tcp).await {
-                Ok(tls) => return Ok(tls),
-                Err(error) => refused = self.refused(error),
-            }
-        }
-        Err(refused)
+        let connect = async |_, tcp| self.connector.connect(self.name.clone(), tcp).await;
+        let connected = Reach::new(&self.host, self.port).connect(CONNECT, connect).await;
+        connected.map_err(|failure| match failure {
+            Unreached::Late => self.unreachable(io::ErrorKind::TimedOut.into()),
+            Unreached::Name(source) | Unreached::Closed { source, .. } => self.unreachable(source),
+            Unreached::Unusable { error, .. } => self.refused(error),
+        })
     }
 
     fn unreachable(&self, err: io::Error) -> CallError {

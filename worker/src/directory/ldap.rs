@@ -14,6 +14,7 @@ use std::time::Duration;
 use ldap3::{
     LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, Scope, SearchEntry, SearchOptions, StdStream,
 };
+use lucia_daemon::reach::{Reach, Unreached};
 use lucia_durable::{DirRules, FileRules, Loaded, PrivateDir};
 use lucia_proto::chain::Root;
 use lucia_proto::directory::{Dn, LdapUri, SERVICES, reader_dn};
@@ -21,6 +22,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::text::shown;
 use nix::unistd::{Gid, Uid, getegid, geteuid, setegid, seteuid};
 use rustls::ClientConfig;
+use tokio::net::TcpStream;
 use zeroize::Zeroizing;
 
 use super::password::Stored;
@@ -65,7 +67,7 @@ pub struct Link {
 #[derive(Clone)]
 enum Way {
     /// TLS that trusts the fleet's root alone.
-    Tls(Arc<ClientConfig>),
+    Tls { tls: Arc<ClientConfig>, host: String, port: u16 },
     /// A socket of this host: who connects is who asks.
     Socket(PathBuf),
 }
@@ -166,7 +168,8 @@ impl Link {
     /// [`DirectoryError::Tls`].
     pub fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
         let tls = tls::trusting(root).map_err(DirectoryError::Tls)?;
-        Ok(Self { uri: uri.to_string(), way: Way::Tls(tls) })
+        let way = Way::Tls { tls, host: uri.host().to_owned(), port: uri.port() };
+        Ok(Self { uri: uri.to_string(), way })
     }
 
     /// slapd's socket on this host, by SASL EXTERNAL: as whoever connects, which is root where this process may be it.
@@ -196,21 +199,15 @@ impl Link {
             .enable_time()
             .build()
             .map_err(DirectoryError::Runtime)?;
-        let settings = LdapConnSettings::new().set_conn_timeout(CONNECT);
-        let (settings, uri) = match &self.way {
-            Way::Tls(tls) => (settings.set_config(Arc::clone(tls)), self.uri.as_str()),
-            // The path is not used again: the library takes the stream.
-            Way::Socket(path) => (settings.set_std_stream(StdStream::Unix(self.connect(path)?)), "ldapi:///"),
-        };
         let whole = async {
-            let (connection, ldap) = LdapConnAsync::with_settings(settings, uri).await.map_err(|e| self.lost(e))?;
+            let (connection, ldap) = self.connect().await?;
             // Ends with the runtime; what it ends with shows in the answers.
             let _driver = tokio::spawn(connection.drive());
             let mut asking = Asking { ldap, link: self.clone() };
             match (who, &self.way) {
                 (Some((dn, password)), _) => asking.bind(dn, password).await?,
                 (None, Way::Socket(_)) => asking.bind_as_process().await?,
-                (None, Way::Tls(_)) => {}
+                (None, Way::Tls { .. }) => {}
             }
             question(&mut asking).await
         };
@@ -221,8 +218,32 @@ impl Link {
         answer.unwrap_or_else(|_| Err(DirectoryError::Slow { uri: self.uri.clone() }))
     }
 
+    /// The library takes the stream: it would try one address after the other.
+    async fn connect(&self) -> Result<(LdapConnAsync, ldap3::Ldap), DirectoryError> {
+        let settings = LdapConnSettings::new().set_conn_timeout(CONNECT);
+        match &self.way {
+            Way::Socket(path) => {
+                let settings = settings.set_std_stream(StdStream::Unix(self.socket_at(path)?));
+                LdapConnAsync::with_settings(settings, "ldapi:///").await.map_err(|e| self.lost(e))
+            }
+            Way::Tls { tls, host, port } => {
+                let secured = async |_, tcp: TcpStream| {
+                    let settings = settings.clone().set_config(Arc::clone(tls));
+                    let settings = settings.set_std_stream(StdStream::Tcp(tcp.into_std()?));
+                    LdapConnAsync::with_settings(settings, &self.uri).await
+                };
+                let connected = Reach::new(host, *port).connect(CONNECT, secured).await;
+                connected.map_err(|failure| match failure {
+                    Unreached::Late => DirectoryError::Slow { uri: self.uri.clone() },
+                    Unreached::Name(source) | Unreached::Closed { source, .. } => self.lost(LdapError::Io { source }),
+                    Unreached::Unusable { error, .. } => self.lost(error),
+                })
+            }
+        }
+    }
+
     /// Connects to the socket, as root where this process began as root; it is the worker's user for all else.
-    fn connect(&self, path: &Path) -> Result<UnixStream, DirectoryError> {
+    fn socket_at(&self, path: &Path) -> Result<UnixStream, DirectoryError> {
         let (user, group) = (geteuid(), getegid());
         // slapd knows root by both numbers.
         let (root, roots) = (Uid::from_raw(0), Gid::from_raw(0));

@@ -210,3 +210,27 @@ async fn a_server_that_says_nothing_is_left_after_ten_seconds() {
     assert!(matches!(refused, Err(TransportError::Connect { .. })), "{refused:?}");
     assert_eq!(begun.elapsed().as_secs(), 10);
 }
+
+/// An address whose packets are dropped: its queue is full, and nobody takes anything out of it.
+async fn silent() -> (SocketAddr, Vec<TcpStream>, TcpListener) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut queued = Vec::new();
+    while let Ok(stream) = tokio::time::timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        queued.push(stream.unwrap());
+    }
+    (address, queued, listener)
+}
+
+// spec: AG-322
+#[tokio::test]
+async fn a_controller_that_moved_from_an_address_that_drops_packets_is_found() {
+    let ca = Ca::new();
+    let (port, _) = serve(ca.server(NAME, GOOD), http("200 OK\r\ncontent-type: application/json", "{}"), 1).await;
+    let (old, _queued, _listener) = silent().await;
+    let mut transport = transport(&ca.root(), port);
+    transport.reach = transport.reach.after(old);
+    assert_eq!(transport.send(&get()).await.unwrap().status, 200);
+}

@@ -19,6 +19,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use lucia_daemon::reach::{Reach, Unreached};
 use lucia_durable::PrivateDir;
 use lucia_proto::chain::Root;
 use lucia_proto::csr::CheckedCsr;
@@ -246,8 +247,7 @@ impl StepCa {
     async fn exchange(&self, request: Builder, body: Vec<u8>) -> Result<(StatusCode, Bytes), StepError> {
         let to = self.site.authority();
         let strange = |error: &dyn std::error::Error| StepError::Strange { to: to.clone(), what: crate::chain(error) };
-        let connected = tokio::time::timeout(self.limits.connect, self.connect());
-        let connected = connected.await.map_err(|_| self.slow(self.limits.connect))??;
+        let connected = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(connected)).await.map_err(|e| strange(&e))?;
         // Ends with the runtime; what it ends with shows in the answer.
         let _driver = tokio::spawn(connection);
@@ -270,15 +270,18 @@ impl StepCa {
 
     async fn connect(&self) -> Result<tokio_rustls::client::TlsStream<TcpStream>, StepError> {
         let to = self.site.authority();
-        let tcp = match &self.site.host {
-            EndpointName::Ip(address) => TcpStream::connect((*address, self.site.port)).await,
-            EndpointName::Dns(name) => TcpStream::connect((name.as_str(), self.site.port)).await,
+        let host = match &self.site.host {
+            EndpointName::Ip(address) => address.to_string(),
+            EndpointName::Dns(name) => name.as_str().to_owned(),
         };
-        let tcp = tcp.map_err(|source| StepError::Unreachable { to: to.clone(), source })?;
-        let tls = TlsConnector::from(Arc::clone(&self.tls)).connect(self.name.clone(), tcp).await;
-        tls.map_err(|source| match is_certificate(&source) {
-            true => StepError::Stranger { to, source },
-            false => StepError::Unreachable { to, source },
+        let tls = TlsConnector::from(Arc::clone(&self.tls));
+        let connect = async |_, tcp| tls.connect(self.name.clone(), tcp).await;
+        let connected = Reach::new(host, self.site.port).connect(self.limits.connect, connect).await;
+        connected.map_err(|failure| match failure {
+            Unreached::Late => self.slow(self.limits.connect),
+            Unreached::Name(source) | Unreached::Closed { source, .. } => StepError::Unreachable { to, source },
+            Unreached::Unusable { error, .. } if is_certificate(&error) => StepError::Stranger { to, source: error },
+            Unreached::Unusable { error, .. } => StepError::Unreachable { to, source: error },
         })
     }
 

@@ -1,0 +1,5 @@
+//! What the three daemons and luciactl do alike, once.
+//!
+//! `proto` has no runtime and the daemons never import one another, so what needs both lies here.
+
+pub mod reach;
