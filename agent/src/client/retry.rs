@@ -65,9 +65,11 @@ impl Pace {
     }
 }
 
-/// Counts failures in a row and says how long to wait after each.
+/// Counts failures of one pace in a row and says how long to wait after each. A count under one pace says nothing under
+/// another: after ten lost connections in five minutes, the first refusal is still the first.
 #[derive(Debug)]
 pub struct Backoff {
+    pace: Option<Pace>,
     failures: u32,
     random: u64,
 }
@@ -76,7 +78,7 @@ impl Backoff {
     /// A back-off whose jitter comes from `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { failures: 0, random: seed }
+        Self { pace: None, failures: 0, random: seed }
     }
 
     /// A call succeeded.
@@ -84,15 +86,12 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Failures in a row.
-    #[must_use]
-    pub const fn failures(&self) -> u32 {
-        self.failures
-    }
-
     /// How long to wait after one more failure. A `Retry-After` is the least, up to [`RETRY_AFTER_MAX`], and the
     /// jitter comes on top of it, so that not all nodes come back in one second.
     pub fn next(&mut self, pace: Pace, retry_after: Option<Duration>) -> Duration {
+        if self.pace.replace(pace) != Some(pace) {
+            self.failures = 0;
+        }
         let longest = pace.base.saturating_mul(1 << self.failures.min(20)).min(pace.cap);
         self.failures = self.failures.saturating_add(1);
         let pause = if pace.jitter { self.spread(longest) } else { longest };
@@ -146,6 +145,35 @@ mod tests {
                 }
             }
             assert!(longest_seen > pace.cap * 9 / 10, "{pace:?} never comes near its cap");
+        }
+    }
+
+    // spec: AG-323
+    #[test]
+    fn failures_of_one_kind_lengthen_no_pause_of_another() {
+        let plain = |pace: Pace| Pace { jitter: false, ..pace };
+        let (lost, waiting) = (plain(Pace::ANSWERLESS), plain(Pace::WAITING));
+        let (wrong, refused, renewal) = (plain(Pace::WRONG), plain(Pace::REFUSED), Pace::RENEWAL);
+        for (what, paces, want) in [
+            ("one kind alone", vec![lost; 6], vec![2, 4, 8, 16, 30, 30]),
+            ("unreadable after lost connections", vec![lost, lost, lost, lost, lost, wrong], vec![2, 4, 8, 16, 30, 30]),
+            (
+                "refused after lost connections",
+                vec![lost, lost, lost, lost, lost, refused, refused],
+                vec![2, 4, 8, 16, 30, 30, 60],
+            ),
+            (
+                "a refusal that ends in lost connections",
+                vec![refused, refused, refused, lost, lost],
+                vec![30, 60, 120, 2, 4],
+            ),
+            ("refused between two that wait", vec![waiting, waiting, refused, waiting], vec![5, 10, 30, 5]),
+            ("two paces of one base", vec![wrong, wrong, refused, renewal], vec![30, 60, 30, 30]),
+            ("for good", vec![refused; 9], vec![30, 60, 120, 240, 480, 960, 1920, 3600, 3600]),
+        ] {
+            let mut backoff = Backoff::new(5);
+            let pauses: Vec<u64> = paces.into_iter().map(|pace| backoff.next(pace, None).as_secs()).collect();
+            assert_eq!(pauses, want, "{what}");
         }
     }
 
