@@ -125,7 +125,7 @@ fn the_documents_commands_make_a_fleet_and_its_first_node() {
     shows(&host, "runuser -u lucia-worker -- lucia-enrollment-worker pending", code);
     does(&host, &format!("runuser -u lucia-worker -- lucia-enrollment-worker admit {code} --fingerprint {hex}"));
     shows(&host, "luciactl nodes", "Online");
-    shows(&node, "lucia-node-agent why", "All is well");
+    shows(&node, "lucia-node-agent why", "Healthy");
     when_something_waits(&host);
     for (node, units) in [(&host, &["lucia-controller", "lucia-enrollment-worker"][..]), (&node, &["lucia-node-agent"])]
     {

@@ -30,6 +30,11 @@ impl Exit {
         Self::with(CONFIG, &error)
     }
 
+    /// With nothing more to say: standard output has it.
+    pub(super) const fn silent(code: u8) -> Self {
+        Self { code, message: String::new() }
+    }
+
     /// Called wrongly.
     pub(super) fn usage(error: impl Error) -> Self {
         Self::with(USAGE, &error)

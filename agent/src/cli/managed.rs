@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lucia_proto::ids::NodeId;
 use lucia_proto::time::Clock;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -9,15 +10,17 @@ use super::exit::Exit;
 use crate::client::config::Trust;
 use crate::client::tls::{self, TlsTransport};
 use crate::directory::ldap::Ldaps;
+use crate::host::boot::{self, BootId};
 use crate::host::clock::SystemClock;
 use crate::host::notify::Notify;
 use crate::host::root::Root;
+use crate::host::run::{End, Run};
 use crate::host::state::State;
-use crate::host::status::{Doing, Status, StatusFile};
+use crate::host::status::{self, Doing, Status, StatusFile};
 use crate::host::{random, secrets};
 use crate::identity::{Identity, key};
 use crate::managed::shared::Shared;
-use crate::managed::start::{self, Facts};
+use crate::managed::start::{self, Facts, NotInstalled};
 use crate::managed::usage::Sampler;
 use crate::managed::{self, Daemon, Ended};
 use crate::owners::record::{Loaded, Record};
@@ -53,7 +56,46 @@ fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
     runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))
 }
 
+/// Runs, and notes for `why` how that ended.
 pub(super) fn run(root: &Root) -> Result<(), Exit> {
+    let began = SystemClock.since_boot().as_secs();
+    let ended = serve(root, began);
+    // A copy elsewhere is none of this node's runs.
+    let exit = ended.as_ref().map_or_else(|exit| exit.code, |()| 0);
+    if exit != NotInstalled::NotAtItsPath.exit_code() {
+        note_end(root, began, exit, ended.as_ref().map_or_else(|exit| exit.message.clone(), |()| String::new()));
+    }
+    ended
+}
+
+fn note_end(root: &Root, began: u64, exit: u8, what: String) {
+    let Ok(boot_id) = boot::boot_id(root) else { return };
+    // One that runs has its own status, and this was a second one.
+    if !matches!(State::holder(root), Ok(None)) {
+        return;
+    }
+    let status = status::read(root).ok().flatten();
+    let run = Run { boot_id, began, heartbeat: None };
+    let before = status.as_ref().and_then(|status| status.ended.as_ref());
+    let end = End::of(&run, before, SystemClock.since_boot(), exit, what);
+    StatusFile::new(root).note_end(status, end);
+}
+
+/// What a new run goes on from: what outlives a run in what the last one wrote.
+fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) -> Status {
+    let before = before.unwrap_or_default();
+    let ended = End::before(&before, &boot_id);
+    let is_mine = before.node_id.as_ref() == Some(node_id);
+    let heartbeat = before.run.filter(|run| is_mine && run.boot_id == boot_id).and_then(|run| run.heartbeat);
+    Status {
+        last_heartbeat: before.last_heartbeat.filter(|_| is_mine),
+        run: Some(Run { boot_id, began, heartbeat }),
+        ended,
+        ..Status::default()
+    }
+}
+
+fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     secrets::protect().map_err(Exit::failed)?;
     let facts = Facts::read(root).map_err(Exit::failed)?;
     // A copy of the program that lies elsewhere is told so before it looks at anything of the node's.
@@ -90,7 +132,7 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
         verification_code: Some(fingerprint.verification_code()),
         hostname: Some(orders.hostname.clone()),
         controller: Some(config.controller()),
-        ..Status::default()
+        ..begin(status::read(root).ok().flatten(), facts.boot_id.clone(), began, &orders.node_id)
     };
     let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
     let shared =
@@ -156,7 +198,7 @@ mod tests {
             let exit = check_stopped(&scratch.root(), &state).unwrap_err();
             assert_eq!(exit.code, STOPPED);
             assert!(exit.message.contains(what) && exit.message.contains("rekey"), "{}", exit.message);
-            let told = crate::host::status::read(&scratch.root()).unwrap().unwrap();
+            let told = status::read(&scratch.root()).unwrap().unwrap();
             assert_eq!(told.doing, Doing::Stopped);
         }
         assert!(!remove::is_under_way(&scratch.root()));

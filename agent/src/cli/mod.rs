@@ -1,6 +1,7 @@
 //! Verbs, help and exit codes. Each verb is put together here and does its work elsewhere.
 
 mod exit;
+mod health;
 mod installer;
 mod managed;
 mod rekey;
@@ -27,12 +28,12 @@ On a machine to be installed, in this order:
   reboot
 
 On a node:
-  lucia-node-agent why           one sentence: what it waits for, and the cure
+  lucia-node-agent why           one sentence: how it is now, and the cure
   lucia-node-agent status --json
 
 Exit codes:
-  0   done
-  1   failed
+  0   done; of `why` and `status`: healthy
+  1   failed; of `why` and `status`: not healthy, standard output says why
   64  wrong usage
   78  wrong settings (/etc/lucia/agent.toml)
   managed-run:
@@ -82,14 +83,18 @@ enum Verb {
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         timeout: u64,
     },
-    /// Prints what the agent does and what was refused last
+    /// Show how the agent is now, and what was refused last; exit 1 unless it is healthy
     Status {
         /// Prints JSON
         #[arg(long)]
         json: bool,
     },
-    /// Says in one sentence what the agent waits for and what cures it
-    Why,
+    /// Say in one sentence how the agent is now and what cures it; exit 1 unless it is healthy
+    Why {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Waits until this machine is approved, and takes the grant
     WaitInstall {
         /// Seconds to wait; without it as long as it takes
@@ -151,6 +156,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     log_to_stderr();
     match run(arguments.verb, &Root::system()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(exit) if exit.message.is_empty() => ExitCode::from(exit.code),
         Err(exit) => {
             // Not `eprintln!`: the exit code says it too, where standard error cannot be written.
             let _ = std::io::Write::write_all(
@@ -166,7 +172,7 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
     match verb {
         Verb::Inspect { json } => show::inspect(root, json),
         Verb::Status { json } => show::status(root, json),
-        Verb::Why => show::why(root),
+        Verb::Why { json } => show::why(root, json),
         Verb::Discover { json, timeout } => installer::discover(root, json, Duration::from_secs(timeout)),
         Verb::WaitInstall { timeout, json } => installer::wait_install(root, json, timeout.map(Duration::from_secs)),
         Verb::InstallationGuard => installer::guard(root),

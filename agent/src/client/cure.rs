@@ -3,6 +3,9 @@
 use lucia_proto::code::{AgentAction, Code};
 
 use super::CallError;
+use super::proxy::ProxyError;
+use super::transport::TransportError;
+use crate::host::status::Reason;
 
 /// What a person can do, or that nothing needs to be done.
 #[must_use]
@@ -18,15 +21,29 @@ pub const fn of(error: &CallError) -> &'static str {
     }
 }
 
+/// What kind of failure it is, where that decides what counts of several.
+#[must_use]
+pub const fn reason(error: &CallError) -> Option<Reason> {
+    match error {
+        CallError::Unreachable(
+            TransportError::Clock { .. } | TransportError::Proxy { source: ProxyError::Clock(_), .. },
+        ) => Some(Reason::Clock),
+        CallError::Refused { code: Code::NodeIdentityInvalid, .. } => Some(Reason::Identity),
+        CallError::Refused { code: Code::NodeEnrollmentFailed, .. } => Some(Reason::Worker),
+        _ => None,
+    }
+}
+
 const fn of_code(code: Code) -> &'static str {
     match code {
         Code::ChallengeRefused => "nothing; if it stays, the way to the controller changes this machine's address",
         Code::NodeIdentityInvalid => {
-            "the controller never says why. An owner sees it: `luciactl why NAME`, and `luciactl events` where the name is gone. \
-             Removed, split off as a copy (`luciactl clone`) or replaced by another machine: this key counts never again; \
-             `lucia-node-agent rekey` and a new approval bring the machine back, and if it was meant to go stop the agent. \
-             A controller that was put back to before it knew this node: bring its newer journal back, and where the worker \
-             suspended the node meanwhile run `lucia-enrollment-worker resume NAME`"
+            "keep key and certificate: the controller never says why, and it may heal. An owner sees the reason: `luciactl why NAME`, \
+             and `luciactl events` where the name is gone. Suspended by the worker: `lucia-enrollment-worker resume NAME`. A \
+             controller that was put back to before it knew this node: bring its newer journal back. Only where the reason is that \
+             an owner removed the node, split it off as a copy (`luciactl clone`) or had another machine replace it, this key never \
+             counts again: `lucia-node-agent rekey` and a new approval bring the machine back, and if it was meant to go stop the \
+             agent"
         }
         Code::NetworkNotAllowed => "add this machine's network to allowed-networks of the controller",
         Code::AdmissionClosed => "open the window: `luciactl window open --minutes 30` on the controller",
@@ -70,6 +87,9 @@ mod tests {
         {
             assert!(cure.contains(part), "{part}: {cure}");
         }
+        // What heals comes first, and a new key only for what never heals.
+        let place = |part| cure.find(part).unwrap();
+        assert!(place("resume NAME") < place("rekey") && place("newer journal") < place("rekey"), "{cure}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod etc;
 pub mod notify;
 pub mod random;
 pub mod root;
+pub mod run;
 #[cfg(test)]
 pub(crate) mod scratch;
 pub mod secrets;

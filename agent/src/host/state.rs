@@ -3,6 +3,9 @@
 use lucia_durable::{
     Crashed, DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError,
 };
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use thiserror::Error;
 
 use super::root::Root;
@@ -183,6 +186,20 @@ impl State {
         Ok(Self { dir, lease: Some(lease) })
     }
 
+    /// The verb that holds the directory now (`managed-run`, `discover`, ...), if one does. Nothing is taken for this look.
+    ///
+    /// # Errors
+    /// [`StateError::Dir`] or [`StateError::Lease`].
+    pub fn holder(root: &Root) -> Result<Option<String>, StateError> {
+        let dir = match PrivateDir::open(&root.state(), DirRules::private()) {
+            Err(DirError::Missing { .. }) => return Ok(None),
+            opened => opened.map_err(StateError::Dir)?,
+        };
+        let name = FileName::hidden(LEASE).map_err(|_| StateError::Name)?;
+        let holder = Lease::holder(&dir, &name, lives).map_err(StateError::Lease)?;
+        Ok(holder.map(|holder| holder.rsplit(' ').next().unwrap_or_default().to_owned()))
+    }
+
     /// Whether a key was written here at any time.
     #[must_use]
     pub fn had_key(&self) -> bool {
@@ -304,6 +321,12 @@ impl State {
     }
 }
 
+/// Whether the process that a holder's line names may be there; a number that another process has now counts as there.
+fn lives(holder: &str) -> bool {
+    let pid = holder.strip_prefix("pid ").and_then(|rest| rest.split(' ').next()).and_then(|pid| pid.parse().ok());
+    pid.is_none_or(|pid| kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,9 +342,12 @@ mod tests {
         let refused = State::hold(&root, "discover").unwrap_err();
         let text = crate::host::chain(&refused);
         assert!(text.contains("managed-run"), "{text}");
+        assert_eq!(State::holder(&root).unwrap().as_deref(), Some("managed-run"));
         let reader = State::open(&root).unwrap();
         assert_eq!(reader.read(StateFile::Csr).unwrap().unwrap(), b"x");
         assert!(matches!(reader.replace(StateFile::Csr, b"y"), Err(StateError::ReadOnly)));
+        drop(state);
+        assert_eq!(State::holder(&root).unwrap(), None);
     }
 
     // spec: AG-3

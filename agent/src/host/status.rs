@@ -18,6 +18,7 @@ use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 
 use super::root::Root;
+use super::run::{End, Run};
 use super::state::{State, StateFile};
 
 /// Longest status file.
@@ -59,6 +60,18 @@ pub const FROZEN: &str = "this identity is frozen: another machine speaks as thi
      while what it has goes on; compare the start of `lucia-node-agent status` here with `luciactl node` on the \
      controller, then decide there: `luciactl clone keep` or `luciactl clone split`";
 
+/// What kind of thing holds a call up, where that decides what counts of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// This machine's clock: by it a certificate is not valid now.
+    Clock,
+    /// The controller refuses the identity, and says to nobody why.
+    Identity,
+    /// The worker refuses, and its host shows why.
+    Worker,
+}
+
 /// The last refusal of one call, until that call succeeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -70,6 +83,9 @@ pub struct Refusal {
     pub since: Option<UnixTime>,
     /// What was asked: `enroll`, `heartbeat`, ...
     pub call: String,
+    /// Of which kind it is, where that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
     /// What was answered, in one line.
     pub what: String,
     /// What cures it, in one line.
@@ -227,6 +243,12 @@ pub struct Status {
     /// What was refused, at most once a call, in the order of the calls' names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
+    /// The run of the daemon that wrote this; never in the lasting copy, which so tells of no boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// How the last run ended, until a later one has a heartbeat accepted; never in the lasting copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<End>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -253,10 +275,15 @@ pub fn gist(what: &str) -> &str {
 }
 
 impl Status {
+    /// What of it outlives a reboot.
+    fn lasting(&self) -> Self {
+        Self { run: None, ended: None, ..self.clone() }
+    }
+
     /// Whether `other` differs in more than what changes at each heartbeat or try.
     fn differs_for_long(&self, other: &Self) -> bool {
         let lasting = |status: &Self| {
-            let mut status = status.clone();
+            let mut status = status.lasting();
             status.last_heartbeat = None;
             status.heartbeats = 0;
             status.clock_offset_seconds = None;
@@ -340,15 +367,11 @@ impl StatusFile {
         if *status == self.written {
             return;
         }
-        let Ok(text) = json::to_string(status) else { return };
-        if let Some(dir) = &self.runtime
-            && let Ok(name) = FileName::new(StateFile::Status.as_str())
-            && let Err(error) = dir.replace(&name, text.as_bytes(), 0o600)
-        {
-            tracing::warn!("{}", super::chain(&error));
-        }
+        self.write_hot(status);
         if status.differs_for_long(&self.lasting) {
-            if let Err(error) = state.replace(StateFile::Status, text.as_bytes()) {
+            if let Ok(text) = json::to_string(&status.lasting())
+                && let Err(error) = state.replace(StateFile::Status, text.as_bytes())
+            {
                 tracing::warn!("{}", super::chain(&error));
             }
             self.lasting = status.clone();
@@ -357,11 +380,36 @@ impl StatusFile {
     }
 }
 
+impl StatusFile {
+    /// Notes in the hot copy alone how a run ended: its lease is gone by then.
+    pub fn note_end(&self, status: Option<Status>, end: End) {
+        self.write_hot(&Status { ended: Some(end), ..status.unwrap_or_default() });
+    }
+
+    fn write_hot(&self, status: &Status) {
+        let Ok(text) = json::to_string(status) else { return };
+        if let Some(dir) = &self.runtime
+            && let Ok(name) = FileName::new(StateFile::Status.as_str())
+            && let Err(error) = dir.replace(&name, text.as_bytes(), 0o600)
+        {
+            tracing::warn!("{}", super::chain(&error));
+        }
+    }
+}
+
 /// The status as it is now, or as it was before the last reboot; nothing when the agent never ran.
 ///
 /// # Errors
 /// One line when it is there but cannot be read.
 pub fn read(root: &Root) -> Result<Option<Status>, String> {
+    Ok(find(root)?.map(|(status, _)| status))
+}
+
+/// [`read`], and whether it is the copy of this boot's `/run`.
+///
+/// # Errors
+/// As [`read`].
+pub fn find(root: &Root) -> Result<Option<(Status, bool)>, String> {
     let hot = |path: &Path| -> Option<Vec<u8>> {
         let dir = PrivateDir::open(path, DirRules::private()).ok()?;
         let name = FileName::new(StateFile::Status.as_str()).ok()?;
@@ -370,14 +418,18 @@ pub fn read(root: &Root) -> Result<Option<Status>, String> {
             _ => None,
         }
     };
-    let bytes = match hot(&root.runtime()) {
-        Some(bytes) => Some(bytes),
-        None if !root.state().exists() => None,
-        None => State::open(root).and_then(|state| state.read(StateFile::Status)).map_err(|e| super::chain(&e))?,
+    let (bytes, is_hot) = match hot(&root.runtime()) {
+        Some(bytes) => (Some(bytes), true),
+        None if !root.state().exists() => (None, false),
+        None => {
+            let lasting = State::open(root).and_then(|state| state.read(StateFile::Status));
+            (lasting.map_err(|e| super::chain(&e))?, false)
+        }
     };
     let Some(bytes) = bytes else { return Ok(None) };
     let status = json::from_slice(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
-    status.map(Some).map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
+    let status = status.map(|status| Some((status, is_hot)));
+    status.map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
 }
 
 /// Whether an owner removed the identity, and nothing began anew since. Words for people, no proof of anything.
@@ -389,73 +441,4 @@ pub fn was_removed(state: &State) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::scratch::Scratch;
-
-    // spec: AG-4
-    #[test]
-    fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
-        let scratch = Scratch::new();
-        let root = scratch.root();
-        let state = State::hold(&root, "test").unwrap();
-        assert_eq!(read(&root), Ok(None));
-        let mut file = StatusFile::new(&root);
-        let mut status = Status { doing: Doing::Heartbeating, heartbeats: 1, ..Status::default() };
-        file.write(&state, &status);
-        let lasting = || state.read(StateFile::Status).unwrap().unwrap();
-        let first = lasting();
-        status.heartbeats = 2;
-        status.last_heartbeat = Some(UnixTime::from_secs(5));
-        file.write(&state, &status);
-        assert_eq!(lasting(), first);
-        assert_eq!(read(&root), Ok(Some(status.clone())));
-        let refusal = |at, detail: &str| Refusal {
-            since: None,
-            at: UnixTime::from_secs(at),
-            call: "heartbeat".into(),
-            what: format!("no answer: cannot connect: {detail}"),
-            cure: "nothing".into(),
-        };
-        status.refusals = vec![refusal(9, "10.0.0.1")];
-        file.write(&state, &status);
-        let second = lasting();
-        assert_ne!(second, first);
-        for at in 10..40_u32 {
-            status.refusals = vec![refusal(at.into(), &at.to_string())];
-            status.clock_offset_seconds = Some(59 + i64::from(at % 3));
-            file.write(&state, &status);
-        }
-        // The first clock difference was written, and none of the details after it.
-        let third = lasting();
-        assert!(String::from_utf8(third).unwrap().contains("cannot connect: 10\""));
-        assert_eq!(read(&root), Ok(Some(status)));
-        // After a reboot the lasting copy speaks.
-        std::fs::remove_dir_all(root.runtime()).unwrap();
-        let after = read(&root).unwrap().unwrap();
-        assert_eq!(after.refusals[0].gist(), "no answer: cannot connect");
-    }
-
-    // spec: AO-2
-    #[test]
-    fn an_order_that_is_refused_does_not_touch_the_disk_and_one_that_is_carried_out_does() {
-        use lucia_proto::intent::IntentId;
-
-        let scratch = Scratch::new();
-        let root = scratch.root();
-        let state = State::hold(&root, "test").unwrap();
-        let mut file = StatusFile::new(&root);
-        let mut status = Status { owners: Some(OwnersStatus::default()), ..Status::default() };
-        file.write(&state, &status);
-        let lasting = || state.read(StateFile::Status).unwrap().unwrap();
-        let first = lasting();
-        let seen = |refused| OrderSeen { code: IntentId::of("a").code(), kind: None, at: UnixTime::EPOCH, refused };
-        status.owners.as_mut().unwrap().orders.push(seen(Some(IntentCode::Malformed)));
-        file.write(&state, &status);
-        assert!(lasting() == first);
-        assert_eq!(read(&root), Ok(Some(status.clone())), "it is shown all the same");
-        status.owners.as_mut().unwrap().orders.push(seen(None));
-        file.write(&state, &status);
-        assert!(lasting() != first);
-    }
-}
+mod tests;

@@ -171,7 +171,11 @@ impl<T: Transport> CertificateLoop<T> {
 
     async fn ask(&mut self, call: &'static str, doing: Option<Doing>) -> Result<Duration, DiskDoubtful> {
         if let Some(doing) = doing {
-            self.shared.update(|status| status.doing = doing);
+            self.shared.update(|status| {
+                status.doing = doing;
+                // No heartbeat is sent any more, so what the last one was refused for is past.
+                status.refusals.retain(|last| last.call != "heartbeat");
+            });
         }
         let renames = self.identity.csr_is_for_another_name();
         let pace = match call {

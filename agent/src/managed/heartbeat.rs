@@ -212,7 +212,12 @@ impl<T: Transport> HeartbeatLoop<T> {
         }
         let at = self.client.server_now();
         let start_id = report.start_id.clone();
+        let since_boot = self.shared.clock.since_boot();
         self.shared.succeeded("heartbeat", |status| {
+            if let Some(run) = &mut status.run {
+                run.heartbeat = Some(since_boot.as_secs());
+            }
+            status.ended = None;
             status.doing = Doing::Heartbeating;
             status.heartbeats = status.heartbeats.saturating_add(1);
             status.last_heartbeat = at;

@@ -15,7 +15,7 @@ use crate::client::{CallError, cure};
 use crate::directory::Orders;
 use crate::host::notify::Notify;
 use crate::host::state::State;
-use crate::host::status::{Refusal, Status, StatusFile, gist};
+use crate::host::status::{Reason, Refusal, Status, StatusFile, gist};
 use crate::identity::Certificate;
 use crate::keys::reply::Told;
 use crate::managed::usage::Readings;
@@ -96,6 +96,10 @@ impl Shared {
 
     /// Notes that a call was refused or not answered, and logs it when that is new.
     pub fn refused(&self, call: &'static str, what: String, cure: &str) {
+        self.held_up(call, what, cure, None);
+    }
+
+    fn held_up(&self, call: &'static str, what: String, cure: &str, reason: Option<Reason>) {
         self.update(|status| {
             let before = status.refusals.iter().position(|last| last.call == call);
             let before = before.map(|at| status.refusals.remove(at));
@@ -105,7 +109,7 @@ impl Shared {
             let at = self.clock.now();
             // Since it first failed, whatever the reason was then.
             let since = before.and_then(|last| last.since).or(Some(at));
-            let refusal = Refusal { at, since, call: call.to_owned(), what, cure: cure.to_owned() };
+            let refusal = Refusal { at, since, call: call.to_owned(), reason, what, cure: cure.to_owned() };
             status.refusals.push(refusal);
             status.refusals.sort_by(|one, two| one.call.cmp(&two.call));
         });
@@ -113,7 +117,7 @@ impl Shared {
 
     /// Notes a failed call.
     pub fn failed(&self, call: &'static str, error: &CallError) {
-        self.refused(call, crate::host::chain(error), cure::of(error));
+        self.held_up(call, crate::host::chain(error), cure::of(error), cure::reason(error));
     }
 
     /// Notes that a call succeeded: what was refused of it is over.

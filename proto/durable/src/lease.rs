@@ -201,6 +201,30 @@ impl Lease {
         }
     }
 
+    /// Who holds the lease now, by their own words; nothing where nobody does. For a look from outside: it takes nothing,
+    /// and tries the lock only where `lives` says that the one named last may still be there, so that it never stands
+    /// in the way of a program that starts.
+    ///
+    /// # Errors
+    /// [`LeaseError::Unusable`], [`LeaseError::Failed`].
+    pub fn holder(
+        dir: &PrivateDir,
+        name: &FileName,
+        lives: impl FnOnce(&str) -> bool,
+    ) -> Result<Option<String>, LeaseError> {
+        let path = dir.path_of(name);
+        let Some(file) = open(dir, name, OFlag::O_RDONLY)? else { return Ok(None) };
+        let holder = named_holder(&read(&file, &path)?);
+        if !lives(&holder) {
+            return Ok(None);
+        }
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder)),
+            Err(TryLockError::Error(source)) => Err(LeaseError::Failed { doing: "look at", path, source }),
+        }
+    }
+
     /// What the file said before this lease was taken; [`Marker::Present`] once confirmed.
     #[must_use]
     pub fn found(&self) -> Marker {

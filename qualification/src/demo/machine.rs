@@ -242,7 +242,10 @@ pub(super) fn boot_managed(
     screen.say(Who::Worker, &format!("signed its certificate, until {until}"));
     let seen = heartbeat(site, &id, 1)?;
     screen.say(Who::Node, &format!("heartbeat 1 of {HEARTBEATS}, {:?}; the next in about 30 s", seen.node.state));
-    let why = on(&node, &["/usr/lib/lucia/agent/lucia-node-agent", "why"])?;
+    // It ends with 1 until the agent itself has read the answer.
+    let why = site.wait("the agent's own word that it is healthy", SOON, |_| {
+        on(&node, &["/usr/lib/lucia/agent/lucia-node-agent", "why"]).ok()
+    })?;
     screen.say(Who::Node, &format!("lucia-node-agent why\n{why}"));
     Ok(Managed { node, node_id: id, heartbeats: 1, until })
 }

@@ -35,6 +35,23 @@ fn the_second_is_refused_and_told_who_has_it() {
     drop(second);
 }
 
+// spec: DU-280
+#[test]
+fn who_holds_it_is_seen_from_outside_and_a_look_takes_nothing() {
+    let scratch = Scratch::new();
+    let dir = scratch.open();
+    let holder = |lives: bool| Lease::holder(&scratch.open(), &name("lease"), |_| lives).unwrap();
+    assert_eq!(holder(true), None, "there is no lease");
+    let lease = take(&dir, "pid 7 lucia-node-agent managed-run").unwrap();
+    for _ in 0..3 {
+        assert_eq!(holder(true).as_deref(), Some("pid 7 lucia-node-agent managed-run"));
+    }
+    assert_eq!(holder(false), None, "the one it names is known to be gone");
+    drop(lease);
+    assert_eq!(holder(true), None);
+    take(&dir, "pid 8").unwrap();
+}
+
 // spec: DU-18
 #[test]
 fn the_marker_tells_a_first_start_from_lost_state() {
