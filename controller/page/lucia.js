@@ -201,22 +201,43 @@ async function draft(kind, nodes, body, terms) {
   follow(code);
 }
 
+// Where this document itself says that the followed order stands.
+const standing = () => (followed ? document.querySelector(`main [data-standing="${followed}"]`) : null);
+
+const wordsOf = ({ dataset, textContent: [first, ...rest] }) => dataset.words ?? `${first.toUpperCase()}${rest.join('')}.`;
+
+// Lets the box of the last drafted order say what `state` says. Whether there was one.
+function agree(state) {
+  if (!state || !by('draft-state')) return false;
+  const words = wordsOf(state);
+  if (by('draft-state').textContent !== words) by('draft-state').textContent = words;
+  if (state.dataset.waits === 'false') {
+    by('draft-head').textContent = 'Your order';
+    by('draft-sign').hidden = true;
+  }
+  return true;
+}
+
 // Tells where the last drafted order stands, until nothing becomes of it any more.
 let followed = null;
 async function follow(code) {
   followed = code;
   const shown = by('draft-state');
+  let told = '';
   while (followed === code) {
     const state = await look(`/orders/${code}`).then((next) => next?.querySelector('[data-order-state]'), () => null);
     if (followed !== code) return;
     const words = state ? state.dataset.words : 'Where it stands cannot be seen: the controller does not answer, or the draft was thrown away.';
-    if (shown.textContent !== words) {
-      shown.textContent = words;
-      refresh();
-    }
-    if (state?.dataset.waits === 'false') {
-      by('draft-head').textContent = 'Your order';
-      by('draft-sign').hidden = true;
+    if (told !== words) {
+      told = words;
+      // What else says on this document where it stands comes from a later look: that one counts for both.
+      if (state && standing()) await refresh();
+      if (followed !== code) return;
+      if (!agree(standing())) {
+        shown.textContent = words;
+        agree(state);
+        refresh();
+      }
     }
     if (state?.dataset.over === 'true') {
       refresh();
@@ -433,10 +454,11 @@ const ACTS = {
   reject: device('reject', 'Rejected.', 'Reject this machine? It stays on the list until it is dismissed or restored.'),
   restore: device('restore', 'It is back on the list.'),
   dismiss: device('dismiss', 'It is off the list.', 'Take this machine off the list? Nothing of it is kept; it may introduce itself again while the window is open.'),
-  rename: async ({ dataset }) => {
-    await call('POST', `/api/host/nodes/${dataset.node}/rename`, { hostname: dataset.to });
+  rename: async ({ dataset: { node, to } }) => {
+    await call('POST', `/api/host/nodes/${node}/rename`, { hostname: to });
+    // The same button undoes it once the document is fresh.
     await refresh();
-    say(`It is given the name ${dataset.to}; that counts once it is heard under it.`);
+    say(`Renaming to ${to}. What it waits for stands under Why.`);
     main.focus();
   },
   'drop-draft': async ({ dataset }) => {
@@ -560,11 +582,14 @@ function sift() {
 const CELLS = ['state', 'load', 'memory', 'storage', 'temperature', 'certificate', 'look'];
 
 function put(row, cells) {
+  const link = row.cells[0].firstElementChild;
+  if (link.textContent !== cells.name) link.textContent = cells.name;
   CELLS.forEach((name, at) => {
     const cell = row.cells[at + 1];
     if (cell.firstChild?.nodeType !== Node.TEXT_NODE) cell.prepend('');
     if (cell.firstChild.data !== cells[name]) cell.firstChild.data = cells[name];
   });
+  if (row.classList.contains('silent') !== cells.silent) row.classList.toggle('silent', cells.silent);
   if (row.cells[1].className !== cells.tone) row.cells[1].className = cells.tone;
   const path = row.cells[2].querySelector('path');
   if (path.getAttribute('d') !== cells.spark) path.setAttribute('d', cells.spark);
@@ -639,6 +664,7 @@ async function inSlices(steps) {
   let until = performance.now() + SLICE;
   while (!steps.next().done) {
     if (performance.now() < until) continue;
+    agree(standing());
     await pause();
     until = performance.now() + SLICE;
   }
@@ -672,10 +698,13 @@ function refresh() {
         const fresh = next.querySelector(`[data-live="${old.dataset.live}"]`);
         await pause();
         if (fresh) await inSlices(morph(old, fresh));
+        agree(standing());
       }
       // What was approved elsewhere meanwhile is not approved here any more.
       if (by('approve-form') && !by('compare')) by('approve-form').closest('section').hidden = true;
-      by('as-of').textContent = next.getElementById('as-of')?.textContent ?? '';
+      const asOf = next.getElementById('as-of');
+      by('as-of').textContent = asOf?.textContent ?? '';
+      clock = { at: Date.parse(asOf?.dateTime), heard: performance.now() };
       main.dataset.sequence = next.getElementById('main')?.dataset.sequence ?? '';
       index();
       countDown();
@@ -684,12 +713,58 @@ function refresh() {
   return refreshing;
 }
 
+// The controller's clock as it was last heard, and when that was by this browser's.
+let clock = { at: Date.parse(by('as-of').dateTime), heard: performance.now() };
+
+// As the controller writes a span.
+const spanOf = (secs) => {
+  const [size, unit] = [[172800, 86400, 'days'], [7200, 3600, 'h'], [120, 60, 'min']].find(([from]) => secs >= from)?.slice(1) ?? [1, 's'];
+  return `${Math.floor(secs / size)} ${unit}`;
+};
+
+// What is said to be so long ago goes on being so while somebody reads, whether or not the controller answers.
+function countOn() {
+  const now = clock.at + performance.now() - clock.heard;
+  for (const time of main.querySelectorAll('time[datetime]')) {
+    if (!/( ago|just now)$/.test(time.textContent)) continue;
+    const secs = Math.floor((now - Date.parse(time.dateTime)) / 1000);
+    const words = secs > 0 ? `${spanOf(secs)} ago` : 'just now';
+    if (time.textContent !== words) time.textContent = words;
+  }
+}
+setInterval(countOn, 1000);
+
+const NOT_LIVE = ', not live: the controller does not answer, trying again';
+function isLive(yes) {
+  by('live').textContent = yes ? ', and live since then' : NOT_LIVE;
+  main.classList.toggle('old', !yes);
+  if (yes) by('away').hidden = true;
+}
+
+// Ticks that may be missed before nothing here counts as live.
+const MISSED = 3;
+
 function live() {
-  const shown = by('live');
   const source = new EventSource('/api/host/stream');
-  source.addEventListener('open', () => {
-    shown.textContent = ', and live since then';
-    by('away').hidden = true;
+  // A line may be dead without anybody saying so: it is live while its ticks come.
+  let due = Infinity;
+  const watch = setInterval(() => {
+    if (performance.now() < due) return;
+    over();
+    by('away').hidden = false;
+    setTimeout(live, 1000);
+  }, 1000);
+  const over = () => {
+    clearInterval(watch);
+    source.close();
+    isLive(false);
+  };
+  source.addEventListener('open', () => { due = performance.now() + 30000; });
+  source.addEventListener('tick', (event) => {
+    const { at, every } = JSON.parse(event.data);
+    clock = { at: Date.parse(at), heard: performance.now() };
+    due = clock.heard + MISSED * every * 1000;
+    isLive(true);
   });
   source.addEventListener('nodes', (event) => {
     const server = document.querySelector('[data-live="server"]');
@@ -707,11 +782,15 @@ function live() {
     if (String(JSON.parse(event.data).sequence) !== main.dataset.sequence) refresh();
   });
   source.addEventListener('error', () => {
-    shown.textContent = ', not live: the controller does not answer, trying again';
+    isLive(false);
+    due = Infinity;
     // A controller that starts again is back within seconds; whoever was refused is not told that it does not answer.
     setTimeout(() => { by('away').hidden = source.readyState !== EventSource.CONNECTING; }, 5000);
     // A refusal ends an EventSource for good; a broken line it mends by itself.
-    if (source.readyState === EventSource.CLOSED) setTimeout(live, 30000);
+    if (source.readyState === EventSource.CLOSED) {
+      over();
+      setTimeout(live, 30000);
+    }
   });
 }
 

@@ -21,7 +21,7 @@ use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
 use crate::names::{AccountName, DiskId, Hostname};
 use crate::phase::{DevicePhase, TaskPhase};
 use crate::time::UnixTime;
-pub use rename::{Rename, RenameForm};
+pub use rename::{Rename, RenameForm, RenameStep};
 
 /// What an approval must hold as its confirmation, because a disk is erased.
 pub const ERASE: &str = "ERASE";
@@ -243,6 +243,9 @@ pub struct TaskView {
     /// Since when a certificate request lies in the queue without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrollment_pending_since: Option<UnixTime>,
+    /// Why the worker refused that request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Message>,
 }
 
 /// How a node looks from here.
@@ -295,6 +298,12 @@ pub struct NodeLine {
     /// The name it had, until it is heard under the one it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_hostname: Option<Hostname>,
+    /// What the rename waits for; absent while none is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rename_step: Option<RenameStep>,
+    /// Why the worker refused its last request for a certificate, where that stands in its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Message>,
     /// Its fingerprint's short form.
     pub verification_code: VerificationCode,
     /// How it looks from here.

@@ -4,6 +4,8 @@
 mod next;
 mod readiness;
 mod removed;
+mod renaming;
+mod restored;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +16,7 @@ use crate::host_api::{NodeLine, NodeView, OrdersHeld, Sample, SnapshotState};
 use crate::ids::NodeId;
 use crate::intent::{IntentCode, IntentKind};
 use crate::key::VerificationCode;
+use crate::limits::LEAF_LIFETIME;
 use crate::names::Hostname;
 use crate::owner_api::DraftLine;
 use crate::text::{shown, span};
@@ -22,9 +25,13 @@ use crate::time::UnixTime;
 pub use next::Next;
 pub use readiness::Readiness;
 pub use removed::{KeyEnd, Machine, Removed};
+pub use renaming::Renaming;
+pub use restored::restored;
 
 /// A node renews with six days left: with fewer than this something is in its way.
 const CERTIFICATE_LOW: Duration = Duration::from_secs(5 * 24 * 3600);
+/// After its first certificate a node has this long to be heard and to ask the worker for the time.
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 /// Memory and storage that are taken to this percent.
 const NEARLY_FULL: u64 = 90;
 /// A processor of this many degrees Celsius.
@@ -55,6 +62,10 @@ pub enum Finding {
     NoOrders(String),
     /// Its machine calls itself by the second name, and the fleet by the first.
     OtherName(Hostname, Hostname),
+    /// It is being renamed.
+    Renaming(Renaming),
+    /// The worker refuses it a certificate, in these words.
+    Refused(String),
 }
 
 impl fmt::Display for Finding {
@@ -96,6 +107,8 @@ impl fmt::Display for Finding {
                 "its machine calls itself {other}: if that was meant luciactl rename {name} {other}, else write {name} back \
                  into its /etc/hostname"
             ),
+            Self::Renaming(renaming) => renaming.fmt(f),
+            Self::Refused(why) => write!(f, "the worker refuses its certificate: {why}"),
         }
     }
 }
@@ -114,6 +127,8 @@ impl Finding {
             Self::Directory(_, false) => "its directory waits".to_owned(),
             Self::NoOrders(_) => "takes no orders now".to_owned(),
             Self::OtherName(_, other) => format!("it calls itself {other}: rename it"),
+            Self::Renaming(renaming) => renaming.short(),
+            Self::Refused(_) => "the worker refuses its certificate".to_owned(),
             Self::StorageFull(percent) => format!("storage {percent} % full"),
             Self::MemoryFull(percent) => format!("memory {percent} % full"),
             Self::Hot(celsius) => format!("{celsius:.0} °C"),
@@ -139,10 +154,15 @@ pub fn findings(
     let mut found = Vec::new();
     match (node.state, node.last_seen_at) {
         (SnapshotState::Online, _) => (),
+        (SnapshotState::AwaitingHeartbeat, _) if settles(node, now) => (),
         (SnapshotState::AwaitingHeartbeat, _) | (SnapshotState::Stale, None) => found.push(Finding::NeverHeard),
         (SnapshotState::Stale, Some(at)) => found.push(Finding::NotHeard(now.since(at))),
     }
-    match node.certificate_expires_at {
+    // Of a rename its own finding says so.
+    let refused = node.refused.as_ref().filter(|_| node.rename_step.is_none());
+    found.extend(refused.map(|why| Finding::Refused(shown(why.as_str()))));
+    match node.certificate_expires_at.filter(|_| refused.is_none()) {
+        None if refused.is_some() => (),
         None => found.push(Finding::NoCertificate),
         Some(until) if until <= now => found.push(Finding::Lapsed(node.hostname.clone(), now.since(until))),
         Some(until) if until.since(now) < CERTIFICATE_LOW => found.push(Finding::NotRenewed(until.since(now))),
@@ -161,6 +181,11 @@ pub fn findings(
         found.extend(sample.cpu_temperature_celsius.filter(|celsius| *celsius >= HOT).map(Finding::Hot));
     }
     found
+}
+
+/// Whether it has its certificate for so short a time that nobody need look at what is still to come.
+fn settles(node: &NodeLine, now: UnixTime) -> bool {
+    node.certificate_expires_at.is_some_and(|until| now.plus(LEAF_LIFETIME) < until.plus(SETTLES_WITHIN))
 }
 
 /// An order for a node that somebody refused.
@@ -211,18 +236,21 @@ impl Why {
         let (node, orders) = (&view.node, view.orders.as_ref());
         let known = Known { node, directory: view.directory.as_ref(), sample: view.samples.last(), orders };
         let refused = refused_orders(drafts).remove(&node.node_id).unwrap_or_default();
-        let why = Self::judged(&known, refused, view.server_time);
-        Self { frozen: why.frozen || view.frozen.is_some(), ..why }
+        Self::judged(&known, refused, view.server_time)
     }
 
     /// The same of what a list has of it; `refused` are its own of [`refused_orders`].
     #[must_use]
     pub fn judged(known: &Known<'_>, refused: Vec<RefusedOrder>, now: UnixTime) -> Self {
         let node = known.node;
-        let orders = Readiness::of(known.orders, now);
+        let orders = Readiness::of(known.orders, node.frozen, now);
         // Of one that is not heard from anything else is wrong first.
-        let wrong = orders.wrong().filter(|_| known.orders.is_some() || node.state == SnapshotState::Online);
+        let wrong = orders.wrong().filter(|_| {
+            (known.orders.is_some() || node.state == SnapshotState::Online)
+                && !(orders.settles_by_itself() && settles(node, now))
+        });
         let name = node.new_hostname.clone().map(|other| Finding::OtherName(node.hostname.clone(), other));
+        let name = Renaming::of(node).map(Finding::Renaming).or(name);
         let found = findings(node, known.directory, known.sample, now);
         Self {
             findings: found.into_iter().chain(wrong.map(Finding::NoOrders)).chain(name).collect(),
@@ -333,7 +361,7 @@ mod tests {
                 vec!["last heard 1 h 0 min ago"],
             ),
             (
-                r#","state":"AwaitingHeartbeat","certificateExpiresAt":"2026-12-06T20:00:00Z""#.to_owned(),
+                r#","state":"AwaitingHeartbeat","certificateExpiresAt":"2026-12-06T19:58:59Z""#.to_owned(),
                 NO_SAMPLES,
                 vec!["start the machine"],
                 vec!["never heard from"],

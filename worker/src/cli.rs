@@ -357,7 +357,7 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
             let config = at.enter()?;
             let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
             let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
-            let survey = survey::survey(&config, &home, ledger.records(), now());
+            let survey = survey::survey(&config, &home, ledger.records(), now()).waiting();
             say(&if json { to_json(&survey)? } else { status::pending_table(&survey) });
             Ok(ExitCode::SUCCESS)
         }

@@ -73,6 +73,15 @@ pub struct Survey {
     pub problems: Vec<String>,
 }
 
+impl Survey {
+    /// What waits for somebody, and nothing else.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.requests.retain(|row| row.outlook != Outlook::Answered);
+        self
+    }
+}
+
 /// Refused requests shown, and files that are none: protects memory from a controller that makes up requests. Those the
 /// journal agrees with are all shown, and it has few devices.
 const SHOWN_MAX: usize = 256;
@@ -150,6 +159,8 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
             }
             Decision::AwaitRoom(limit) => Outlook::AwaitsRoom(limit.to_string()),
             Decision::Issue { .. } => Outlook::Answered,
+            // It lies there for the node to fetch its answer again, or the controller writes another one.
+            Decision::Refuse(Refusal::Expired) if only.is_none() => continue,
             Decision::Refuse(refusal) => {
                 refused += 1;
                 if refused > SHOWN_MAX {

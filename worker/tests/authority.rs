@@ -301,7 +301,7 @@ impl Site {
     }
 }
 
-// spec: NN-9
+// spec: NN-9, NN-341
 #[test]
 fn a_journal_that_renames_waits_for_a_person_here_who_types_both_names() {
     let mut site = Site::with_nodes("", 1..=2);
@@ -320,7 +320,10 @@ fn a_journal_that_renames_waits_for_a_person_here_who_types_both_names() {
     }
     site.run(&["once"]).expect(0, "issued 0");
     site.run(&["rename", "n1", "web"]).expect(0, "is web from now on");
+    // Both names mean it until its certificate under the name before has ended.
     site.run(&["rename", "web", "web"]).expect(0, "is web already");
+    site.run(&["rename", "n1", "web"]).expect(0, "is web already");
+    site.run(&["release-lapse", "n1"]).expect(0, "web renews by itself");
     site.run(&["once"]).expect(0, "issued 1");
     site.accept(&node);
     // Another machine does not get the name before, although the controller's journal has it free by now.

@@ -97,7 +97,32 @@ fn a_node_is_admitted_by_code_and_whole_fingerprint() {
     }
     site.run(&["once"]).expect(0, "issued 1");
     site.accept(&node);
-    site.run(&["pending"]).expect(0, "admitted");
+    site.run(&["pending"]).expect(0, "No request");
+}
+
+// spec: WK-340
+#[test]
+fn pending_lists_what_waits_for_somebody_and_nothing_else() {
+    let mut site = Site::new("admission = \"journal\"");
+    let (healthy, reserved) = (TestNode::new(1), {
+        let mut node = TestNode::new(2);
+        node.hostname = "controller".parse().unwrap();
+        node
+    });
+    let listed = |site: &Site| {
+        let json: serde_json::Value = serde_json::from_str(&site.run(&["pending", "--json"]).out).unwrap();
+        json["requests"].as_array().unwrap().iter().map(|row| row["hostname"].to_string()).collect::<Vec<_>>()
+    };
+    site.controller.approve(&healthy);
+    site.controller.ask(&healthy);
+    site.run(&["once"]).expect(0, "issued 1");
+    assert_eq!(listed(&site), Vec::<String>::new());
+    // Ten minutes later its request still lies there, for the node to fetch its answer again.
+    site.controller.put_request(&request(&healthy, now().minus(secs(1))));
+    assert_eq!(listed(&site), Vec::<String>::new());
+    site.controller.approve(&reserved);
+    site.controller.ask(&reserved);
+    assert_eq!(listed(&site), ["\"controller\""]);
 }
 
 // spec: WK-53

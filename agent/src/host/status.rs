@@ -136,8 +136,9 @@ impl OtherName {
                  the controller's host: luciactl rename {known} {machine}; else write {known} into /etc/hostname"
             ),
             Standing::Approved => format!(
-                "this machine was given the name {machine}, and {goes_on} until its certificate for {machine} is there; where the \
-                 worker's admission is \"operator\", on the worker's host: lucia-enrollment-worker rename {fleet} {machine}"
+                "this machine was given the name {machine}, and {goes_on} until its certificate for {machine} is there. On the \
+                 worker's host: lucia-enrollment-worker rename {fleet} {machine} (the worker does it by itself where its \
+                 admission is \"journal\")"
             ),
         }
     }

@@ -144,9 +144,10 @@ pub(crate) enum Verb {
     Node(Watched),
     /// Gives a node the name that its machine calls itself by; the same key gets a certificate for it.
     ///
-    /// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. Where the worker's
-    /// admission is "operator", somebody there says so as well: lucia-enrollment-worker rename NODE NAME. The name before,
-    /// given while the rename is under way, takes it back.
+    /// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. On the worker's
+    /// host somebody says so as well: lucia-enrollment-worker rename NODE NAME. Where its admission is "journal" it does that
+    /// by itself. Until the node is heard under the new name, every command takes either. The name before, given while the
+    /// rename is under way, takes it back.
     #[command(after_help = "Example:\n  luciactl rename web-1 web-2")]
     Rename(Rename),
     /// Removes a node or device for good: its key is refused from then on.

@@ -98,6 +98,9 @@ pub(crate) enum Failure {
         /// What is wrong with it.
         why: String,
     },
+    /// The controller would refuse the approval.
+    #[error("nothing was approved: {0}")]
+    NotApproved(String),
     /// The question was answered otherwise.
     #[error("not confirmed, nothing was done")]
     NotConfirmed,
@@ -206,6 +209,7 @@ impl Failure {
                 "not_found"
             }
             Self::NotConfirmed => "not_confirmed",
+            Self::NotApproved(_) => "not_approved",
             Self::OtherFingerprint { .. } => "fingerprint_mismatch",
             _ => match self.exit().0 {
                 USAGE => "usage",
@@ -262,6 +266,7 @@ impl Failure {
             | Self::KeyFile { .. }
             | Self::OtherFingerprint { .. }
             | Self::NotConfirmed
+            | Self::NotApproved(_)
             | Self::Output(_)
             | Self::Pages { .. }
             | Self::Start(_) => Exit(1),

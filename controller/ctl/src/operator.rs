@@ -31,7 +31,10 @@ use crate::{order, roster, show, sign};
 
 /// The device of this code.
 pub(crate) async fn device(client: &Client, code: VerificationCode) -> Result<DeviceView, Failure> {
-    let view: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    of_code(client.call(Endpoint::Onboarding, None).await?, code)
+}
+
+fn of_code(view: OnboardingView, code: VerificationCode) -> Result<DeviceView, Failure> {
     let found = view.devices.into_iter().find(|device| device.verification_code == code);
     found.ok_or(Failure::NoDevice(code))
 }
@@ -53,12 +56,58 @@ pub(crate) async fn change(
     Ok(client.call(endpoint, Some(&device.device_id)).await?)
 }
 
+/// Whether the controller would take the approval, as far as its own views tell: an order is shown only then.
+async fn may_be_approved(
+    client: &Client,
+    device: &DeviceView,
+    now: UnixTime,
+    args: &Approve,
+    replaces: Option<&NodeId>,
+) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Failure::NotApproved(why));
+    let code = &device.verification_code;
+    if device.phase != DevicePhase::Discovered {
+        return refuse(format!(
+            "{code} is {:?} and waits for no approval; luciactl onboarding shows what is next",
+            device.phase
+        ));
+    }
+    if device.expires_at <= now {
+        return refuse(format!(
+            "the discovery of {code} is over; start the installer on it again while the window is open"
+        ));
+    }
+    let disk = device.inventory.disks.iter().find(|disk| disk.id == args.disk);
+    if disk.is_none_or(|disk| disk.is_removable || disk.is_read_only || disk.size_bytes == 0) {
+        return refuse(format!(
+            "{code} has no disk {} that can be erased; luciactl onboarding shows its disks",
+            args.disk
+        ));
+    }
+    // The operator's call signs and shows no order, so the controller's own word is soon enough.
+    if client.me().is_some() {
+        let name = args.hostname.as_str();
+        let nodes = client.nodes().await?.nodes;
+        let taken = nodes.iter().find(|node| node.is_called(name) && Some(&node.node_id) != replaces);
+        if let Some(node) = taken.filter(|node| node.node_id != device.device_id) {
+            return refuse(format!(
+                "{name} is the name of node {}; choose another, or add --replaces {}",
+                node.node_id,
+                node.names()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Approves an installation; as an owner, with the order that admits its machine.
 pub(crate) async fn approve(client: &Client, args: Approve) -> Result<OnboardingView, Failure> {
     if let Some(me) = client.me() {
         roster::signer(client, me, &[IntentKind::Admit]).await?;
     }
-    let device = device(client, args.code).await?;
+    let seen: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+    let now = seen.server_time;
+    let device = of_code(seen, args.code.clone())?;
     let fingerprint = fingerprint(args.fingerprint, args.yes)?;
     same_key(&device, &fingerprint)?;
     let replaces = match &args.replaces {
@@ -66,6 +115,7 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
         None => None,
     };
     let (replaces, removed) = replaces.unzip();
+    may_be_approved(client, &device, now, &args, replaces.as_ref()).await?;
     let draft = client.me().map(|me| order::admit(me, fingerprint, args.hostname.clone(), replaces.clone()));
     let draft = draft.transpose()?;
     if let (Some(me), Some(draft)) = (client.me(), &draft) {
@@ -184,7 +234,7 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
     {
         roster::may_order(&roster, IntentKind::RemoveIdentity)?;
         let sentence = sentence(node.hostname.as_str(), &node.node_id);
-        let draft = order::remove(me, node.node_id, node.hostname)?;
+        let draft = order::remove(me, node.node_id.clone(), node.certified_name().clone())?;
         return sign::order(client, me, out, &draft, &sentence, yes).await;
     }
     let (id, name) = find(client, node).await?;
@@ -207,7 +257,7 @@ pub(crate) async fn find_node(client: &Client, text: &str) -> Result<Option<Node
 
 /// Whether this is what `text` names.
 pub(crate) fn is_named(node: &NodeLine, text: &str) -> bool {
-    node.hostname.as_str() == text
+    node.is_called(text)
         || node.node_id.as_str() == text
         || text.parse().is_ok_and(|code: VerificationCode| code == node.verification_code)
 }

@@ -127,7 +127,7 @@ pub(crate) fn admit(
 
 /// Decides about a frozen node: for the holder of `start`, or for none.
 pub(crate) fn decide(me: &Me, view: &NodeView, start: Option<StartId>) -> Result<Draft, Failure> {
-    let hostname = view.node.hostname.clone();
+    let hostname = view.node.certified_name().clone();
     let decision = if start.is_some() { Decision::Keep } else { Decision::Split };
     let body = Body::CloneDecision(CloneDecision { hostname, decision, start_id: start });
     once(me, view.node.node_id.clone(), &body)
@@ -156,7 +156,7 @@ fn lapsed(view: &NodeView) -> Result<ReleaseLapse, OrderError> {
     // The controller hears of a lapsed node no more: where it calls from now, and since which boot, nobody here knows.
     Ok(ReleaseLapse {
         fingerprint: view.fingerprint,
-        hostname: node.hostname.clone(),
+        hostname: node.certified_name().clone(),
         ended_at,
         former_address: node.address,
         address: None,

@@ -13,7 +13,7 @@ use lucia_proto::key::Fingerprint;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, counted, shown, span};
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::Next;
+use lucia_proto::why::{Next, Renaming};
 use lucia_proto::words;
 
 mod audit;
@@ -142,6 +142,7 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         | Next::Installs(_)
         | Next::Starts
         | Next::Answers
+        | Next::Refused(_)
         | Next::Admit(_)
         | Next::Nothing) => next.to_string(),
     }
@@ -181,7 +182,7 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
         .map(|node| {
             let plain = |text: String| (text, Tone::Plain);
             vec![
-                plain(names(node)),
+                plain(node.names()),
                 state(node),
                 plain(
                     node.last_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", span(now.since(at)))),
@@ -194,15 +195,6 @@ pub(crate) fn nodes(view: &NodesView, screen: Screen) -> String {
         })
         .collect();
     table(&["HOSTNAME", "STATE", "LAST SEEN", "ADDRESS", "CERTIFICATE", "CODE", "NODE"], &rows, screen)
-}
-
-/// Its name; with the one it is to lose, or the one its machine has given itself.
-fn names(node: &NodeLine) -> String {
-    match (&node.former_hostname, &node.new_hostname) {
-        (Some(former), _) => format!("{} (still {former})", node.hostname),
-        (None, Some(new)) => format!("{} (calls itself {new})", node.hostname),
-        (None, None) => node.hostname.to_string(),
-    }
 }
 
 /// A frozen node is first of all that; then whether its users can log in.
@@ -307,12 +299,8 @@ fn head(view: &NodeView, screen: Screen) -> String {
 /// What stands between a node and its other name.
 fn renaming(out: &mut String, node: &NodeLine) {
     let now = &node.hostname;
-    if let Some(former) = &node.former_hostname {
-        let waits = format!(
-            "{former}, until it is heard under {now}; where the worker's admission is \"operator\", on the \
-             worker's host: lucia-enrollment-worker rename {former} {now}"
-        );
-        line(out, "old name", &waits);
+    if let Some(renaming) = Renaming::of(node) {
+        line(out, "old name", &format!("{}; {renaming}", renaming.from));
     } else if let Some(new) = &node.new_hostname {
         line(out, "new name", &format!("{new}, as the machine says; if that was meant: luciactl rename {now} {new}"));
     }

@@ -48,6 +48,19 @@ pub(crate) struct Wanted {
     pub(crate) is_renamed: bool,
 }
 
+/// A request that lies in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The name that it asks for.
+    pub(crate) hostname: Hostname,
+    /// When it was made.
+    pub(crate) since: UnixTime,
+    /// The worker granted it.
+    pub(crate) is_granted: bool,
+    /// Why the worker refused it.
+    pub(crate) refused: Option<String>,
+}
+
 /// What is to be done about a request, given the one that lies there.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
@@ -175,11 +188,22 @@ impl Queue {
         }
     }
 
-    /// When the request of this node that lies in the queue was made; nothing when none lies there.
-    pub(crate) fn pending_since(&self, id: &NodeId) -> Option<UnixTime> {
+    /// The request of this node that lies in the queue; nothing when none lies there.
+    pub(crate) fn asked(&self, id: &NodeId) -> Option<Asked> {
         let file = file_of(id).ok()?;
         let bytes = self.read(&self.requests, &file, Owner::Us, QUEUE_FILE_MAX).ok()??;
-        Some(EnrollmentRequest::from_bytes(&bytes).ok()?.expires_at.minus(REQUEST_LIFETIME))
+        let request = EnrollmentRequest::from_bytes(&bytes).ok()?;
+        let answer = self.read_answer(&file, ANSWER_FILE_MAX).ok().flatten();
+        let answer = answer.and_then(|bytes| EnrollmentAnswerFile::from_bytes(&bytes).ok());
+        // That it came to the request too late is no judgement of it: the next request gets one.
+        let answer = answer
+            .filter(|answer| answer.request_hash == request_hash(&bytes) && answer.checked_at < request.expires_at);
+        Some(Asked {
+            hostname: request.hostname,
+            since: request.expires_at.minus(REQUEST_LIFETIME),
+            is_granted: answer.as_ref().is_some_and(|answer| answer.success),
+            refused: answer.filter(|answer| !answer.success).map(|answer| answer.message.as_str().to_owned()),
+        })
     }
 
     /// Says that a node is gone: before the journal says so.

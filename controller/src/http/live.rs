@@ -21,6 +21,7 @@ use lucia_proto::ids::NodeId;
 use lucia_proto::key::Fingerprint;
 use lucia_proto::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
 use lucia_proto::owner::OwnerId;
+use lucia_proto::time::UnixTime;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -33,8 +34,8 @@ use crate::state::By;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(2);
-/// Looks between two signs of life, so that neither end takes a quiet line for a broken one.
-const LOOKS_PER_SIGN: u32 = 7;
+/// Looks between two ticks, by which a browser knows that what it shows is live.
+const LOOKS_PER_TICK: u32 = 2;
 /// A stream by proof ends after this long; whoever watches on proves again.
 const PROVED_FOR: Duration = Duration::from_secs(3600);
 /// Messages that wait for a slow reader.
@@ -182,9 +183,20 @@ fn list(seen: &Seen) -> String {
     event("list", &BTreeMap::from([("sequence", seen.sequence)]))
 }
 
-/// What is told to who comes: every row, and after which event that is. Whoever has a document from before asks anew.
-fn whole(seen: &Seen) -> String {
-    nodes(seen.rows.iter()).unwrap_or_default() + &list(seen)
+/// That the controller is there: its clock, and within how many seconds it says so again.
+fn tick(now: UnixTime) -> String {
+    #[derive(Serialize)]
+    struct Tick {
+        at: UnixTime,
+        every: u64,
+    }
+    event("tick", &Tick { at: now, every: LOOK.as_secs().saturating_mul(u64::from(LOOKS_PER_TICK)) })
+}
+
+/// What is told to who comes: every row, after which event that is, and a tick. Whoever has a document from before asks
+/// for a new one.
+fn whole(seen: &Seen, now: UnixTime) -> String {
+    nodes(seen.rows.iter()).unwrap_or_default() + &list(seen) + &tick(now)
 }
 
 /// `GET /api/host/stream`.
@@ -223,14 +235,14 @@ impl Edge {
                 () = stopped(&mut stop) => break,
                 _ = look.tick() => {
                     looks = looks.wrapping_add(1);
-                    seen = self.look(seen, looks.is_multiple_of(LOOKS_PER_SIGN)).await;
+                    seen = self.look(seen, looks.is_multiple_of(LOOKS_PER_TICK)).await;
                 }
             }
         }
         self.shared.hub.with(Vec::clear);
     }
 
-    async fn look(&self, seen: Seen, sign: bool) -> Seen {
+    async fn look(&self, seen: Seen, ticks: bool) -> Seen {
         let hub = Arc::clone(&self.shared.hub);
         let now = Instant::now();
         let controller = &self.shared.controller;
@@ -257,10 +269,13 @@ impl Edge {
                 .collect();
             let new = Seen { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
             let mut told = news(&seen, &new);
-            if told.is_empty() && sign {
-                told.push_str(": still here\n\n");
+            if ticks {
+                told.push_str(&tick(now));
             }
-            hub.tell(&Bytes::from(whole(&new)), Some(told).filter(|told| !told.is_empty()).map(Bytes::from).as_ref());
+            hub.tell(
+                &Bytes::from(whole(&new, now)),
+                Some(told).filter(|told| !told.is_empty()).map(Bytes::from).as_ref(),
+            );
             Ok(new)
         });
         looked.await.unwrap_or_default()
@@ -274,6 +289,8 @@ mod tests {
     fn cell(load: &str) -> Cells {
         let text = str::to_owned;
         Cells {
+            name: text("n1"),
+            silent: false,
             state: text("Online"),
             tone: crate::page::Tone::Ok,
             load: text(load),
@@ -300,9 +317,11 @@ mod tests {
         assert!(told.starts_with("event: nodes\ndata: {\"rows\":[{\"id\":\"2222") && told.contains("\"load\":\"0.3\""));
         assert!(!told.contains("1111") && told.ends_with("event: list\ndata: {\"sequence\":8}\n\n"), "{told}");
         // Who comes hears of everything, and after which event: a document from before it is out of date.
-        let all = whole(&seen(&[("1", "0.1")], 9));
-        assert!(all.contains("1111") && all.ends_with("event: list\ndata: {\"sequence\":9}\n\n"), "{all}");
-        assert_eq!(whole(&seen(&[], 9)), "event: list\ndata: {\"sequence\":9}\n\n");
+        let now = UnixTime::from_secs(1_795_982_400);
+        let tick = "event: tick\ndata: {\"at\":\"2026-11-29T20:00:00Z\",\"every\":4}\n\n";
+        let all = whole(&seen(&[("1", "0.1")], 9), now);
+        assert!(all.contains("1111") && all.ends_with(tick), "{all}");
+        assert_eq!(whole(&seen(&[], 9), now), format!("event: list\ndata: {{\"sequence\":9}}\n\n{tick}"));
         let hub = Hub::default();
         let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
         let mut one = hub.join(&By::Operator(1), Held::Socket, Instant::now()).unwrap();

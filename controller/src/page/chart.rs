@@ -1,10 +1,13 @@
 //! The last hour as lines, drawn here: an SVG's coordinates, and the same in words for who does not see it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use lucia_proto::host_api::Sample;
-use lucia_proto::limits::SAMPLES_AGE_MAX;
+use lucia_proto::limits::{HEARTBEAT_FRESH, SAMPLES_AGE_MAX};
 use lucia_proto::time::UnixTime;
+
+use super::words::ago;
 
 /// Width and height of the drawing, in its own units.
 const WIDTH: f64 = 300.0;
@@ -21,6 +24,8 @@ pub(crate) struct Chart {
     pub(crate) name: &'static str,
     /// The newest value.
     pub(crate) now: String,
+    /// When it was measured, of a node that is not heard.
+    pub(crate) old: Option<(UnixTime, String)>,
     /// The value at the top of the drawing.
     pub(crate) top: String,
     /// What the line says, in words.
@@ -28,6 +33,9 @@ pub(crate) struct Chart {
     /// `x,y` of each point; a line a stretch without gaps.
     pub(crate) lines: Vec<String>,
 }
+
+/// Between two samples further apart than this the node was not heard: no line says what it did meanwhile.
+const GAP: Duration = Duration::from_secs(90);
 
 /// A load over time as the path of a small drawing: whole numbers, each from the one before, since a list holds hundreds.
 /// Its top is the highest load, and 1 at least.
@@ -96,11 +104,17 @@ pub(crate) fn charts(samples: &[Sample], now: UnixTime) -> Vec<Chart> {
 fn chart(measure: &Measure, samples: &[Sample], now: UnixTime) -> Option<Chart> {
     let values = || samples.iter().filter_map(measure.of);
     let last = values().next_back()?;
+    let measured = samples.iter().rfind(|sample| (measure.of)(sample).is_some())?.at;
+    let old = (now.since(measured) >= HEARTBEAT_FRESH).then(|| (measured, ago(now, measured)));
     let (low, high) = values().fold((last, last), |(low, high), value| (low.min(value), high.max(value)));
     let top = measure.top.unwrap_or(high).max(1.0);
     let mut lines = Vec::new();
     let mut line = String::new();
+    let mut before: Option<UnixTime> = None;
     for sample in samples {
+        if before.replace(sample.at).is_some_and(|before| sample.at.since(before) > GAP) && !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
         match (measure.of)(sample) {
             Some(value) => line.push_str(&point(sample.at, now, value / top)),
             None if line.is_empty() => {}
@@ -115,10 +129,11 @@ fn chart(measure: &Measure, samples: &[Sample], now: UnixTime) -> Option<Chart> 
         *line = line.repeat(2);
     }
     let unit = measure.unit;
+    let when = old.as_ref().map_or("now", |(_, ago)| ago.as_str());
     let words =
-        format!("{}: now {last:.1}{unit}, between {low:.1} and {high:.1}{unit} within the last hour", measure.name);
+        format!("{}: {when} {last:.1}{unit}, between {low:.1} and {high:.1}{unit} within the last hour", measure.name);
     let (now, top) = (format!("{last:.1}{unit}"), format!("{top:.0}{unit}"));
-    Some(Chart { name: measure.name, now, top, words, lines })
+    Some(Chart { name: measure.name, now, old, top, words, lines })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of an hour are drawn")]
@@ -163,8 +178,21 @@ mod tests {
         let samples = [sample(6400, Some(2.0)), sample(8200, None), sample(9100, Some(4.0)), sample(10_000, Some(1.0))];
         let drawn = charts(&samples, now);
         assert_eq!(drawn.iter().map(|chart| chart.name).collect::<Vec<_>>(), ["Load", "Memory"]);
-        assert_eq!(drawn[0].lines, ["0.0,30.0 0.0,30.0 ", "225.0,0.0 300.0,45.0 "]);
+        // A value that is missing ends a line, and so does a heartbeat that did not come.
+        assert_eq!(drawn[0].lines, ["0.0,30.0 0.0,30.0 ", "225.0,0.0 225.0,0.0 ", "300.0,45.0 300.0,45.0 "]);
+        let near = [sample(9910, Some(4.0)), sample(10_000, Some(1.0))];
+        assert_eq!(charts(&near, now)[0].lines, ["292.5,0.0 300.0,45.0 "]);
         assert_eq!(drawn[0].words, "Load: now 1.0, between 1.0 and 4.0 within the last hour");
-        assert_eq!((drawn[1].now.as_str(), drawn[1].lines.len()), ("75.0 %", 1));
+        assert_eq!((drawn[1].now.as_str(), drawn[1].lines.len()), ("75.0 %", 4));
+        assert_eq!(drawn[0].old, None);
+    }
+
+    // spec: PG-344
+    #[test]
+    fn a_number_of_a_node_that_is_not_heard_has_its_time() {
+        let at = UnixTime::from_secs(10_000);
+        let old = |secs: u64| charts(&[sample(10_000, Some(2.0))], UnixTime::from_secs(10_000 + secs))[0].old.clone();
+        assert_eq!(old(119), None);
+        assert_eq!(old(120), Some((at, "2 min ago".to_owned())));
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Device {
     left: String,
     next: String,
     erase: &'static str,
+    /// The worker refuses it a certificate.
+    refused: bool,
     /// The order that admits it, once it is approved.
     admit: Option<OrderButton>,
     /// The one that was drafted already, and where it stands.
@@ -48,6 +50,7 @@ pub(crate) struct Device {
 struct Admission {
     code: String,
     words: &'static str,
+    sentence: String,
     tone: Tone,
     /// It is to be signed.
     waits: bool,
@@ -75,6 +78,9 @@ impl Device {
             }
         };
         let (phase, tone) = phase(device.phase);
+        let next = Next::of(device, now);
+        // What the worker refused for good no order brings further.
+        let refused = matches!(next, Next::Refused(_));
         Self {
             id: device.device_id.to_string(),
             code: device.verification_code.to_string(),
@@ -95,12 +101,14 @@ impl Device {
             message: device.message.as_ref().map(|message| shown(message.as_str())),
             acts: Acts::of(device, now),
             left: left(now, device.expires_at),
-            next: admitted(device, admission).unwrap_or_else(|| Next::of(device, now).sentence()),
+            next: admitted(device, admission).filter(|_| !refused).unwrap_or_else(|| next.sentence()),
             erase: ERASE,
-            admit: admit(device).filter(|_| frame.drafting.is_some()),
+            admit: admit(device).filter(|_| frame.drafting.is_some() && !refused),
+            refused,
             admission: admission.map(|line| Admission {
                 code: line.code.to_string(),
                 words: line.state.words(),
+                sentence: super::orders::sentence(line),
                 tone: super::orders::tone(line.state),
                 waits: line.state == DraftState::Drafted,
             }),

@@ -38,6 +38,11 @@ pub(super) const fn tone(state: DraftState) -> Tone {
     }
 }
 
+/// Where an order stands in sentences, with who is gone and who comes next.
+pub(super) fn sentence(line: &DraftLine) -> String {
+    line.awaited().map_or_else(|| line.words(), |next| format!("{} {next}", line.words()))
+}
+
 /// What a node is called; one that nobody remembers the name of by its code.
 fn called(node: &NodeId, names: &BTreeMap<NodeId, Hostname>) -> String {
     names.get(node).map_or_else(|| format!("node {node}"), ToString::to_string)
@@ -258,7 +263,7 @@ impl Order {
             kind: kind(line.kind),
             word: line.kind.as_str(),
             state: line.state.words(),
-            sentence: line.awaited().map_or_else(|| line.words(), |next| format!("{} {next}", line.words())),
+            sentence: sentence(line),
             about: line.about.as_ref().map(|about| shown(about.as_str())),
             awaited: line.awaited(),
             gone: line.gone.iter().map(|gone| GoneRow::new(gone, now)).collect(),

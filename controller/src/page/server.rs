@@ -8,7 +8,7 @@ use lucia_proto::journal::Holder;
 use lucia_proto::limits::RENEW_UNDER;
 use lucia_proto::text::{bytes, shown};
 use lucia_proto::time::UnixTime;
-use lucia_proto::why::{Readiness, Removed, Why};
+use lucia_proto::why::{Removed, Why, restored};
 use lucia_proto::words::{actor, event_named, order_refused};
 
 use super::chart::{Chart, charts};
@@ -28,11 +28,15 @@ pub(crate) struct Server {
     state: &'static str,
     tone: Tone,
     facts: Vec<(&'static str, String)>,
+    /// When it was last heard, and how long ago that is: the browser counts on.
+    heard: Option<(UnixTime, String)>,
     certificate: Vec<(&'static str, String)>,
     charts: Vec<Chart>,
     holders: Vec<HolderRow>,
     refused: Option<HolderRow>,
     frozen: Option<String>,
+    /// What its holders most likely are.
+    likely: Option<String>,
     findings: Vec<String>,
     /// Orders it is about to be handed, and that in words.
     pending: Option<String>,
@@ -92,8 +96,8 @@ struct HolderRow {
     start: Option<String>,
     boot: String,
     address: String,
-    first: String,
-    last: String,
+    first: (UnixTime, String),
+    last: Option<(UnixTime, String)>,
     /// The order that lets it go on and freezes every other.
     keep: Option<OrderButton>,
 }
@@ -136,8 +140,8 @@ impl HolderRow {
             start: holder.start_id.as_ref().map(ToString::to_string),
             boot: holder.boot_id.as_ref().map_or_else(|| NOTHING.to_owned(), ToString::to_string),
             address: holder.address.to_string(),
-            first: ago(now, holder.first_seen_at),
-            last: holder.last_seen_at.map_or_else(|| NOTHING.to_owned(), |at| ago(now, at)),
+            first: (holder.first_seen_at, ago(now, holder.first_seen_at)),
+            last: holder.last_seen_at.map(|at| (at, ago(now, at))),
             keep,
         }
     }
@@ -153,7 +157,7 @@ impl Server {
         let holder = |holder: &Holder| {
             let keep = || {
                 let start = holder.start_id.clone()?;
-                let hostname = line.hostname.clone();
+                let hostname = line.certified_name().clone();
                 let at = holder.address;
                 let words = format!("The holder with start {start}, at {at}, goes on; every other is frozen for good.");
                 let body = CloneDecision { hostname, decision: Decision::Keep, start_id: Some(start) };
@@ -180,11 +184,13 @@ impl Server {
             code: line.verification_code.to_string(),
             state,
             tone,
-            facts: about(view, now),
+            facts: about(view, why, now),
+            heard: line.last_seen_at.map(|at| (at, ago(now, at))),
             certificate: renewals(view, certificate, now),
             charts: charts(&view.samples, now),
             holders,
             refused: view.last_refused.as_ref().map(|holder| HolderRow::new(holder, now, None)),
+            likely: held.and_then(|frozen| restored(&frozen.holders)),
             frozen: held.map(|frozen| ago(now, frozen.at)),
             findings: why.findings.iter().map(ToString::to_string).collect(),
             pending: why.pending(),
@@ -198,13 +204,12 @@ impl Server {
     }
 }
 
-fn about(view: &NodeView, now: UnixTime) -> Vec<(&'static str, String)> {
+fn about(view: &NodeView, why: &Why, now: UnixTime) -> Vec<(&'static str, String)> {
     let line = &view.node;
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
     let mut facts = vec![
         ("Address", or_nothing(line.address.map(|address| address.to_string()))),
-        ("Last heard", line.last_seen_at.map_or_else(|| "never".to_owned(), |at| ago(now, at))),
-        ("Orders", Readiness::of(view.orders.as_ref(), now).to_string()),
+        ("Orders", why.orders.to_string()),
         ("System", or_nothing(view.os_version.as_ref().map(|text| shown(text.as_str())))),
         ("Up for", or_nothing(view.uptime_seconds.map(|secs| span(std::time::Duration::from_secs(secs))))),
         ("Installation", view.task_id.to_string()),
@@ -250,8 +255,11 @@ fn rename(view: &NodeView) -> Option<Rename> {
     if let Some(former) = &line.former_hostname {
         return Some(Rename {
             to: former.to_string(),
-            words: format!("It was given the name {} and is not heard under it yet.", line.hostname),
-            label: format!("Take it back: {former}"),
+            words: format!(
+                "The rename from {former} to {} is not complete; above stands what it waits for.",
+                line.hostname
+            ),
+            label: format!("Undo the rename: {former}"),
         });
     }
     line.new_hostname.as_ref().map(|new| Rename {
@@ -296,7 +304,7 @@ fn acts(view: &NodeView, now: UnixTime) -> Vec<OrderButton> {
     let release = lapsed.and_then(|ended_at| {
         let body = Body::ReleaseLapse(ReleaseLapse {
             fingerprint: view.fingerprint,
-            hostname: line.hostname.clone(),
+            hostname: line.certified_name().clone(),
             ended_at,
             former_address: line.address,
             // The controller hears of a lapsed node no more: where it calls from now nobody here knows.
@@ -307,7 +315,7 @@ fn acts(view: &NodeView, now: UnixTime) -> Vec<OrderButton> {
                      its disk has its key.";
         OrderButton::new("Draft: let it renew", &line.node_id, &body, words.to_owned())
     });
-    let body = Body::RemoveIdentity(RemoveIdentity { hostname: line.hostname.clone() });
+    let body = Body::RemoveIdentity(RemoveIdentity { hostname: line.certified_name().clone() });
     let words = "The node wipes its Lucia state and is a plain machine again, and its key is barred. Its system and its data \
                  stay as they are.";
     let remove = OrderButton::new("Draft: remove its identity", &line.node_id, &body, words.to_owned());
@@ -316,7 +324,7 @@ fn acts(view: &NodeView, now: UnixTime) -> Vec<OrderButton> {
 
 /// The order that lets no holder go on.
 fn split(view: &NodeView) -> Option<OrderButton> {
-    let hostname = view.node.hostname.clone();
+    let hostname = view.node.certified_name().clone();
     let body = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None });
     let words = "No holder goes on: the key is barred for good, and each machine that is to be a node again needs \
                  lucia-node-agent rekey and a new approval.";

@@ -50,17 +50,20 @@ struct Pending {
 /// A node in the list.
 struct Row {
     id: String,
-    hostname: String,
     cells: Cells,
 }
 
 /// What of a node changes while somebody looks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cells {
+    /// Its name; while it is renamed, both.
+    pub(crate) name: String,
     /// How it looks from here.
     pub(crate) state: String,
     /// How that is.
     pub(crate) tone: Tone,
+    /// Its numbers are as old as its last heartbeat.
+    pub(crate) silent: bool,
     /// Load average over a minute.
     pub(crate) load: String,
     /// The last hour of it, as the path of a drawing.
@@ -85,8 +88,10 @@ pub(crate) fn cells(row: &ServerRow, now: UnixTime) -> Cells {
     let storage = |sample: &Sample| taken(sample.storage_total_bytes?, sample.storage_available_bytes?);
     let (state, tone) = state(line);
     Cells {
+        name: line.names(),
         state: state.to_owned(),
         tone,
+        silent: line.state != SnapshotState::Online,
         load: one(sample.and_then(|sample| sample.load_average), ""),
         spark: spark(loads),
         memory: percent(sample.and_then(|sample| taken(sample.memory_total_bytes, sample.memory_available_bytes))),
@@ -208,14 +213,8 @@ impl Servers {
                 acts: Acts::of(device, now),
             }
         });
-        let rows: Vec<Row> = nodes
-            .iter()
-            .map(|row| Row {
-                id: row.line.node_id.to_string(),
-                hostname: row.line.hostname.to_string(),
-                cells: cells(row, now),
-            })
-            .collect();
+        let rows: Vec<Row> =
+            nodes.iter().map(|row| Row { id: row.line.node_id.to_string(), cells: cells(row, now) }).collect();
         Self {
             window: onboarding.window_expires_at.map(|until| left(now, until)),
             worker: worker(onboarding),

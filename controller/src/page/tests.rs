@@ -17,6 +17,7 @@ use super::*;
 mod about;
 mod passkey;
 mod read;
+mod truth;
 
 use crate::state::{Applicant, CertificateFacts, ServerRow};
 
@@ -88,6 +89,8 @@ fn line() -> NodeLine {
         hostname: "n1".parse().unwrap(),
         new_hostname: None,
         former_hostname: None,
+        rename_step: None,
+        refused: None,
         verification_code: "0123-4567-89ab".parse().unwrap(),
         state: SnapshotState::Online,
         address: None,

@@ -74,6 +74,7 @@ impl Controller {
             })
             .collect();
         servers.sort_by(|a, b| a.line.hostname.cmp(&b.line.hostname));
+        self.with_requests(servers.iter_mut().map(|row| &mut row.line), now);
         servers
     }
 

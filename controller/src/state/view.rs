@@ -4,16 +4,18 @@ use lucia_proto::code::Code;
 use lucia_proto::enrollment::Lineage;
 use lucia_proto::host_api::{
     DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename,
-    SnapshotState, TaskView,
+    RenameStep, SnapshotState, TaskView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::{DeviceRow, EventRow, FrozenRow, Journal};
+use lucia_proto::limits::RENEW_UNDER;
 use lucia_proto::names::Hostname;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::time::UnixTime;
 
 use super::nodes::NodeState;
 use super::{Controller, clone_calls, lock};
+use crate::bridge::queue::Asked;
 use crate::bridge::worker;
 use crate::refusal::Refusal;
 
@@ -39,7 +41,7 @@ impl Controller {
                 expires_at: device.expires_at,
                 inventory_revision: device.inventory_revision,
                 inventory: device.inventory.clone(),
-                task: task_view(&journal, device, || queue.pending_since(&device.device_id)),
+                task: task_view(&journal, device, || queue.asked(&device.device_id)),
                 message: device.message.as_ref().and_then(|text| Message::fitted(text.as_str())),
             })
             .collect();
@@ -55,6 +57,7 @@ impl Controller {
         let mut nodes: Vec<NodeLine> =
             managed.filter_map(|device| self.with_state(device, |state| line(device, state, now))).collect();
         nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+        self.with_requests(nodes.iter_mut(), now);
         NodesView { server_time: now, nodes, next: None }
     }
 
@@ -82,7 +85,7 @@ impl Controller {
         let journal = self.keeper.read();
         let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
         let task_id = device.task_id.clone().ok_or_else(unknown)?;
-        self.with_state(device, |state| {
+        let view = self.with_state(device, |state| {
             let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());
             Some(NodeView {
                 server_time: now,
@@ -103,8 +106,37 @@ impl Controller {
                 renames: renames(&journal, id),
                 orders: heartbeat.and_then(|heartbeat| heartbeat.orders.as_ref()).map(|report| self.held(id, report)),
             })
-        })
-        .ok_or_else(unknown)
+        });
+        let mut view = view.ok_or_else(unknown)?;
+        self.with_requests(std::iter::once(&mut view.node), now);
+        Ok(view)
+    }
+
+    /// Adds what became of their requests for a certificate to those that wait for one: who is renamed, or late to renew.
+    /// The others cost no look at the queue.
+    pub(super) fn with_requests<'a>(&self, lines: impl Iterator<Item = &'a mut NodeLine>, now: UnixTime) {
+        let is_late = |until: UnixTime| until.since(now) < RENEW_UNDER;
+        let waits =
+            |line: &&mut NodeLine| line.former_hostname.is_some() || line.certificate_expires_at.is_none_or(is_late);
+        for line in lines.filter(waits) {
+            let certified = self.nodes.get(&line.node_id).and_then(|known| {
+                let state = lock(&known.state);
+                state.record.as_ref().map(|record| record.hostname.clone())
+            });
+            let asked = lock(&self.queue).asked(&line.node_id);
+            let is_for_new = asked.as_ref().is_some_and(|asked| asked.hostname == line.hostname);
+            let refused = asked.as_ref().and_then(|asked| Message::fitted(asked.refused.as_ref()?));
+            let renewed = certified.as_ref() == Some(&line.hostname);
+            line.rename_step = line.former_hostname.as_ref().map(|_| match (is_for_new, &asked, &refused) {
+                (_, _, _) if renewed => RenameStep::Heartbeat,
+                (true, _, Some(_)) => RenameStep::Refused,
+                (true, Some(asked), None) if asked.is_granted => RenameStep::Heartbeat,
+                (true, ..) => RenameStep::Worker,
+                (false, ..) => RenameStep::Node,
+            });
+            // A name that it is no longer to have may be refused: nothing waits for that.
+            line.refused = refused.filter(|_| is_for_new);
+        }
     }
 
     pub(super) fn view_events(&self, after: u64, limit: usize) -> EventsView {
@@ -130,6 +162,8 @@ pub(super) fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Opti
         node_id: device.device_id.clone(),
         new_hostname: new_hostname.filter(|new| Some(new) != device.hostname.as_ref()),
         former_hostname: device.former_hostname.clone(),
+        rename_step: None,
+        refused: None,
         hostname: device.hostname.clone()?,
         verification_code: device.verification_code.clone(),
         state: SnapshotState::of(last_seen_at, now),
@@ -154,13 +188,10 @@ fn frozen(device: &DeviceRow, state: &NodeState) -> Option<FrozenRow> {
     heard.or_else(|| device.frozen.clone())
 }
 
-fn task_view(
-    journal: &Journal,
-    device: &DeviceRow,
-    pending_since: impl FnOnce() -> Option<UnixTime>,
-) -> Option<TaskView> {
+fn task_view(journal: &Journal, device: &DeviceRow, asked: impl FnOnce() -> Option<Asked>) -> Option<TaskView> {
     let task = journal.task(device.task_id.as_ref()?)?;
     let awaits = device.phase == DevicePhase::AwaitingEnrollment;
+    let asked = if awaits { asked() } else { None };
     Some(TaskView {
         task_id: task.task_id.clone(),
         phase: task.phase,
@@ -169,7 +200,8 @@ fn task_view(
         replaces: task.replaces.clone(),
         authority_expires_at: task.authority_expires_at,
         progress_expires_at: task.grant.as_ref().map(|grant| grant.progress_expires_at),
-        enrollment_pending_since: awaits.then(pending_since).flatten(),
+        enrollment_pending_since: asked.as_ref().map(|asked| asked.since),
+        refused: asked.and_then(|asked| Message::fitted(&asked.refused?)),
     })
 }
 

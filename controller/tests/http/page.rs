@@ -100,13 +100,13 @@ fn whoever_watches_hears_of_changes_until_their_session_ends() {
     ends(&mut stream);
 }
 
-/// Reads it to its end. It tells that it is there every 14 seconds, so waiting for the end alone would have none.
+/// Reads it to its end. It tells that it is there every 4 seconds, so waiting for the end alone would have none.
 #[track_caller]
 fn ends(stream: &mut impl std::io::Read) {
     let (mut heard, mut bytes) = (String::new(), [0; 4096]);
     while let Ok(length @ 1..) = stream.read(&mut bytes) {
         heard.push_str(&String::from_utf8_lossy(&bytes[..length]));
-        assert!(heard.matches("still here").count() < 3, "it goes on");
+        assert!(heard.matches("event: tick").count() < 8, "it goes on");
     }
 }
 
@@ -269,6 +269,37 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.click("[data-act='sign-in']");
     browser.shows("signs nobody in");
     wait_until("no session is left", || site.order("GET", "/api/host/sessions", "").body.contains("\"sessions\":[]"));
+}
+
+/// The browser's clock runs so fast that the ticks come too late, as those of a controller that is silent do.
+// spec: PG-345
+#[test]
+fn a_page_without_ticks_says_that_it_is_not_live_and_its_spans_count_on() {
+    if !webdriver::is_there("a_page_without_ticks_says_that_it_is_not_live_and_its_spans_count_on") {
+        return;
+    }
+    let (site, world) = owned();
+    let node = Machine::managed(&site, 1);
+    beat(&site, &node, 0.25);
+    add(&site, 71, &world.alice);
+    let browser = Browser::new(&site);
+    browser.go("/sign-in");
+    browser.is_signed_in(&cookie(&enter(&site, 71)));
+    browser.go(&format!("/servers/{}", node.id()));
+    browser.shows("live since");
+    let old = |browser: &Browser| browser.run("return document.getElementById('main').classList.contains('old')");
+    assert_eq!(old(&browser), false);
+    browser.run("window.real = performance.now.bind(performance); performance.now = () => window.real() * 1000");
+    browser.until("that it is not live", |browser| old(browser) == true);
+    browser.until("an alert", |browser| browser.run("return !document.getElementById('away').hidden") == true);
+    let heard = "return [...document.querySelectorAll('dt')].find((dt) => dt.textContent === 'Last heard').nextElementSibling.textContent";
+    // A span of minutes, within seconds and with no answer of the controller.
+    browser.until("a span that counts on", |browser| browser.run(heard).as_str().unwrap().contains("min ago"));
+    browser.run("performance.now = window.real");
+    browser.shows("live since");
+    assert_eq!(old(&browser), false);
+    assert_eq!(browser.run("return document.getElementById('away').hidden"), true);
+    quiet(&browser);
 }
 
 fn phase(site: &Site, machine: &Machine) -> DevicePhase {

@@ -126,7 +126,7 @@ fn is_marked(browser: &Browser) {
     assert_eq!(browser.run("return window.here"), true, "the document was loaded anew");
 }
 
-// spec: PG-36
+// spec: PG-36, PG-348
 #[test]
 fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_signed() {
     if !webdriver::is_there("a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_signed") {
@@ -166,11 +166,18 @@ fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_sign
     browser.shows("Waits for a signature.");
     browser.picture("keys-drafted");
     // Signed elsewhere, carried out by the node: the page says both by itself.
+    // Whatever is drawn, the box of the draft and the list never say two things of the order.
+    browser.run(&format!(
+        "window.split = []; const look = () => {{ const tag = document.querySelector('[data-standing=\"{code}\"]'); \
+         const box = document.getElementById('draft-state').textContent.toLowerCase(); \
+         if (tag && !box.startsWith(tag.textContent)) window.split.push([tag.textContent, box]); requestAnimationFrame(look); }}; look()"
+    ));
     let intent = sign(&site, &world, &code, &view);
     browser.shows("Signed, not carried out by all yet.");
     assert_eq!(beat(&site, &world, &other, Vec::new()), None, "it is not for the other node");
     carry_out(&site, &world, &node, intent);
     browser.shows("Carried out.");
+    assert_eq!(browser.run("return window.split"), value!([]));
     let print = keys.keys[0].key.key().fingerprint();
     assert!(print.starts_with(PRINT));
     browser.shows(&print);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::host_api::DeviceView;
 use crate::names::Hostname;
 use crate::phase::DevicePhase;
-use crate::text::span;
+use crate::text::{shown, span};
 use crate::time::UnixTime;
 
 /// A certificate request that waits longer than this waits for a person.
@@ -31,6 +31,8 @@ pub enum Next {
     Admit(Duration),
     /// The same, and it takes this name from another key.
     TakeName(Hostname),
+    /// The worker refused it, in these words.
+    Refused(String),
     /// It is a node.
     Nothing,
     /// Its installation failed.
@@ -52,6 +54,9 @@ impl Next {
             DevicePhase::Approved => Self::Asks(task.map(|task| task.authority_expires_at.since(now))),
             DevicePhase::Installing => Self::Installs(until),
             DevicePhase::AwaitingEnrollment => {
+                if let Some(why) = task.and_then(|task| task.refused.as_ref()) {
+                    return Self::Refused(shown(why.as_str()));
+                }
                 let Some(since) = task.and_then(|task| task.enrollment_pending_since) else { return Self::Starts };
                 match (task.filter(|task| task.replaces.is_some()), now.since(since)) {
                     (Some(task), _) => Self::TakeName(task.hostname.clone()),
@@ -104,6 +109,7 @@ impl fmt::Display for Next {
                 "it asked for its certificate, but its name {name} was another key's: the worker issues it once an admit \
                  order in that node's place is signed, or somebody admits it so on the worker's host"
             ),
+            Self::Refused(why) => write!(f, "the worker refuses its certificate, and no order changes that: {why}"),
             Self::Nothing => f.write_str("nothing: it is a node"),
             Self::Failed => f.write_str("start the installer on it again, or dismiss it"),
             Self::Rejected => f.write_str("it was rejected: restore or dismiss it"),
@@ -137,7 +143,7 @@ mod tests {
         crate::json::from_str(&text, 1 << 16, 24).unwrap()
     }
 
-    // spec: PG-110
+    // spec: PG-110, PG-341
     #[test]
     fn what_is_next_is_said_with_the_time_that_there_is_for_it() {
         let after = |name: &str, secs: u64| format!(r#","{name}":"{}""#, NOW.plus(Duration::from_secs(secs)));
@@ -160,6 +166,11 @@ mod tests {
                 "waited for its certificate for 11 s: the worker issues it once an owner's",
             ),
             ("AwaitingEnrollment", replaces, "its name web-1 was another key's"),
+            (
+                "AwaitingEnrollment",
+                format!(r#"{},"refused":"hostname: web-1 is reserved""#, since(600)),
+                "the worker refuses its certificate, and no order changes that: hostname: web-1 is reserved",
+            ),
             ("Managed", String::new(), "it is a node"),
             ("Failed", String::new(), "start the installer on it again"),
             ("Rejected", String::new(), "restore or dismiss it"),

@@ -11,6 +11,8 @@ use crate::time::UnixTime;
 /// How it stands to orders. Its text says so in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
+    /// Its identity is frozen: it gets none until that is decided.
+    Frozen,
     /// Its heartbeats say nothing of orders.
     Silent,
     /// It holds the first roster, and the second is in force.
@@ -26,7 +28,10 @@ pub enum Readiness {
 impl Readiness {
     /// What `held` says, at `now`.
     #[must_use]
-    pub fn of(held: Option<&OrdersHeld>, now: UnixTime) -> Self {
+    pub fn of(held: Option<&OrdersHeld>, frozen: bool, now: UnixTime) -> Self {
+        if frozen {
+            return Self::Frozen;
+        }
         let Some(held) = held else { return Self::Silent };
         if held.roster_version < held.roster_newest {
             return Self::OlderRoster(held.roster_version, held.roster_newest);
@@ -54,7 +59,17 @@ impl Readiness {
                  later lucia-enrollment-worker status says whether the worker runs"
                     .to_owned(),
             ),
-            Self::Answered(..) | Self::Before => None,
+            // That it is frozen is said first of all, with its cure.
+            Self::Frozen | Self::Answered(..) | Self::Before => None,
+        }
+    }
+
+    /// Whether the node's own next heartbeats bring it, with nobody's help.
+    #[must_use]
+    pub const fn settles_by_itself(self) -> bool {
+        match self {
+            Self::OlderRoster(..) | Self::Asks => true,
+            Self::Frozen | Self::Silent | Self::Answered(..) | Self::Before => false,
         }
     }
 }
@@ -62,6 +77,7 @@ impl Readiness {
 impl fmt::Display for Readiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Frozen => f.write_str("takes none while its identity is frozen"),
             Self::Silent => f.write_str("its last heartbeat said nothing of orders"),
             Self::OlderRoster(..) => f.write_str("orders wait for the roster"),
             Self::Answered(ago, left) => write!(
@@ -109,7 +125,7 @@ mod tests {
             (Some(held(None, true, 5)), "waits until the worker confirms", Some("takes no order before")),
             (Some(held(None, false, 5)), "takes orders; its clock was confirmed by the worker before", None),
         ] {
-            let readiness = Readiness::of(held.as_ref(), NOW);
+            let readiness = Readiness::of(held.as_ref(), false, NOW);
             let (text, found) = (readiness.to_string(), readiness.wrong());
             assert!(text.contains(says), "{text}");
             assert_eq!(found.is_some(), wrong.is_some(), "{found:?}");

@@ -35,9 +35,9 @@ fn choose(records: &Records, names: &[String], all: bool) -> Result<Vec<NodeReco
         return Ok(suspended(records).cloned().collect());
     }
     let find = |name: &String| {
-        let is_it = |node: &&NodeRecord| node.names.node_id.as_str() == name || node.names.hostname.as_str() == name;
         let none = || Failure::refused(format!("{name:?} is no suspended node, nothing was written; see `status`"));
-        suspended(records).find(is_it).cloned().ok_or_else(none)
+        let is_suspended = |node: &&NodeRecord| node.suspended.is_some() && node.barred_at.is_none();
+        records.called(name).filter(is_suspended).cloned().ok_or_else(none)
     };
     names.iter().map(find).collect()
 }
@@ -165,10 +165,7 @@ pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> 
     let (home, mut ledger) = open(config)?;
     let journal = trusted(config, ledger.records())?;
     let at = now();
-    let is_it = |node: &&NodeRecord| {
-        node.barred_at.is_none() && [node.names.node_id.as_str(), node.names.hostname.as_str()].contains(&name)
-    };
-    let node = ledger.records().nodes().find(is_it).cloned();
+    let node = ledger.records().called(name).filter(|node| node.barred_at.is_none()).cloned();
     let Some(node) = node else {
         return Err(Failure::refused(format!("{name:?} is no node of the ledger; nothing was released")));
     };

@@ -21,9 +21,7 @@ pub(super) fn rename(config: &Config, old: &str, new: &str) -> Result<String, Fa
     let at = now();
     let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
     let records = transaction.records();
-    let is_it = |name: &str| name == old;
-    let node = records.nodes().find(|node| is_it(node.names.hostname.as_str()) || is_it(node.names.node_id.as_str()));
-    let Some(node) = node else {
+    let Some(node) = records.called(old) else {
         return Err(Failure::refused(format!("{old:?} is no node of the ledger; nothing was renamed. See `pending`")));
     };
     let (id, from) = (&node.names.node_id, &node.names.hostname);

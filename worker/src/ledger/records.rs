@@ -138,6 +138,16 @@ impl Records {
         self.names.get(name).and_then(|id| self.nodes.get(id))
     }
 
+    /// The node that a person means by this id or name. A renamed node has both names until nobody else may have the one
+    /// before.
+    #[must_use]
+    pub fn called(&self, text: &str) -> Option<&NodeRecord> {
+        let name = text.parse::<Hostname>().ok();
+        let named = name.as_ref().and_then(|name| self.names.get(name).or_else(|| Some(&self.former.get(name)?.0)));
+        let id = text.parse::<NodeId>().ok();
+        named.or(id.as_ref()).and_then(|id| self.nodes.get(id))
+    }
+
     /// The node that had this name until it was renamed and has a leaf under it to this second, if that is still to come.
     #[must_use]
     pub fn former_owner_of(&self, name: &Hostname, now: UnixTime) -> Option<(&NodeId, UnixTime)> {

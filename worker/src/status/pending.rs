@@ -11,7 +11,7 @@ use crate::survey::{Outlook, Row, Survey};
 pub fn pending_table(survey: &Survey) -> String {
     let mut out = String::new();
     if survey.requests.is_empty() {
-        out.push_str("No request is in the queue.\n");
+        out.push_str("No request waits for anybody.\n");
     } else {
         let _ = writeln!(out, "{:<15} {:<20} {:<20} STATE", "CODE", "HOSTNAME", "UNTIL");
     }

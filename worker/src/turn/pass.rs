@@ -310,7 +310,7 @@ impl Pass<'_> {
             Decision::AwaitRename { from } => {
                 summary.awaiting += 1;
                 let text = format!(
-                    "{from} is to be called {to}, which needs somebody at the worker: see `pending`, then `rename {from} {to}`",
+                    "{from} is to be called {to}, which needs somebody at the worker: lucia-enrollment-worker rename {from} {to}",
                     to = request.hostname
                 );
                 self.remark(id, &text);

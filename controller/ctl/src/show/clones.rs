@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use lucia_proto::host_api::NodeView;
 use lucia_proto::ids::StartId;
 use lucia_proto::journal::Holder;
+use lucia_proto::why::restored;
 
 use super::line;
 
@@ -22,6 +23,9 @@ pub(super) fn clones(out: &mut String, view: &NodeView) {
         line(out, "frozen", &format!("since {}: two machines hold this identity", frozen.at));
         for who in &frozen.holders {
             line(out, "held by", &holder(who));
+        }
+        if let Some(likely) = restored(&frozen.holders) {
+            line(out, "likely", &likely);
         }
         let name = &view.node.hostname;
         line(out, "next", "on the console of each machine run `lucia-node-agent status`, and compare its start; then");

@@ -10,7 +10,7 @@ use lucia_proto::time::UnixTime;
 use lucia_proto::{why, words};
 use serde::Serialize;
 
-use super::{certificate, clones::clones, line, names, paint, renaming, span, state};
+use super::{certificate, clones::clones, line, paint, span, state};
 use crate::table::Screen;
 
 /// An order of this node that was refused.
@@ -71,7 +71,7 @@ impl<'a> Why<'a> {
     pub(crate) fn words(&self, screen: Screen) -> String {
         let (view, now) = (self.view, self.view.server_time);
         let (text, tone) = state(&view.node);
-        let mut out = format!("{}  {}\n", names(&view.node), paint(&text, tone, screen));
+        let mut out = format!("{}  {}\n", view.node.names(), paint(&text, tone, screen));
         line(&mut out, "node", view.node.node_id.as_str());
         match view.node.last_seen_at {
             Some(at) => line(&mut out, "last seen", &format!("{at}, {} ago", span(now.since(at)))),
@@ -83,7 +83,6 @@ impl<'a> Why<'a> {
         if let Some(pending) = &self.pending {
             line(&mut out, "waiting", pending);
         }
-        renaming(&mut out, &view.node);
         clones(&mut out, view);
         for finding in &self.findings {
             line(&mut out, "finding", finding);

@@ -79,6 +79,18 @@ fn a_decision_about_clones_is_asked_for_and_only_where_there_is_one() {
     }
 }
 
+// spec: NN-341
+#[test]
+fn both_names_of_a_node_that_is_renamed_mean_it() {
+    let renamed = NODE.replace(r#""state""#, r#""formerHostname":"n1","renameStep":"worker","state""#);
+    for name in ["web-1", "n1"] {
+        let view = node("").replace(r#""state""#, r#""formerHostname":"n1","renameStep":"worker","state""#);
+        let output = Fake::new(vec![(200, nodes(&renamed)), (200, view)]).run(&["node", name]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
+        assert!(said(&output).contains("lucia-enrollment-worker rename n1 web-1"), "{name}: {}", said(&output));
+    }
+}
+
 // spec: CT-41
 #[test]
 fn both_holders_are_shown() {

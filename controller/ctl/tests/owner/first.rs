@@ -144,10 +144,11 @@ fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
     let args = ["approve", device.as_str(), "--fingerprint", &hex, "--hostname", name, "--disk", "wwn-0x5", "--yes"];
     let seen = || get("GET /api/host/onboarding", &onboarding(&world, "Discovered", ""));
     let line = format!("POST /api/host/devices/{}/approve-install", world.node.node_id);
-    let server = Server::new(world.clone(), vec![who(&world), seen(), refuse(&line, 409, "hostname_in_use")]);
+    let server =
+        Server::new(world.clone(), vec![who(&world), seen(), nodes(&world), refuse(&line, 409, "hostname_in_use")]);
     ended(&Site::alice(&world, server.port).run(&args), 1, unsigned);
     let approved = get(line, &onboarding(&world, "Approved", ""));
-    let script = vec![who(&world), seen(), approved, add(), refuse(sign, 409, "intent_refused")];
+    let script = vec![who(&world), seen(), nodes(&world), approved, add(), refuse(sign, 409, "intent_refused")];
     let server = Server::new(world.clone(), script);
     let output = Site::alice(&world, server.port).run(&args);
     ended(&output, 1, "did not take the signature. Once that is cured: luciactl sign ");

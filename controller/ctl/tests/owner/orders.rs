@@ -256,7 +256,7 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
         step(format!("POST /api/host/devices/{}/approve-install", world.node.node_id), By::Alice, move |_, _| {
             (200, done)
         });
-    let server = Server::new(world.clone(), vec![who(&world), seen(), approve, add(), signed()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), nodes(&world), approve, add(), signed()]);
     let base = ["approve", code.as_str(), "--fingerprint", &key, "--hostname", &hostname, "--disk", "wwn-0x5"];
     let output = Site::alice(&world, server.port).run(&[&base[..], &["--erase", "ERASE"]].concat());
     ended(&output, 0, "(admit)");
@@ -265,7 +265,7 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
     assert!(said(&output).contains(&format!("  {first}\n  {second}\n")), "{}", said(&output));
     assert!(said(&output).contains("That owner is alice, by the roster."), "{}", said(&output));
     let asked = server.done();
-    let form: ApproveForm = read(&asked[2].body);
+    let form: ApproveForm = read(&asked[3].body);
     assert_eq!(form.hostname, world.node.hostname);
     let (body, named, _) = taken(&world, &order(&asked), IntentKind::Admit);
     let Body::Admit(admit) = body else { panic!("{body:?}") };
@@ -279,16 +279,52 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
         ["approve", code.as_str(), "--fingerprint", &other, "--hostname", &hostname, "--disk", "wwn-0x5", "--yes"];
     ended(&Site::alice(&world, server.port).run(&args), 1, "another machine pretends");
     server.done();
-    let server = Server::new(world.clone(), vec![who(&world), seen()]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), nodes(&world)]);
     ended(&Site::alice(&world, server.port).run(&base), 64, "--yes");
     server.done();
 
     // An approval that was refused orders nothing.
     let line = format!("POST /api/host/devices/{}/approve-install", world.node.node_id);
     let refuse = step(line, By::Alice, |_, _| (409, crate::server::refusal("hostname_in_use")));
-    let server = Server::new(world.clone(), vec![who(&world), seen(), refuse]);
+    let server = Server::new(world.clone(), vec![who(&world), seen(), nodes(&world), refuse]);
     ended(&Site::alice(&world, server.port).run(&[&base[..], &["--yes"]].concat()), 1, "hostname_in_use");
     server.done();
+}
+
+// spec: LC-340
+#[test]
+fn what_the_controller_would_refuse_is_said_before_an_order_is_shown() {
+    let world = world();
+    let (code, key) = (world.node.fingerprint.verification_code(), world.node.fingerprint.to_string());
+    let (free, taken) = (world.node.hostname.to_string(), world.other.hostname.to_string());
+    let seen = |phase: &str| get("GET /api/host/onboarding", &onboarding(&world, phase, ""));
+    for (phase, hostname, disk, asks) in [
+        ("Discovered", &taken, "wwn-0x5", true),
+        ("Discovered", &free, "wwn-0x9", false),
+        ("Approved", &free, "wwn-0x5", false),
+    ] {
+        let mut script = vec![who(&world), seen(phase)];
+        script.extend(asks.then(|| nodes(&world)));
+        let server = Server::new(world.clone(), script);
+        let args = [
+            "approve",
+            code.as_str(),
+            "--fingerprint",
+            &key,
+            "--hostname",
+            hostname,
+            "--disk",
+            disk,
+            "--yes",
+            "--json",
+        ];
+        let output = Site::alice(&world, server.port).run(&args);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(!said(&output).contains("Makes the machine with this key a node"), "{}", said(&output));
+        let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!(error["error"]["code"], "not_approved", "{error}");
+        server.done();
+    }
 }
 
 // spec: LC-7

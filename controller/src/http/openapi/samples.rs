@@ -79,8 +79,8 @@ fn holder() -> Value {
 
 fn line() -> Value {
     json!({
-        "nodeId": ID, "hostname": "web-1", "newHostname": "web-2", "formerHostname": "web-0", "verificationCode": CODE,
-        "state": "Online", "address": "2001:db8::1", "lastSeenAt": AT, "certificateExpiresAt": AT, "frozen": true,
+        "nodeId": ID, "hostname": "web-1", "newHostname": "web-2", "formerHostname": "web-0", "renameStep": "worker",
+        "refused": "why", "verificationCode": CODE, "state": "Online", "address": "2001:db8::1", "lastSeenAt": AT, "certificateExpiresAt": AT, "frozen": true,
         "directory": "Ready",
     })
 }
@@ -99,6 +99,7 @@ fn looks() -> Vec<Sample> {
     let task = json!({
         "taskId": UUID, "phase": "Approved", "hostname": "web-1", "diskId": "ata-1", "replaces": ID,
         "authorityExpiresAt": AT, "progressExpiresAt": AT, "enrollmentPendingSince": AT,
+        "refused": "why",
     });
     let sample = json!({
         "at": AT, "loadAverage": 0.5, "cpuPercent": 1.5, "cpuTemperatureCelsius": 40.5, "gpuPercent": 1.5,

@@ -39,7 +39,7 @@ fn the_form_has_the_controllers_words_for_a_key_that_is_none() {
         assert!(text.contains(&format!("data-{at}=\"The key is not taken: {bad}.\"")), "{at}");
         assert!(SCRIPT.contains(&format!("new Error(dataset.{at})")), "{at}");
     }
-    assert!(text.contains("data-kinds=\"ssh-ed25519 ecdsa-sha2-nistp256 ssh-rsa\""));
+    assert!(text.contains("data-kinds=\"ssh-ed25519 ecdsa-sha2-nistp256 ssh-rsa sk-ssh-ed25519@openssh.com"));
 }
 
 // spec: PG-103

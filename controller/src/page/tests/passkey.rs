@@ -92,6 +92,7 @@ fn an_order_that_was_handed_out_says_that_it_cannot_be_called_back() {
 #[test]
 fn a_node_says_whether_it_takes_orders() {
     let mut view = node();
+    (view.node.frozen, view.frozen) = (false, None);
     let document = |view: &NodeView| {
         let why = Why::of(view, &[]);
         let facts = ServerFacts { view, why: &why, events: &[], certificate: None };

@@ -258,3 +258,42 @@ fn a_frozen_identity_is_given_no_name() {
     assert_eq!(refusal.code, Code::InvalidOnboardingRequest);
     assert!(refusal.message.contains("luciactl clone"), "{}", refusal.message);
 }
+
+/// What the page and `luciactl why` say of it.
+fn findings(world: &World, machine: &Machine) -> String {
+    let why = lucia_proto::why::Why::of(&world.controller.node(machine.id()).unwrap(), &[]);
+    why.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+// spec: NN-340
+#[test]
+fn a_rename_under_way_is_a_finding_with_the_workers_command() {
+    let (world, machine) = renamed();
+    // The worker may be told before the node asks, and after.
+    assert!(findings(&world, &machine).contains("lucia-enrollment-worker rename n1 web"));
+    world.worker_is_there();
+    assert_eq!(machine.called("web").renew(&world).unwrap(), Enrolled::Pending);
+    assert!(findings(&world, &machine).contains("lucia-enrollment-worker rename n1 web"));
+    // Where the worker refuses the name for good, its words and the way back stand in place of its command.
+    world.worker_answers(&machine, None);
+    let found = findings(&world, &machine);
+    assert!(found.contains("the name is reserved") && found.contains("luciactl rename web n1"), "{found}");
+    assert!(!found.contains("lucia-enrollment-worker rename"), "{found}");
+    // Taken back it waits for nobody.
+    rename(&world, &machine, "n1").unwrap();
+    assert!(!findings(&world, &machine).contains("the name is reserved"));
+}
+
+// spec: NN-340
+#[test]
+fn a_rename_whose_certificate_is_there_waits_for_the_next_heartbeat_alone() {
+    let (world, machine) = renamed();
+    world.worker_is_there();
+    let called = machine.called("web");
+    assert_eq!(called.renew(&world).unwrap(), Enrolled::Pending);
+    let answer = world.ca.answer(&called.node, world.now());
+    world.worker_answers(&machine, Some(world.ca.sign_answer(&answer)));
+    assert!(matches!(called.renew(&world).unwrap(), Enrolled::Ready(_)));
+    let found = findings(&world, &machine);
+    assert!(found.contains("web") && !found.contains("lucia-enrollment-worker"), "{found}");
+}
