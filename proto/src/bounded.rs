@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::text::is_printable;
+use crate::text::{fitted, is_printable, was_printable_char};
+
+/// The name by which [`Text`] asks a reader for itself.
+pub(crate) const TEXT: &str = "lucia.text";
 
 /// `MIN` to `MAX` characters that are safe to show to a person (threats.md V-2).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,24 +30,25 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
         &self.0
     }
 
+    fn checked(text: String, rule: fn(&str) -> bool) -> Result<Self, BadText> {
+        let length = text.chars().count();
+        let fits = (MIN..=MAX).contains(&length) && rule(&text);
+        if fits { Ok(Self(text)) } else { Err(BadText { min: MIN, max: MAX }) }
+    }
+
     /// Makes `text` fit: what must not be shown becomes `?`, what is too long is cut. For text that we report about
     /// our own machine. `None` when fewer than `MIN` characters are there.
     #[must_use]
     pub fn fitted(text: &str) -> Option<Self> {
-        let text = text.trim().chars().take(MAX);
-        let text = text.map(|c| if crate::text::is_printable_char(c) { c } else { '?' }).collect::<String>();
-        Self::try_from(text).ok()
+        let text: String = text.trim().chars().take(MAX).collect();
+        Self::try_from(fitted(&text)).ok()
     }
 }
 
 impl<const MIN: usize, const MAX: usize> TryFrom<String> for Text<MIN, MAX> {
     type Error = BadText;
     fn try_from(text: String) -> Result<Self, BadText> {
-        let length = text.chars().count();
-        if length < MIN || length > MAX || !is_printable(&text) {
-            return Err(BadText { min: MIN, max: MAX });
-        }
-        Ok(Self(text))
+        Self::checked(text, is_printable)
     }
 }
 
@@ -73,9 +77,25 @@ impl<const MIN: usize, const MAX: usize> Serialize for Text<MIN, MAX> {
     }
 }
 
+/// Reads what earlier programs wrote as well, whose rule let more through: none of their files stops a start, and no hash of
+/// theirs changes. It is escaped wherever it is shown ([`shown`](crate::text::shown)); what somebody hands in now is read by
+/// [`from_person`](crate::json::from_person), which lets nothing of that kind through.
 impl<'de, const MIN: usize, const MAX: usize> Deserialize<'de> for Text<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(String::deserialize(deserializer)?).map_err(D::Error::custom)
+        struct Read<const MIN: usize, const MAX: usize>;
+        impl<'de, const MIN: usize, const MAX: usize> Visitor<'de> for Read<MIN, MAX> {
+            type Value = Text<MIN, MAX>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a string of {MIN} to {MAX} printable characters")
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Text::checked(text, |text| text.chars().all(was_printable_char)).map_err(D::Error::custom)
+            }
+        }
+        deserializer.deserialize_newtype_struct(TEXT, Read)
     }
 }
 
@@ -160,6 +180,8 @@ pub struct OutOfBounds {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -172,6 +194,30 @@ mod tests {
         assert_eq!(Text::<1, 4>::fitted(" a\tbcdef ").as_ref().map(Text::as_str), Some("a?bc"));
         assert_eq!(Text::<1, 4>::fitted(" "), None);
         assert_eq!("".parse::<Text<0, 4>>().map(|t| t.to_string()), Ok(String::new()));
+    }
+
+    // spec: JS-321
+    #[test]
+    fn text_of_an_earlier_program_is_read_and_no_such_text_is_taken_now() {
+        for (text, is_read) in [
+            ("plain é 😀", true),
+            ("my\u{a0}key", true),
+            ("\u{2764}\u{fe0f}", true),
+            ("a\u{3164}b", true),
+            ("a\u{301}\u{301}\u{301}", true),
+            ("a\u{202e}b", false),
+            ("a\u{200b}b", false),
+            ("thirteen long", false),
+        ] {
+            let json = crate::json::to_string(&BTreeMap::from([("text", text)])).unwrap();
+            let read = crate::json::from_str::<BTreeMap<String, Text<1, 12>>>(&json, 100, 2).ok();
+            let kept = read.and_then(|texts| texts.get("text").map(ToString::to_string));
+            assert_eq!(kept.as_deref(), Some(text).filter(|_| is_read), "{text:?}");
+            let taken = text.parse::<Text<1, 12>>().is_ok();
+            assert_eq!(taken, text.is_ascii() && is_read || text == "plain é 😀", "{text:?}");
+            let handed_in = crate::json::from_person::<BTreeMap<String, Option<Text<1, 12>>>>(json.as_bytes(), 100, 2);
+            assert_eq!(handed_in.is_ok(), taken, "{text:?}");
+        }
     }
 
     #[test]

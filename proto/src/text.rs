@@ -4,16 +4,53 @@
 //! A text type has a private field and one fallible door, [`FromStr`](std::str::FromStr); serde goes
 //! through the same door. Holding a value is proof that it was checked.
 
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// Combining marks in a row: an accent and a tone. What is stacked higher covers the lines above.
+const MARKS_MAX: u32 = 2;
+
 /// Whether `text` may be shown to a person as it is: no control characters, no line or paragraph
-/// separators, no bidirectional overrides, nothing invisible (threats.md V-2, B-15, B-33).
+/// separators, no bidirectional overrides, nothing invisible, no blank but U+0020, no piles of marks (threats.md V-2, B-15,
+/// B-33). Unicode's properties decide.
 #[must_use]
 pub fn is_printable(text: &str) -> bool {
-    text.chars().all(is_printable_char)
+    judged(text).all(|(_, ok)| ok)
 }
 
-/// The rule of [`is_printable`] for one character.
+/// The rule of [`is_printable`] for one character by itself.
 #[must_use]
-pub const fn is_printable_char(c: char) -> bool {
+pub fn is_printable_char(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    let category = CodePointMapData::<GeneralCategory>::new().get(c);
+    !GeneralCategoryGroup::Other.contains(category)
+        && !GeneralCategoryGroup::Separator.contains(category)
+        && !CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
+        // Symbols by their category: the blank of braille, and what stands for something that is not there.
+        && !matches!(c, '\u{2800}' | '\u{fffc}' | '\u{fffd}')
+}
+
+/// Each character, and whether it may be shown where it stands.
+fn judged(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut marks = 0;
+    text.chars().map(move |c| {
+        let is_mark =
+            !c.is_ascii() && GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(c));
+        marks = if is_mark { marks + 1 } else { 0 };
+        (c, marks <= MARKS_MAX && is_printable_char(c))
+    })
+}
+
+/// `text` with `?` for every character that must not be shown.
+#[must_use]
+pub fn fitted(text: &str) -> String {
+    judged(text).map(|(c, ok)| if ok { c } else { '?' }).collect()
+}
+
+/// What [`is_printable`] let through until version 0.1: files of that time are still read.
+pub(crate) const fn was_printable_char(c: char) -> bool {
     !matches!(c,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}'
@@ -24,8 +61,8 @@ pub const fn is_printable_char(c: char) -> bool {
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_printable_char(c) {
+    for (c, ok) in judged(text) {
+        if ok {
             out.push(c);
         } else {
             out.extend(c.escape_unicode());
@@ -176,6 +213,66 @@ mod tests {
         ] {
             assert_eq!(bytes(size), want);
         }
+    }
+
+    // spec: JS-320
+    #[test]
+    fn nothing_that_cannot_be_seen_is_printable() {
+        for (what, hidden) in [
+            ("hangul filler", "\u{3164}"),
+            ("hangul choseong filler", "\u{115f}"),
+            ("hangul jungseong filler", "\u{1160}"),
+            ("halfwidth hangul filler", "\u{ffa0}"),
+            ("braille blank", "\u{2800}"),
+            ("grapheme joiner", "\u{34f}"),
+            ("mongolian vowel separator", "\u{180e}"),
+            ("mongolian variation selector", "\u{180b}"),
+            ("variation selector 1", "\u{fe00}"),
+            ("variation selector 16", "\u{fe0f}"),
+            ("variation selector 17", "\u{e0100}"),
+            ("tag", "\u{e0061}"),
+            ("arabic number sign", "\u{600}"),
+            ("musical begin beam", "\u{1d173}"),
+            ("shorthand format", "\u{1bca0}"),
+            ("hieroglyph joiner", "\u{13430}"),
+            ("khmer inherent vowel", "\u{17b4}"),
+            ("no-break space", "\u{a0}"),
+            ("ogham space", "\u{1680}"),
+            ("em space", "\u{2003}"),
+            ("thin space", "\u{2009}"),
+            ("narrow no-break space", "\u{202f}"),
+            ("mathematical space", "\u{205f}"),
+            ("ideographic space", "\u{3000}"),
+            ("private use", "\u{e000}"),
+            ("not a character", "\u{fdd0}"),
+            ("three marks", "a\u{301}\u{302}\u{303}"),
+            ("three marks at the start", "\u{20dd}\u{301}\u{903}"),
+        ] {
+            let text = format!("a{hidden}b");
+            assert!(!is_printable(&text) && is_printable(&shown(&text)), "{what}");
+            assert!(fitted(&text).contains('?') && is_printable(&fitted(&text)), "{what}");
+            assert_eq!(fitted(&text).chars().count(), text.chars().count(), "{what}");
+        }
+        for text in [
+            "Zoë’s laptop — 2",
+            "résume\u{301}",
+            "ti\u{1ebf}ng Vi\u{1ec7}t",
+            "ที่นี่",
+            "नहीं",
+            "日本語",
+            "😀 €",
+            "a\u{301}\u{302}b\u{301}",
+        ] {
+            assert_eq!((is_printable(text), shown(text), fitted(text)), (true, text.to_owned(), text.to_owned()));
+        }
+    }
+
+    // spec: JS-320
+    #[test]
+    fn what_was_never_printable_is_not_now() {
+        let let_through: Vec<char> =
+            ('\0'..=char::MAX).filter(|c| is_printable_char(*c) && !was_printable_char(*c)).collect();
+        assert_eq!(let_through, Vec::<char>::new());
     }
 
     #[test]

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const GROUND: &[&str] = &[
     "base64",
     "hpke",
+    "icu_properties",
     "p256",
     "rcgen",
     "ring",

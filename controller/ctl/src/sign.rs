@@ -68,7 +68,7 @@ pub(crate) enum SignError {
 
 /// Reads a draft that came for `code`.
 pub(crate) fn read<'a>(draft: &'a Draft, code: &VerificationCode, fleet: &Digest) -> Result<ReadDraft<'a>, SignError> {
-    let read = draft.read().map_err(SignError::Draft)?;
+    let read = draft.read_new().map_err(SignError::Draft)?;
     if read.code() != *code {
         return Err(SignError::OtherCode { asked: code.clone(), sent: read.code() });
     }
@@ -115,7 +115,7 @@ pub(crate) async fn sign(
 
 /// Shows an order whole, as it is about to be signed: where the question is asked, whatever becomes of the answer.
 pub(crate) fn tell(me: &Me, draft: &Draft) -> Result<(), Failure> {
-    let read = draft.read().map_err(SignError::Draft)?;
+    let read = draft.read_new().map_err(SignError::Draft)?;
     let mut lines = read.words();
     lines.extend(beside(&read, me.roster.get().map(VerifiedRoster::roster)));
     write_beside(&lines)
@@ -152,7 +152,7 @@ async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<Inten
 
 /// Hands in a draft of our own, and a signature under it. What is signed is what was shown, whatever comes back.
 pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<IntentSignature, Failure> {
-    let read = draft.read().map_err(SignError::Draft)?;
+    let read = draft.read_new().map_err(SignError::Draft)?;
     own(&read, &me.fleet())?;
     let kept: Result<DraftView, _> = client.hand_in(OwnerEndpoint::AddDraft, draft).await;
     let kept = kept.map_err(|error| Failure::from(error).unsigned())?;

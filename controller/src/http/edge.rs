@@ -132,7 +132,7 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, ApiError> {
 /// # Errors
 /// `invalid_body`, naming the place but no value of it.
 pub(super) fn read<T: DeserializeOwned>(row: impl Into<Row>, bytes: &[u8]) -> Result<T, ApiError> {
-    json::from_slice(bytes, row.into().body_max(), JSON_DEPTH_MAX)
+    json::from_person(bytes, row.into().body_max(), JSON_DEPTH_MAX)
         .map_err(|error| ApiError::new(Code::InvalidBody, &format!("the body is refused: {error}")))
 }
 

@@ -155,6 +155,12 @@ pub enum Body {
 }
 
 impl SshKeys {
+    /// Whether a label has characters that must not be shown. Older orders may have them; a new one may not.
+    #[must_use]
+    pub(super) fn hides_text(&self) -> bool {
+        self.keys.iter().any(|key| !crate::text::is_printable(key.label.as_str()))
+    }
+
     /// What is wrong with the first key that is none in a body that cannot be read; nothing where it is something else. It
     /// repeats nothing of the body.
     #[must_use]

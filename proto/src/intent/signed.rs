@@ -38,6 +38,9 @@ pub enum DraftError {
     /// Head and body speak of different things.
     #[error("the draft contradicts itself; draft it anew")]
     DoesNotFit(#[source] OutOfBounds),
+    /// A label has characters that nobody sees.
+    #[error("a label of the draft has characters that cannot be seen; draft it anew with another label")]
+    Hidden,
     /// It is longer than one may be when signed.
     #[error("the draft is too long to be sent; name fewer nodes")]
     TooLong,
@@ -52,13 +55,25 @@ impl Draft {
         let body = body.to_text().map_err(DraftError::Body)?;
         intent.body_sha256 = Digest::of(body.as_bytes());
         let draft = Self { intent_json: json::to_string(&intent).map_err(DraftError::Intent)?, body };
-        draft.read()?;
+        draft.read_new()?;
         // Both texts are escaped once more where they travel; two signatures take 4 KiB.
         let length = json::to_string(&draft).map_err(DraftError::Intent)?.len();
         if length + 4096 > SIGNED_INTENT_MAX { Err(DraftError::TooLong) } else { Ok(draft) }
     }
 
-    /// Reads what would be signed, all of it.
+    /// Reads what somebody is about to sign, or to ask signatures for: all of it is there to be seen.
+    ///
+    /// # Errors
+    /// As [`Draft::read`], and when a label hides something.
+    pub fn read_new(&self) -> Result<ReadDraft<'_>, DraftError> {
+        let read = self.read()?;
+        match &read.body {
+            Body::SshKey(keys) if keys.hides_text() => Err(DraftError::Hidden),
+            _ => Ok(read),
+        }
+    }
+
+    /// Reads what was drafted or signed, all of it.
     ///
     /// # Errors
     /// When it is nothing that anybody would carry out.

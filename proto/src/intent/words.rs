@@ -62,7 +62,7 @@ fn short(label: &KeyLabel) -> String {
     if is_long {
         text.push('…');
     }
-    if is_plain { text } else { format!("\"{}\"", text.replace('"', "'")) }
+    if is_plain { text } else { format!("\"{}\"", shown(&text).replace('"', "'")) }
 }
 
 /// Text of several lines, each marked: `| ` before a line that is shown as it is, `! ` before one in which characters

@@ -105,6 +105,24 @@ fn a_journal_survives_its_bytes() {
     }
 }
 
+// spec: JO-320
+#[test]
+fn text_that_is_no_longer_printable_stops_no_journal_from_before() {
+    let hidden = "Acme\u{a0}Pro \u{3164}\u{fe0f}";
+    assert!(!crate::text::is_printable(hidden));
+    let told = json::to_string(&inventory()).unwrap().replacen('{', &format!("{{\"manufacturer\":\"{hidden}\","), 1);
+    let fields: InventoryFields = json::from_str(&told, 4096, JSON_DEPTH_MAX).unwrap();
+    let mut journal = journal();
+    let [row, ..] = journal.devices.as_mut_slice() else { panic!("no device") };
+    row.inventory = HardwareInventory::try_from(fields).unwrap();
+    row.inventory_hash = row.inventory.inventory_hash();
+    row.message = serde_json::from_str(&format!("\"{hidden}\"")).unwrap();
+    assert_ne!(row.inventory_hash, inventory().inventory_hash());
+    let bytes = journal.to_bytes().unwrap();
+    assert!(String::from_utf8_lossy(&bytes).matches(hidden).count() == 2, "as an earlier program wrote it");
+    assert_eq!(Journal::from_bytes(&bytes), Ok(journal));
+}
+
 // spec: JO-22
 #[test]
 fn rows_that_contradict_one_another_are_refused() {

@@ -64,7 +64,18 @@ pub fn from_str<T: DeserializeOwned>(text: &str, max_bytes: usize, max_depth: us
         return Err(JsonError::new(JsonErrorKind::TooLarge { max_bytes }));
     }
     scan::scan(text, max_depth)?;
-    read::read(text)
+    read::read(text, false)
+}
+
+/// As [`from_slice`], for what somebody hands in now: [`Text`](crate::bounded::Text) in it must be printable by the rule of
+/// today. Files, and what is in signed bytes or has a hash, keep what an earlier program let through.
+pub fn from_person<T: DeserializeOwned>(bytes: &[u8], max_bytes: usize, max_depth: usize) -> Result<T, JsonError> {
+    if bytes.len() > max_bytes {
+        return Err(JsonError::new(JsonErrorKind::TooLarge { max_bytes }));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| JsonError::new(JsonErrorKind::NotUtf8))?;
+    scan::scan(text, max_depth)?;
+    read::read(text, true)
 }
 
 /// Writes a value as compact JSON, in the field order of its type.

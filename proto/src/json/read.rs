@@ -11,9 +11,12 @@ use serde::forward_to_deserialize_any;
 
 use super::scan::plain_length;
 use super::{JsonError, JsonErrorKind};
+use crate::bounded::TEXT;
+use crate::text::is_printable;
 
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
-    let mut reader = Reader { text, at: 0 };
+/// `printable`: text for people must be printable by the rule of today, and not by that of any time.
+pub(super) fn read<T: DeserializeOwned>(text: &str, printable: bool) -> Result<T, JsonError> {
+    let mut reader = Reader { text, at: 0, printable };
     T::deserialize(&mut reader)
 }
 
@@ -53,6 +56,7 @@ pub(super) fn unescape(raw: &str) -> Option<String> {
 struct Reader<'de> {
     text: &'de str,
     at: usize,
+    printable: bool,
 }
 
 impl<'de> Reader<'de> {
@@ -165,7 +169,18 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         if self.peek()? == b'n' { self.deserialize_any(visitor) } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, JsonError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, JsonError> {
+        if self.printable && name == TEXT && self.peek()? == b'"' {
+            let begin = self.at;
+            if !is_printable(&self.string()?) {
+                return Err(JsonError::custom("text with characters that cannot be seen"));
+            }
+            self.at = begin;
+        }
         visitor.visit_newtype_struct(self)
     }
 

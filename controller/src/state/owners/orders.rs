@@ -124,7 +124,7 @@ fn unread(draft: &Draft, error: &DraftError) -> Refusal {
 
 /// Whether somebody could sign this draft now and have it carried out.
 fn check_draft(draft: &Draft, roster: &VerifiedRoster, now: UnixTime) -> Result<(), Refusal> {
-    let read = draft.read().map_err(|error| unread(draft, &error))?;
+    let read = draft.read_new().map_err(|error| unread(draft, &error))?;
     let intent = read.intent();
     let bytes = read.signed(Vec::new()).to_bytes().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
     if bytes.len() + SIGNATURES_ROOM > SIGNED_INTENT_MAX {

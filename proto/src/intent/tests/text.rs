@@ -132,6 +132,26 @@ fn a_key_in_an_order_is_a_key_and_nothing_more() {
     }
 }
 
+// spec: IN-320
+#[test]
+fn a_label_that_hides_something_is_read_in_an_older_order_and_never_signed_again() {
+    let world = world();
+    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let mut intent = Intent::parse(&draft.intent_json).unwrap();
+    assert!(draft.read_new().is_ok());
+    for hidden in ["lap\u{3164}top", "lap\u{a0}top", "laptop\u{fe0f}", "lap\u{2800}top", "laptop\u{301}\u{301}\u{301}"]
+    {
+        let body = draft.body.replacen("laptop", hidden, 1);
+        assert_ne!(body, draft.body);
+        intent.body_sha256 = Digest::of(body.as_bytes());
+        let old = Draft { intent_json: json::to_string(&intent).unwrap(), body };
+        let read = old.read().unwrap();
+        assert!(matches!(old.read_new(), Err(DraftError::Hidden)), "{hidden:?}");
+        assert!(matches!(Draft::new(intent.clone(), read.body()), Err(DraftError::Hidden)), "{hidden:?}");
+        assert!(read.words().iter().all(|line| crate::text::is_printable(line)), "{hidden:?}");
+    }
+}
+
 // spec: IN-23
 #[test]
 fn only_a_draft_that_was_read_whole_is_shown_or_signed() {
