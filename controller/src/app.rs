@@ -14,7 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::Config;
-use crate::http::{Edge, SocketError, Timeouts, bind_operator, serve_observers, serve_operator, serve_tls, stopped};
+use crate::http::{
+    Edge, SocketError, Timeouts, beyond_unit, bind_operator, bind_tls, serve_observers, serve_operator, serve_tls,
+    stopped,
+};
 use crate::notify::Notify;
 use crate::refusal::chain;
 use crate::state::{Controller, OpenError};
@@ -104,12 +107,18 @@ impl App {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|_| AppError::Random)?;
         let now = clock.now();
+        if let Some(mebibytes) = beyond_unit(config) {
+            tracing::warn!(
+                "connections.max and limits.devices allow the controller {mebibytes} MiB of memory, and its unit gives less: \
+                 set MemoryMax={mebibytes}M with systemctl edit lucia-controller"
+            );
+        }
         let controller = Arc::new(Controller::open(config, clock, secret).map_err(AppError::State)?);
         let certificate = EndpointCertificate::open(&config.state_dir, config.names.clone()).map_err(AppError::Tls)?;
         let certificate = Arc::new(certificate);
         let operator = bind_operator(&config.socket).map_err(AppError::Socket)?;
         let listen = |err| AppError::Listen { address: config.listen, err };
-        let tls = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let tls = bind_tls(config.listen).map_err(listen)?;
         let metrics = match config.metrics {
             Some(address) => {
                 let failed = |err| AppError::Metrics { address, err };

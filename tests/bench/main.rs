@@ -13,7 +13,6 @@ mod controller;
 mod cost;
 mod figures;
 mod flood;
-mod laid;
 mod life;
 mod page;
 mod people;

@@ -7,12 +7,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lucia_proto::ids::TaskId;
+use lucia_tests::laid;
 use lucia_tests::programs::{CONTROLLER_NAME, Running, Site};
 use lucia_tests::sim::{Failure, SimNode, Target};
 use nix::unistd::Pid;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{cost, laid};
+use crate::cost;
 
 /// A running site and its nodes.
 pub(crate) struct Fleet {

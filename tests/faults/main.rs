@@ -9,6 +9,7 @@ mod world;
 
 mod damage;
 mod disks;
+mod flood;
 mod lapse;
 mod line;
 mod points;

@@ -1,7 +1,7 @@
 //! The TLS listener: our own accept loop, because `axum::serve` and bare hyper wait for ever (threats.md, decision 2).
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -10,19 +10,36 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::head::HEAD_MAX;
+use super::memory::{SOCKET_IN, SOCKET_OUT, TLS_OUT};
 use super::pace::{Begun, Ended, LINGER, Pace, Paced, Watch};
 use super::{Edge, Peer, stopped};
 
 /// Header lines of a request at most.
 const HEADERS_MAX: usize = 64;
+/// Connections that wait to be accepted at most.
+const BACKLOG: u32 = 1024;
 /// Pause after the system could not give a connection (no file descriptors): without it the loop would spin.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Listens for devices and nodes. What the system keeps of each connection is bounded as well: it counts as the
+/// controller's own.
+///
+/// # Errors
+/// The address is taken, or not one of this machine.
+pub fn bind_tls(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_recv_buffer_size(SOCKET_IN)?;
+    socket.set_send_buffer_size(SOCKET_OUT)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves devices and nodes until the edge's stop signal, then until every call in progress is answered or the time
 /// to drain is over.
@@ -44,7 +61,7 @@ pub async fn serve_tls(listener: TcpListener, tls: Arc<rustls::ServerConfig>, ed
                     let (acceptor, edge) = (acceptor.clone(), edge.clone());
                     connections.spawn(async move {
                         let _ = stream.set_nodelay(true);
-                        match timeout(edge.shared.timeouts.handshake, acceptor.accept(stream)).await {
+                        match timeout(edge.shared.timeouts.handshake, acceptor.accept_with(stream, bounded)).await {
                             Ok(Ok(stream)) => connection(stream, edge, peer).await,
                             Ok(Err(error)) => ended(source, &error.to_string()),
                             Err(_) => ended(source, "no TLS handshake in time"),
@@ -71,6 +88,11 @@ pub(super) async fn drain(mut connections: JoinSet<()>, edge: &Edge) {
 pub(super) async fn accept_failed(error: &io::Error) {
     tracing::warn!("cannot accept a connection: {error}");
     tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+/// Keeps what waits to be written, encrypted, to what [`super::memory`] reckons with.
+fn bounded(tls: &mut rustls::ServerConnection) {
+    tls.set_buffer_limit(Some(TLS_OUT));
 }
 
 /// A connection that never became a request: below the level of refusals, since every port scan makes some.
@@ -122,7 +144,11 @@ where
                 return;
             }
         }
-        match watch.drive(builder.serve_connection(TokioIo::new(stream), &service)).await {
+        let ended_how = watch.drive(builder.serve_connection(TokioIo::new(stream), &service)).await;
+        if let Some(code) = pace.refused() {
+            edge.refused_unread(code, &peer);
+        }
+        match ended_how {
             Ended::Answered(again) => stream = again,
             Ended::Closed => return,
             Ended::Broken(error) => return ended(from, &error.to_string()),

@@ -178,7 +178,7 @@ impl Edge {
 
 /// `GET /api/openapi.json`: public, and the same everywhere.
 fn described() -> Answer {
-    Answer { status: StatusCode::OK, body: super::DESCRIPTION.to_vec(), headers: Vec::new() }
+    Answer { status: StatusCode::OK, body: super::DESCRIPTION.into(), headers: Vec::new() }
 }
 
 fn not_here() -> ApiError {

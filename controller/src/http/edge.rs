@@ -97,22 +97,27 @@ fn too_large(max: usize) -> ApiError {
     ApiError::new(Code::BodyTooLarge, &format!("this call takes a body of at most {max} bytes")).closing()
 }
 
-/// Reads the body, never more of it than the row takes, until `until` at the latest.
+/// The bytes that the body of a call may have, as its head says: all that the row takes where it does not say.
+pub(super) fn announced(row: Row, body: &Incoming) -> usize {
+    let max = row.body_max();
+    body.size_hint().exact().map_or(max, |length| usize::try_from(length).map_or(max, |length| length.min(max)))
+}
+
+/// Reads a body of at most `max` bytes, until `until` at the latest.
 ///
 /// # Errors
 /// `body_too_large`, `request_timeout`, `invalid_request`.
-pub(super) async fn body(row: Row, body: Incoming, until: Instant) -> Result<Vec<u8>, ApiError> {
-    if row.body_max() == 0 {
+pub(super) async fn body(body: Incoming, max: usize, until: Instant) -> Result<Vec<u8>, ApiError> {
+    if max == 0 {
         return Ok(Vec::new());
     }
-    tokio::time::timeout_at(until, collect(body, row.body_max()))
+    tokio::time::timeout_at(until, collect(body, max))
         .await
         .unwrap_or_else(|_| Err(ApiError::new(Code::RequestTimeout, "the request took too long to arrive").closing()))
 }
 
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, ApiError> {
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(max);
-    let mut bytes = Vec::with_capacity(expected.min(max));
+    let mut bytes = Vec::with_capacity(max);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             ApiError::new(Code::InvalidRequest, "the body ended before its end").log(error.to_string()).closing()

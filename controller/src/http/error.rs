@@ -87,6 +87,23 @@ pub(super) fn response(error: &ApiError, path: &str) -> Response<Body> {
     response
 }
 
+/// The refusal of what nobody could read, as the bytes that travel.
+pub(super) fn unread(code: Code) -> Vec<u8> {
+    let message = match code {
+        Code::HeadersTooLarge => "the headers are longer than allowed, or too many",
+        _ => "this is not a well-formed HTTP/1.1 request",
+    };
+    let (parts, body) = response(&ApiError::new(code, message), "").into_parts();
+    let mut bytes = format!("HTTP/1.1 {}\r\nconnection: close\r\n", parts.status).into_bytes();
+    for (name, value) in &parts.headers {
+        bytes.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    let body = body.whole();
+    bytes.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -111,6 +111,14 @@ impl Gate {
 }
 
 impl Permit {
+    /// Whether `source`, which calls over this connection, proved a node lately, or did so over this very connection. A
+    /// proxy is known, and whoever it stands for is not by that.
+    pub(super) fn knows(&self, source: IpAddr, now: Instant) -> bool {
+        let taken = self.gate.taken();
+        let own = source == self.source && !*self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        own || taken.known.get(&source).is_some_and(|seen| now.duration_since(*seen) < KNOWN_FOR)
+    }
+
     /// A call over this connection proved a node: the address is known from now on, and this place no longer counts
     /// among those of strangers.
     pub(super) fn proved(&self, now: Instant) {

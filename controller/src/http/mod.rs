@@ -1,13 +1,14 @@
 //! The HTTP edge: who may be connected, what is refused before it is read, and which method answers.
 //!
 //! A request passes, in this order: a place (`gate`), the handshake (`accept`), the raw head (`head`, in the stream of
-//! `pace`), method, path and content (`edge`, `route`), the caller's address (`source`), its body under the row's
-//! limit (`edge`), for `/api/host` over the network an owner's proof (`owners`), and then the one method of
+//! `pace`), the caller's address (`source`), method, path and content (`edge`, `route`), what else head and address decide,
+//! room for its body (`budget`), the body under the row's limit (`edge`), for `/api/host` over the network an owner's proof (`owners`), and then the one method of
 //! [`Controller`] that its row names (`dispatch`). Whatever refuses,
 //! refuses in one shape (`error`), with one line in the log.
 
 mod accept;
 mod boot;
+mod budget;
 mod dispatch;
 mod documents;
 mod edge;
@@ -16,6 +17,7 @@ mod gate;
 mod head;
 mod host;
 mod live;
+mod memory;
 mod node;
 mod observe;
 #[cfg(test)]
@@ -31,13 +33,16 @@ mod source;
 mod token;
 mod who;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use lucia_proto::api::Endpoint;
 use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::code::Code;
 use lucia_proto::owner::PageOrigin;
@@ -48,6 +53,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::budget::{Budget, Hold, Holder};
 use self::error::ApiError;
 use self::gate::{Gate, Permit};
 use self::live::{Body, Hub};
@@ -58,7 +64,8 @@ use crate::config::{Config, Network};
 use crate::state::{By, Controller, Refusal};
 use crate::tls::EndpointCertificate;
 
-pub use self::accept::{serve_stream, serve_tls};
+pub use self::accept::{bind_tls, serve_stream, serve_tls};
+pub use self::memory::beyond_unit;
 pub use self::observe::serve_observers;
 pub use self::operator::{SocketError, bind as bind_operator, serve_operator};
 
@@ -96,6 +103,8 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct Edge {
     shared: Arc<Shared>,
+    /// What the body of the call takes that is answered over this one.
+    held: Option<Arc<Hold>>,
 }
 
 struct Shared {
@@ -103,6 +112,7 @@ struct Shared {
     certificate: Arc<EndpointCertificate>,
     started_at: UnixTime,
     gate: Arc<Gate>,
+    budget: Arc<Budget>,
     refusals: Refusals,
     observed: observe::Observed,
     /// Who watches what changes.
@@ -133,6 +143,7 @@ impl Edge {
             certificate,
             started_at: now,
             gate,
+            budget: Arc::default(),
             refusals: Refusals::new(Instant::now()),
             observed: observe::Observed::default(),
             hub: Arc::default(),
@@ -142,7 +153,7 @@ impl Edge {
             timeouts,
             stop,
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), held: None }
     }
 
     /// Connections turned away since this was last asked.
@@ -173,7 +184,8 @@ enum Peer {
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,
-    body: Vec<u8>,
+    /// What is borrowed is part of the program and takes no memory of its own.
+    body: Cow<'static, [u8]>,
     /// Beside those that all answers have.
     headers: Vec<(header::HeaderName, HeaderValue)>,
 }
@@ -185,7 +197,7 @@ impl Answer {
 
     fn with<T: Serialize>(status: StatusCode, value: &T) -> Self {
         // Types of ours always serialize: strings, numbers, lists, and maps with text keys.
-        Self { status, body: serde_json::to_vec(value).unwrap_or_default(), headers: Vec::new() }
+        Self { status, body: serde_json::to_vec(value).unwrap_or_default().into(), headers: Vec::new() }
     }
 
     /// The same with one more header, or another value of one that all have.
@@ -201,7 +213,10 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body> {
 }
 
 fn respond(answer: Answer) -> Response<Body> {
-    let mut response = Response::new(Body::from(answer.body));
+    let mut response = Response::new(match answer.body {
+        Cow::Borrowed(bytes) => Body::File(Full::new(Bytes::from_static(bytes))),
+        Cow::Owned(bytes) => Body::Whole(Full::from(bytes)),
+    });
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -225,21 +240,36 @@ where
     F: FnOnce(&Controller) -> Result<T, Refusal> + Send + 'static,
 {
     let controller = Arc::clone(&edge.shared.controller);
-    match tokio::task::spawn_blocking(move || call(&controller)).await {
+    // Whoever hangs up meanwhile leaves the call where it waits, and what was read of it.
+    let held = edge.held.clone();
+    let call = move || {
+        let result = call(&controller);
+        drop(held);
+        result
+    };
+    match tokio::task::spawn_blocking(call).await {
         Ok(result) => result.map_err(ApiError::from),
         Err(error) => Err(ApiError::new(Code::Busy, "the controller is stopping").log(error.to_string())),
     }
 }
 
 impl Edge {
+    /// Counts and logs what was refused before it was a request.
+    fn refused_unread(&self, code: Code, peer: &Peer) {
+        let error = ApiError::new(code, "the HTTP library could not read the head");
+        if self.shared.refusals.gets_line(code, Instant::now()) {
+            log_refusal(&error, peer, None, None);
+        }
+    }
+
     /// Answers one request, whatever it is.
-    async fn answer(&self, peer: Peer, pace: &Pace, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(mut self, peer: Peer, pace: &Pace, request: Request<Incoming>) -> Response<Body> {
         let arrived = pace.arrived();
         let (parts, body) = request.into_parts();
         let side = match peer {
             Peer::Network(..) => Side::Network,
             Peer::Operator(_) => Side::Operator,
-            Peer::Observer => return observe::answer(self, pace, arrived, &parts).await,
+            Peer::Observer => return observe::answer(&self, pace, arrived, &parts).await,
         };
         let mut from = None;
         let mut target = None;
@@ -247,16 +277,21 @@ impl Edge {
             let source = self.source(&peer, &parts.headers)?;
             from = source;
             let found = target.insert(edge::route(side, arrived.verdict, &parts)?);
-            let body = edge::body(found.row, body, arrived.until).await?;
+            if let Some(source) = source {
+                self.admit(found.row, &parts.headers, source)?;
+            }
+            let max = edge::announced(found.row, &body);
+            self.held = self.shared.budget.take(holder(&peer, source), max)?.map(Arc::new);
+            let body = edge::body(body, max, arrived.until).await?;
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
                     let answer = match found.row.role() {
                         // What a token opens knows nobody and changes nothing.
                         Some(_) if token::is_presented(&parts.headers) => {
-                            respond(token::answer(self, found, &parts, source).await?)
+                            respond(token::answer(&self, found, &parts, source).await?)
                         }
                         Some(role) => {
-                            let by = who::of(self, found.row, role, &parts, &body, source)?;
+                            let by = who::of(&self, found.row, role, &parts, &body, source)?;
                             self.host_answer(found, &parts, &body, &by).await?
                         }
                         None => respond(self.dispatch_network(found, &parts.headers, &body, source).await?),
@@ -270,7 +305,8 @@ impl Edge {
                 (Peer::Network(..) | Peer::Observer, _) => Err(ApiError::new(Code::InvalidRequest, "no address")),
             }
         }
-        .await;
+        .await
+        .and_then(|response| self.charge(holder(&peer, from), response));
         let close = match &result {
             Ok(answer) if matches!(answer.body(), Body::Events(_)) => pace.streaming(),
             Ok(_) => pace.answering(false),
@@ -283,7 +319,7 @@ impl Edge {
                 if self.shared.refusals.gets_line(error.code, Instant::now()) {
                     log_refusal(&error, &peer, from, target.as_ref());
                 }
-                let document = (side == Side::Network).then(|| page::not_there(self, &error, &parts)).flatten();
+                let document = (side == Side::Network).then(|| page::not_there(&self, &error, &parts)).flatten();
                 document.unwrap_or_else(|| error::response(&error, parts.uri.path()))
             }
         };
@@ -299,6 +335,35 @@ impl Edge {
             }
         }
         response
+    }
+
+    /// What head and address decide, before a byte of a body is read.
+    ///
+    /// # Errors
+    /// `actor_required` for what somebody of the roster may call, when nobody says that they are; as
+    /// [`Controller::may_discover`].
+    fn admit(&self, row: Row, headers: &http::HeaderMap, source: IpAddr) -> Result<(), ApiError> {
+        if row == Row::Base(Endpoint::Discover) {
+            return self.shared.controller.may_discover(source).map_err(ApiError::from);
+        }
+        if row.role().is_none() || token::is_presented(headers) || who::is_named(self, headers) {
+            return Ok(());
+        }
+        Err(Refusal::actor("no owner's proof and no session").into())
+    }
+
+    /// The same answer, which takes its part of the budget until the last byte of it is written.
+    ///
+    /// # Errors
+    /// As [`Budget::take`].
+    fn charge(&self, holder: Holder, mut response: Response<Body>) -> Result<Response<Body>, ApiError> {
+        if let Body::Whole(body) = response.body_mut()
+            && let Some(bytes) = std::mem::take(body).into_inner()
+        {
+            let hold = self.shared.budget.take(holder, bytes.len())?;
+            *body = Full::new(hold.map_or_else(|| bytes.clone(), |hold| hold.around(bytes.clone())));
+        }
+        Ok(response)
     }
 
     /// The answer to somebody who is the operator or of the roster.
@@ -328,6 +393,16 @@ impl Edge {
                 .closing());
         }
         Ok(Some(source))
+    }
+}
+
+/// Whose bytes a call's are.
+fn holder(peer: &Peer, source: Option<IpAddr>) -> Holder {
+    match (peer, source) {
+        (Peer::Network(permit, _), Some(source)) if permit.knows(source, Instant::now()) => Holder::Known(source),
+        (Peer::Network(_, _), Some(source)) => Holder::Stranger(source),
+        (Peer::Network(_, peer), None) => Holder::Stranger(*peer),
+        (Peer::Operator(_) | Peer::Observer, _) => Holder::Operator,
     }
 }
 

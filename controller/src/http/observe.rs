@@ -26,7 +26,7 @@ use crate::metrics::{self, Health};
 
 /// Connections at most: a scraper has one or two. The next one takes the place of the oldest, so that nobody on this
 /// machine blinds the others by holding all of them.
-const OBSERVERS_MAX: usize = 16;
+pub(super) const OBSERVERS_MAX: usize = 16;
 /// How long one look serves every asker.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long an asker waits for a look that the disk holds up; then nothing here is ready.

@@ -14,7 +14,7 @@ use super::accept::{accept_failed, connection, drain};
 use super::{Edge, Peer, stopped};
 
 /// Connections over the socket at most: an operator has a few, a runaway script must not have all descriptors.
-const OPERATORS_MAX: usize = 64;
+pub(super) const OPERATORS_MAX: usize = 64;
 
 /// Why there is no socket.
 #[derive(Debug, Error)]

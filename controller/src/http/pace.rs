@@ -16,11 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use hyper_util::rt::TokioIo;
+use lucia_proto::code::Code;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::Timeouts;
 use super::head::{HeadScan, Verdict};
+use super::{Timeouts, error};
 
 /// Where a connection is.
 #[derive(Debug)]
@@ -49,6 +50,10 @@ struct State {
     body_left: u64,
     /// The connection ends with this answer.
     last: bool,
+    /// Whoever answers has the request; what is written before that is the library's own word.
+    is_served: bool,
+    /// What the library refused, and nobody else saw.
+    refused: Option<Code>,
     /// More came than the request has: it would be read as a second request whose head nobody looked at.
     ahead: bool,
 }
@@ -81,6 +86,8 @@ impl Pace {
                 request_until: now + timeouts.request,
                 body_left: 0,
                 last: false,
+                is_served: false,
+                refused: None,
                 ahead: false,
             }),
         })
@@ -92,7 +99,8 @@ impl Pace {
 
     /// The service has the request.
     pub(super) fn arrived(&self) -> Arrived {
-        let state = self.state();
+        let mut state = self.state();
+        state.is_served = true;
         Arrived { verdict: state.verdict, until: state.request_until }
     }
 
@@ -110,6 +118,23 @@ impl Pace {
         state.phase = Phase::Stream(Instant::now() + self.timeouts.idle);
         state.last = true;
         true
+    }
+
+    /// What the library refused of this connection before anybody saw it.
+    pub(super) fn refused(&self) -> Option<Code> {
+        self.state().refused
+    }
+
+    /// The refusal that is to leave in place of `said`, where the library says that by itself.
+    fn instead_of(&self, said: &[u8]) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        if state.is_served {
+            return None;
+        }
+        let is_long = said.starts_with(b"HTTP/1.1 431") || said.starts_with(b"HTTP/1.1 414");
+        let code = if is_long { Code::HeadersTooLarge } else { Code::InvalidRequest };
+        state.refused = Some(code);
+        Some(error::unread(code))
     }
 
     /// Whether a request was answered, and another may come.
@@ -136,6 +161,7 @@ impl Pace {
             Phase::Idle(_) | Phase::Answer(_) => {
                 let now = Instant::now();
                 state.request_until = now + self.timeouts.request;
+                state.is_served = false;
                 let mut scan = HeadScan::default();
                 let ended = scan.push(bytes);
                 state.phase = Phase::Head(now + self.timeouts.head, scan);
@@ -202,11 +228,13 @@ pub(super) struct Paced<S> {
     first: Option<u8>,
     /// Bytes thrown away after the end; nothing before it.
     thrown: Option<usize>,
+    /// A refusal that leaves in place of the library's, and how much of it has.
+    instead: Option<(Vec<u8>, usize)>,
 }
 
 impl<S> Paced<S> {
     pub(super) const fn new(inner: S, pace: Arc<Pace>) -> Self {
-        Self { inner, pace, first: None, thrown: None }
+        Self { inner, pace, first: None, thrown: None, instead: None }
     }
 }
 
@@ -234,9 +262,30 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Paced<S> {
+    /// Writes our refusal where the library has one of its own to say: the length of what it said, once ours is written.
+    fn poll_instead(&mut self, cx: &mut Context<'_>, said: &[u8]) -> Poll<io::Result<Option<usize>>> {
+        if self.instead.is_none() {
+            self.instead = self.pace.instead_of(said).map(|refusal| (refusal, 0));
+        }
+        let Some((refusal, written)) = &mut self.instead else { return Poll::Ready(Ok(None)) };
+        while let Some(rest) = refusal.get(*written..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut self.inner).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => *written += count,
+            }
+        }
+        Poll::Ready(Ok(Some(said.len())))
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+        let this = self.get_mut();
+        match ready!(this.poll_instead(cx, buf))? {
+            Some(count) => Poll::Ready(Ok(count)),
+            None => Pin::new(&mut this.inner).poll_write(cx, buf),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -272,7 +321,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
+        let this = self.get_mut();
+        let said = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
+        match ready!(this.poll_instead(cx, said))? {
+            Some(count) => Poll::Ready(Ok(count)),
+            None => Pin::new(&mut this.inner).poll_write_vectored(cx, bufs),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,5 +1,7 @@
 //! The page: which document answers which path, for whom, and under which headers.
 
+use std::borrow::Cow;
+
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -103,25 +105,26 @@ const HEADERS: &[(&str, &str)] = &[
     ),
 ];
 
-fn answer_of(status: StatusCode, kind: &'static str, body: &str) -> Answer {
-    let mut answer = Answer { status, body: body.as_bytes().to_vec(), headers: Vec::new() };
+fn answer_of(status: StatusCode, kind: &'static str, body: Cow<'static, [u8]>) -> Answer {
+    let mut answer = Answer { status, body, headers: Vec::new() };
     for (name, value) in HEADERS {
         answer = answer.header(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     answer.header(header::CONTENT_TYPE, HeaderValue::from_static(kind))
 }
 
-fn html(status: StatusCode, body: &str) -> Answer {
-    answer_of(status, "text/html; charset=utf-8", body)
+fn html(status: StatusCode, body: String) -> Answer {
+    answer_of(status, "text/html; charset=utf-8", body.into_bytes().into())
 }
 
 /// A file: the same for everybody and soon asked for again.
-fn file(kind: &'static str, body: &str) -> Answer {
-    answer_of(StatusCode::OK, kind, body).header(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"))
+fn file(kind: &'static str, body: &'static str) -> Answer {
+    answer_of(StatusCode::OK, kind, body.as_bytes().into())
+        .header(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"))
 }
 
 fn elsewhere(path: &'static str) -> Answer {
-    html(StatusCode::SEE_OTHER, "").header(header::LOCATION, HeaderValue::from_static(path))
+    html(StatusCode::SEE_OTHER, String::new()).header(header::LOCATION, HeaderValue::from_static(path))
 }
 
 /// Whether a browser asks for a document, by what it takes; a program that takes anything asks for none.
@@ -149,7 +152,7 @@ pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<
     let message =
         "There is nothing at this address: it was typed or cut wrong, or it is of another version of this page.";
     let text = render(&Trouble::new(frame, message)).ok()?;
-    Some(respond(html(StatusCode::NOT_FOUND, &text)))
+    Some(respond(html(StatusCode::NOT_FOUND, text)))
 }
 
 /// Answers a document or file.
@@ -183,12 +186,12 @@ pub(super) async fn answer(edge: &Edge, page: Page, target: &Target, headers: &H
     let asked = Asked { page, target: target.clone(), session, token, origin };
     let who = asked.who();
     match blocking(edge, move |controller| asked.document(controller)).await {
-        Ok(text) => Ok(html(StatusCode::OK, &text)),
+        Ok(text) => Ok(html(StatusCode::OK, text)),
         Err(error) => {
             let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let frame = Frame::new("Not there", page.path(), who, edge.shared.controller.now());
             let text = render(&Trouble::new(frame, &error.message));
-            text.map(|text| html(status, &text)).map_err(|_| error)
+            text.map(|text| html(status, text)).map_err(|_| error)
         }
     }
 }

@@ -55,6 +55,13 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
     Ok(By::Owner { id: session.id, name: session.name, from, via: AuditVia::Session })
 }
 
+/// Whether a call says who of the roster makes it: by a proof, which is checked once the body is there, or in a session
+/// that goes on.
+pub(super) fn is_named(edge: &Edge, headers: &HeaderMap) -> bool {
+    headers.contains_key(OWNER_PROOF_HEADER)
+        || token(headers).is_some_and(|token| edge.shared.controller.session_goes_on(token))
+}
+
 /// Whether an approval puts a machine in the place of a node, and so removes that node. A body that is none is refused by
 /// who answers the call.
 fn takes_a_place(row: Row, body: &[u8]) -> bool {

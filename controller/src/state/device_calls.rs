@@ -118,7 +118,12 @@ impl Controller {
         Ok(verified)
     }
 
-    fn window_is_open(&self) -> Result<(), Refusal> {
+    /// Whether the journal takes another device, or has one that may come again from this address.
+    pub(super) fn has_room_for(&self, from: IpAddr) -> Result<(), Refusal> {
+        journal::may_appear(&self.keeper.read(), from.to_canonical(), self.limits.devices, self.clock.now())
+    }
+
+    pub(super) fn window_is_open(&self) -> Result<(), Refusal> {
         if self.window_until().is_some() {
             return Ok(());
         }

@@ -166,6 +166,15 @@ impl Controller {
         self.counted(self.try_boot_challenge(from))
     }
 
+    /// Whether a first contact from this address can be answered at all, whatever machine it is of: before anything of it
+    /// is read.
+    ///
+    /// # Errors
+    /// `admission_closed`, `registry_full`.
+    pub fn may_discover(&self, from: IpAddr) -> Result<(), Refusal> {
+        self.counted(self.window_is_open().and_then(|()| self.has_room_for(from)))
+    }
+
     /// First contact. The same key and inventory get the same answer.
     ///
     /// # Errors

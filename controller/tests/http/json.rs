@@ -9,6 +9,8 @@ use crate::site::{Site, request};
 #[test]
 fn group_j_is_refused_in_the_envelope_of_every_call() {
     let site = Site::new();
+    // While it is closed no body of a first contact is read.
+    site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#);
     let machine = Machine::new(1);
     let before = site.journal();
     let deep = format!(r#"{{"proof":{}{}}}"#, "[".repeat(100_000 / 8), "]".repeat(100_000 / 8));

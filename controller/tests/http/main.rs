@@ -12,6 +12,7 @@ mod actors;
 mod applications;
 mod audit;
 mod axe;
+mod bodies;
 mod certificate;
 mod described;
 mod edge;

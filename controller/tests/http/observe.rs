@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::site::{Answer, Site, answer, closed, exchange, request, until_closed};
 use crate::slow::wait_until;
 
-const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+pub(crate) const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 
 fn dial(site: &Site) -> TcpStream {
     let stream = TcpStream::connect(site.metrics.unwrap()).unwrap();
@@ -18,14 +18,14 @@ fn dial(site: &Site) -> TcpStream {
     stream
 }
 
-fn get(site: &Site, path: &str) -> Answer {
+pub(crate) fn get(site: &Site, path: &str) -> Answer {
     // Another interface than the one that is described, whatever the path.
     let mut stream = dial(site);
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:9464\r\n\r\n").as_bytes()).unwrap();
     answer(&mut stream).unwrap()
 }
 
-fn value(page: &str, series: &str) -> Option<f64> {
+pub(crate) fn value(page: &str, series: &str) -> Option<f64> {
     page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 

@@ -103,23 +103,40 @@ fn one_of_few(journal: &Journal, address: IpAddr, now: UnixTime) -> Result<(), R
     ))
 }
 
+/// Whether a device that calls from `address` could appear, or come again if it is one of those that did from there.
+pub(in crate::state) fn may_appear(
+    journal: &Journal,
+    address: IpAddr,
+    max: usize,
+    now: UnixTime,
+) -> Result<(), Refusal> {
+    if journal.devices.len() < max || journal.devices.iter().any(|device| device.address == address) {
+        return Ok(());
+    }
+    lapsed(journal, now).map(drop).ok_or_else(|| full(max))
+}
+
+/// The device that nobody decided on in its time, longest ago.
+fn lapsed(journal: &Journal, now: UnixTime) -> Option<NodeId> {
+    journal
+        .devices
+        .iter()
+        .filter(|device| device.phase == DevicePhase::Discovered && device.expires_at <= now)
+        .min_by_key(|device| device.expires_at)
+        .map(|device| device.device_id.clone())
+}
+
+fn full(max: usize) -> Refusal {
+    let message = format!("The registry holds {max} devices; dismiss or remove some, or raise limits.devices.");
+    Refusal::new(Code::RegistryFull, message)
+}
+
 /// Lets the oldest device go that nobody decided on in its time, when there is no other room.
 fn make_room(journal: &mut Journal, max: usize, now: UnixTime) -> Result<(), Refusal> {
     if journal.devices.len() < max {
         return Ok(());
     }
-    let lapsed = journal
-        .devices
-        .iter()
-        .filter(|device| device.phase == DevicePhase::Discovered && device.expires_at <= now)
-        .min_by_key(|device| device.expires_at)
-        .map(|device| device.device_id.clone());
-    let Some(id) = lapsed else {
-        return Err(Refusal::new(
-            Code::RegistryFull,
-            format!("The registry holds {max} devices; dismiss or remove some, or raise limits.devices."),
-        ));
-    };
+    let id = lapsed(journal, now).ok_or_else(|| full(max))?;
     forget(journal, &id);
     note(journal, now, EventKind::DiscoveryExpired, super::CONTROLLER, Some(&id), None)
 }

@@ -30,7 +30,7 @@ use crate::store::journal_file::JournalFile;
 
 pub(super) use approvals::{Approval, approve};
 pub(super) use clones::{freeze, keep, not_frozen, split};
-pub(super) use devices::{Discovery, discover, dismiss, moved, reject, remove, restore};
+pub(super) use devices::{Discovery, discover, dismiss, may_appear, moved, reject, remove, restore};
 pub(super) use expiry::{expire, is_anything_over};
 pub(super) use installs::{enrolment, grant, heard, installation, progress};
 pub(super) use names::{Renamed, rename, renamed};

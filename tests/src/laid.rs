@@ -14,9 +14,10 @@ use lucia_proto::ids::{RequestId, TaskId};
 use lucia_proto::journal::{DeviceRow, GrantRow, Journal, TaskRow};
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::time::UnixTime;
-use lucia_tests::programs::Site;
-use lucia_tests::sim::{Failure, hostname_of, inventory, key_of};
 use lucia_worker::ca::{Ca as _, Embedded};
+
+use crate::programs::Site;
+use crate::sim::{Failure, hostname_of, inventory, key_of};
 
 /// How long a node's certificate lives from the time it is laid.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600 - 600);
@@ -24,7 +25,10 @@ const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600 - 600);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Puts `count` managed nodes into the state of a controller that is not running; gives their certificates in order.
-pub(crate) fn lay(site: &Site, count: u32) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn lay(site: &Site, count: u32) -> Result<Vec<String>, Failure> {
     let dir = site.dir.path();
     let state = dir.join("controller/onboarding/state.json");
     let pem = |name: &str| fs::read_to_string(dir.join("worker/ca").join(name));
