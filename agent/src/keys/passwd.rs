@@ -27,12 +27,7 @@ pub struct Local {
 /// The accounts in `/etc/passwd`; nothing where that cannot be read whole.
 #[must_use]
 pub fn local(root: &Root) -> Option<Local> {
-    let mut bytes = Vec::new();
-    File::open(root.join("etc/passwd")).ok()?.take(MAX + 1).read_to_end(&mut bytes).ok()?;
-    if u64::try_from(bytes.len()).ok()? > MAX {
-        return None;
-    }
-    let text = String::from_utf8_lossy(&bytes);
+    let text = whole(root, "etc/passwd")?;
     let mut local = Local::default();
     for line in text.lines() {
         let mut fields = line.split(':');
@@ -42,6 +37,20 @@ pub fn local(root: &Root) -> Option<Local> {
         }
     }
     Some(local)
+}
+
+/// Whether `/etc/group` has a group of this name. It comes before the directory's (nsswitch.conf: `files sss`), so its
+/// members pass for the directory's.
+#[must_use]
+pub fn has_group(root: &Root, name: &str) -> bool {
+    whole(root, "etc/group").is_some_and(|text| text.lines().any(|line| line.split(':').next() == Some(name)))
+}
+
+fn whole(root: &Root, path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(root.join(path)).ok()?.take(MAX + 1).read_to_end(&mut bytes).ok()?;
+    let fits = u64::try_from(bytes.len()).ok()? <= MAX;
+    fits.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The accounts that getent printed, and whether each may have keys: its uid is a person's, and not one of `local`.

@@ -17,6 +17,7 @@ use crate::directory::files::{self, Wanted};
 use crate::directory::ldap::Directory;
 use crate::directory::{Access, Orders};
 use crate::host::root::Root;
+use crate::keys::passwd;
 use crate::units::Runner;
 
 /// Time between two questions to a directory that works.
@@ -148,7 +149,17 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
             Ok(changed) => {
                 self.questions = QUESTIONS;
                 self.backoff.reset();
-                self.shared.succeeded("directory", |_| {});
+                let group = access.access.owner_group.group_name();
+                if passwd::has_group(&self.root, group) {
+                    let what = format!(
+                        "this machine has a local group {group}, which hides the directory's group of the same name: its \
+                         members count as owners, and the directory's may not"
+                    );
+                    let cure = format!("rename the local group: groupmod -n {group}-local {group}");
+                    self.shared.refused("directory", what, &cure);
+                } else {
+                    self.shared.succeeded("directory", |_| {});
+                }
                 self.stand(true, Some((DirectoryState::Ready, "")));
                 if changed {
                     tracing::info!("directory: sssd answers from {}", access.access.uri);

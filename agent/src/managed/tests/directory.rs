@@ -118,6 +118,20 @@ async fn a_directory_that_answers_no_more_is_told_of_within_about_a_minute_and_s
     assert!(looks <= 3, "{:?}", world.runner.asked());
 }
 
+// spec: DI-200
+#[tokio::test(start_paused = true)]
+async fn a_local_group_that_hides_the_owners_group_is_reported_and_stops_nothing() {
+    let world = World::with_directory(FakeRunner::new(well));
+    world.scratch.put("etc/group", "root:x:0:\nlucia-owners-local:x:1001:\nlucia-owners:x:1002:mallory\n");
+    let ran = world.live(100, plain).await;
+    let [refusal] = &ran.status.refusals[..] else { panic!("{:?}", ran.status.refusals) };
+    assert_eq!(refusal.call, "directory");
+    assert!(refusal.what.contains("local group lucia-owners") && refusal.cure.contains("groupmod"), "{refusal:?}");
+    assert_eq!(beats(&ran).last().unwrap()["directory"], serde_json::json!({"state": "Ready"}));
+    world.scratch.put("etc/group", "root:x:0:\nlucia-owners-local:x:1001:\n");
+    assert!(world.live(100, plain).await.status.refusals.is_empty());
+}
+
 /// design.md N4.
 // spec: DI-10
 #[tokio::test(start_paused = true)]
