@@ -166,7 +166,8 @@ fn the_sandboxes_hold_and_leave_room_to_work() {
     let spec = scratch.spec("units");
     lay_units(&spec.upper.join("root"));
     // What the controller would have written before.
-    let before = "d /var/lib/lucia 0755 root root -\nf /var/lib/lucia/controller/onboarding/state.json 0640 lucia-controller lucia-enrollment - {}\n\
+    let before = "d /var/lib/lucia 0755 root root -\nd /var/lib/lucia/agent 0700 root root -\nf /var/lib/lucia/agent/installed.json 0600 root root - {}\n\
+                  f /var/lib/lucia/controller/onboarding/state.json 0640 lucia-controller lucia-enrollment - {}\n\
                   f /var/lib/lucia/controller/nodes/enrollment-requests/some.json 0640 lucia-controller lucia-enrollment - {}\n";
     fs::write(spec.upper.join("root/usr/lib/tmpfiles.d/lucia-probe.conf"), before).unwrap();
     for boot in ["first", "second"] {

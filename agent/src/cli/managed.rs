@@ -31,6 +31,8 @@ use crate::units::pid1::Pid1;
 const STOPPED: u8 = 14;
 /// An owner removed the identity.
 const REMOVED: u8 = 15;
+/// Ends that somebody wanted or that only a reboot follows (`SuccessExitStatus=` of the unit).
+const WANTED: [u8; 3] = [12, STOPPED, REMOVED];
 
 /// Ends a removal that a former start began.
 fn go_on_removing(root: &Root) -> Result<Exit, Exit> {
@@ -65,6 +67,12 @@ pub(super) fn run(root: &Root) -> Result<(), Exit> {
     if exit != NotInstalled::NotAtItsPath.exit_code() {
         note_end(root, began, exit, ended.as_ref().map_or_else(|exit| exit.message.clone(), |()| String::new()));
     }
+    if WANTED.contains(&exit) {
+        // Of a notifying service systemd takes an end before that for a failure, whatever its code.
+        let notify = Notify::from_environment();
+        notify.ready();
+        notify.stopping();
+    }
     ended
 }
 
@@ -88,6 +96,7 @@ fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) 
     let is_mine = before.node_id.as_ref() == Some(node_id);
     let heartbeat = before.run.filter(|run| is_mine && run.boot_id == boot_id).and_then(|run| run.heartbeat);
     Status {
+        start_id: before.start_id.filter(|_| is_mine),
         last_heartbeat: before.last_heartbeat.filter(|_| is_mine),
         run: Some(Run { boot_id, began, heartbeat }),
         ended,
@@ -202,6 +211,14 @@ mod tests {
             assert_eq!(told.doing, Doing::Stopped);
         }
         assert!(!remove::is_under_way(&scratch.root()));
+    }
+
+    // spec: SD-280
+    #[test]
+    fn an_end_that_was_wanted_is_no_failure_to_systemd() {
+        let unit = crate::install::stage::UNIT;
+        let line = unit.lines().find_map(|line| line.strip_prefix("SuccessExitStatus=")).unwrap();
+        assert_eq!(line.split(' ').map(|word| word.parse::<u8>().unwrap()).collect::<Vec<_>>(), WANTED);
     }
 
     // spec: AO-19

@@ -261,10 +261,14 @@ fn managed_run_refuses(demo: &Demo) {
 
     let refused_by_unit = |wrong: &str, code: &str, word: &str| {
         let started = run(&["sh", "-c", &format!("{wrong} && systemctl restart lucia-node-agent")]);
-        assert_ne!(started.0, Some(0), "{wrong}");
+        assert_eq!(started.0 == Some(0), code == "12", "{wrong}");
         let log = demo.on(&["journalctl", "-u", "lucia-node-agent", "-n", "5", "-o", "cat", "--no-pager"]);
         assert_eq!((demo.show("ExecMainStatus").as_str(), log.contains(word)), (code, true), "{log}");
-        assert_eq!((demo.show("NRestarts").as_str(), demo.show("ActiveState").as_str()), ("0", "failed"));
+        let state = if code == "12" { "inactive" } else { "failed" };
+        assert_eq!((demo.show("NRestarts").as_str(), demo.show("ActiveState").as_str()), ("0", state));
+        let why = demo.command("node", &["lucia-node-agent", "why"]);
+        let said = String::from_utf8(why.stdout).unwrap();
+        assert!(why.status.code() == Some(1) && said.contains(&format!("exit status {code}")), "{said}");
     };
     let swap = format!(
         "cp -a {INSTALLED} /root/kept && sed -i \"s/\\\"installBootId\\\":\\\"[0-9a-f-]*/\\\"installBootId\\\":\\\"$(cat /proc/sys/kernel/random/boot_id)/\" {INSTALLED}"
