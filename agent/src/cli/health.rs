@@ -16,7 +16,7 @@ use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
 use crate::host::run::{End, Run};
-use crate::host::status::{self, Doing, OtherName, Reason, Refusal, Status};
+use crate::host::status::{Doing, OtherName, Reason, Refusal, Status};
 
 /// An accepted heartbeat that is older makes a node silent: three are missing.
 const SILENT: Duration = HEARTBEAT_INTERVAL.saturating_mul(3);
@@ -274,7 +274,7 @@ impl<'a> Facts<'a> {
                 format!("The agent runs, but {}", self.last_heartbeat()),
                 cure("journalctl -u lucia-node-agent shows what it does; systemctl restart lucia-node-agent"),
             ),
-            Cause::Frozen => (upper(status::FROZEN), None),
+            Cause::Frozen => (upper(status.frozen_words()), None),
             Cause::OtherName => (upper(&status.other_name.as_ref().map(OtherName::sentence).unwrap_or_default()), None),
             Cause::WorkerTime => (
                 format!(

@@ -122,7 +122,7 @@ fn table(facts: &Facts<'_>, health: &Health) -> String {
         ("directory", status.directory.as_ref().map(directory)),
         ("SSH keys", status.ssh_accounts.map(|count| format!("of {}", counted(count, "account")))),
         ("unsigned keys", (status.ssh_unsigned > 0).then(|| unsigned(status.ssh_unsigned))),
-        ("frozen", status.frozen.then(|| status::FROZEN.to_owned())),
+        ("frozen", status.frozen.then(|| status.frozen_words().to_owned())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
     ]);
     if let Some(owners) = &status.owners {

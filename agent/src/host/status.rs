@@ -60,6 +60,12 @@ pub const FROZEN: &str = "this identity is frozen: another machine speaks as thi
      while what it has goes on; compare the start of `lucia-node-agent status` here with `luciactl node` on the \
      controller, then decide there: `luciactl clone keep` or `luciactl clone split`";
 
+/// As [`FROZEN`], on a machine whose present start names none before it.
+pub const FROZEN_WITHOUT_MEMORY: &str = "this identity is frozen: this machine remembers no earlier start (starts.json was lost, or it \
+     is a copy without it), and it speaks from another boot than the one the controller heard last; it gets no new orders or \
+     keys while what it has goes on. If no other machine has this identity, keep the start that `lucia-node-agent status` shows \
+     here: `luciactl clone keep`; if one may have it: `luciactl clone split`";
+
 /// What kind of thing holds a call up, where that decides what counts of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -223,6 +229,9 @@ pub struct Status {
     /// Whether the controller holds the identity frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
+    /// Whether this start names none before it: the first one, or one whose memory was lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_start: bool,
     /// How the node stands to the fleet's directory; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectoryReport>,
@@ -303,6 +312,12 @@ impl Status {
             (one, two) => one.is_some() != two.is_some(),
         };
         clock || lasting(self) != lasting(other)
+    }
+
+    /// What a frozen identity is on this machine.
+    #[must_use]
+    pub const fn frozen_words(&self) -> &'static str {
+        if self.first_start { FROZEN_WITHOUT_MEMORY } else { FROZEN }
     }
 
     /// One line about what the agent waits for.
@@ -431,6 +446,13 @@ pub fn find(root: &Root) -> Result<Option<(Status, bool)>, String> {
     let status = json::from_slice(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
     let status = status.map(|status| Some((status, is_hot)));
     status.map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
+}
+
+/// The last start of this identity that was answered, as the lasting copy has it: a second memory beside `starts.json`.
+#[must_use]
+pub fn last_start(state: &State) -> Option<StartId> {
+    let bytes = state.read(StateFile::Status).ok().flatten()?;
+    json::from_slice::<Status>(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX).ok()?.start_id
 }
 
 /// Whether an owner removed the identity, and nothing began anew since. Words for people, no proof of anything.

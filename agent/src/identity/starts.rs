@@ -3,6 +3,7 @@
 //! | what happened before this start | what it is |
 //! |---|---|
 //! | there was none | a new start without predecessors |
+//! | the last one is not known: `starts.json` was lost | as after an answer, from the one start that `status.json` has; without that a new start without predecessors, by which the controller knows a loss |
 //! | the last one was never answered | the same start again: nobody can tell the two apart, and nobody needs to |
 //! | the last one was answered | a new start that names it, and its predecessors |
 //!
@@ -20,6 +21,7 @@ use thiserror::Error;
 
 use crate::host::random::{self, NoRandomness};
 use crate::host::state::{State, StateError, StateFile};
+use crate::host::status;
 
 /// Longest file.
 const MAX: usize = 4096;
@@ -77,7 +79,8 @@ impl Starts {
         let kept = match read(state) {
             Some(kept) if !kept.answered => kept,
             former => {
-                let former = former.map_or_else(Vec::new, Kept::into_former);
+                let noted = || status::last_start(state).into_iter().collect();
+                let former = former.map_or_else(noted, Kept::into_former);
                 let kept = Kept { start_id: draw()?, former_starts: former, answered: false };
                 kept.write(state)?;
                 kept
@@ -146,8 +149,8 @@ impl Kept {
     }
 }
 
-/// What is on the disk. A file that cannot be read counts as absent: the controller freezes the identity then, and a
-/// person sees why.
+/// What is on the disk. A file that cannot be read counts as absent: the start that follows names no predecessor then, or the
+/// one of `status.json`, and the controller judges it.
 fn read(state: &State) -> Option<Kept> {
     let bytes = super::read(state, StateFile::Starts)?;
     let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", StateFile::Starts.as_str());
@@ -162,6 +165,7 @@ fn draw() -> Result<StartId, StartsError> {
 mod tests {
     use super::*;
     use crate::host::scratch::Scratch;
+    use crate::host::status::{Status, StatusFile};
 
     const NOW: Duration = Duration::from_secs(3600);
 
@@ -235,6 +239,31 @@ mod tests {
                 assert!(nth > 3, "only {nth} steps were tried");
                 break;
             }
+        }
+    }
+
+    // spec: AG-285
+    #[test]
+    fn a_lost_file_costs_no_memory_while_the_status_has_the_last_start_and_else_no_start_is_named() {
+        let lost: [&dyn Fn(&State); 3] = [
+            &|state| state.remove(StateFile::Starts).unwrap(),
+            &|state| state.replace(StateFile::Starts, b"").unwrap(),
+            &|state| state.replace(StateFile::Starts, &[0; 300]).unwrap(),
+        ];
+        for lose in lost {
+            let scratch = Scratch::new();
+            let state = State::hold(&scratch.root(), "test").unwrap();
+            let mut starts = Starts::begin(&state, NOW).unwrap();
+            starts.answered(&state, value(1)).unwrap();
+            let said = starts.start_id().clone();
+            lose(&state);
+            let mut forgot = Starts::begin(&state, NOW).unwrap();
+            assert!(forgot.former_starts().is_empty() && forgot.chain().is_none(), "so a loss is told");
+            forgot.answered(&state, value(2)).unwrap();
+            let status = Status { start_id: Some(said.clone()), ..Status::default() };
+            StatusFile::new(&scratch.root()).write(&state, &status);
+            lose(&state);
+            assert_eq!(Starts::begin(&state, NOW).unwrap().former_starts(), [said]);
         }
     }
 

@@ -24,7 +24,7 @@ use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
 use crate::host::random;
-use crate::host::status::{self, Doing};
+use crate::host::status::Doing;
 use crate::identity::Certificate;
 use crate::identity::starts::{Starts, StartsError};
 use crate::keys::reply::{Reply, Told};
@@ -211,7 +211,7 @@ impl<T: Transport> HeartbeatLoop<T> {
             (None, None) => {}
         }
         let at = self.client.server_now();
-        let start_id = report.start_id.clone();
+        let (start_id, first_start) = (report.start_id.clone(), report.former_starts.is_empty());
         let since_boot = self.shared.clock.since_boot();
         self.shared.succeeded("heartbeat", |status| {
             if let Some(run) = &mut status.run {
@@ -221,9 +221,9 @@ impl<T: Transport> HeartbeatLoop<T> {
             status.doing = Doing::Heartbeating;
             status.heartbeats = status.heartbeats.saturating_add(1);
             status.last_heartbeat = at;
-            status.start_id = start_id;
+            (status.start_id, status.first_start) = (start_id, first_start);
             if frozen && !status.frozen {
-                tracing::warn!("{}", status::FROZEN);
+                tracing::warn!("{}", status.frozen_words());
             }
             status.frozen = frozen;
         });

@@ -53,7 +53,13 @@ impl<'a> Told<'a> {
             address: self.from,
             first_seen_at,
             last_seen_at: Some(now),
+            memory_lost: false,
         }
+    }
+
+    /// Whether it remembers nothing: it names no start before its own, and no value it was given.
+    fn remembers_nothing(&self) -> bool {
+        self.former.is_empty() && self.chain.is_none()
     }
 }
 
@@ -122,8 +128,17 @@ pub(super) fn decide(lineage: Option<&Lineage>, thread: &Thread, told: &Told<'_>
         (None, Some(Place::Present)) => Verdict::Successor,
         (Some(_), Some(Place::Superseded)) if told.order < thread.first => Verdict::Late,
         (Some(_), Some(Place::Superseded)) => Verdict::Frozen(Evidence::Superseded),
+        (None, None) if is_loss(lineage, thread, told) => Verdict::Successor,
         (None, Some(Place::Superseded)) | (_, None) => Verdict::Frozen(Evidence::TwoStarts),
     }
+}
+
+/// Whether a start that nobody knows is the present machine without its memory: an agent that lost `starts.json` names no
+/// start before its own. That is believed within one boot, which no copy of a disk shares, and only after all that the
+/// present start said: if that one speaks again, both run, and its next heartbeat freezes the identity.
+fn is_loss(lineage: &Lineage, thread: &Thread, told: &Told<'_>) -> bool {
+    let boot = lineage.heard.first().and_then(|present| present.boot_id.as_ref());
+    told.remembers_nothing() && boot.is_some() && told.boot == boot && told.order > thread.last
 }
 
 /// Where a start stands.
@@ -240,7 +255,9 @@ pub(super) fn hear(
         }
         (Verdict::Frozen(_), Some(lineage)) => {
             let known = lineage.heard.iter().find(|holder| holder.start_id.as_ref() == told.start);
+            let memory_lost = known.is_none() && told.remembers_nothing();
             let speaker = told.holder(known.map_or(now, |holder| holder.first_seen_at), now);
+            let speaker = Holder { memory_lost, ..speaker };
             lineage.holders = lineage.heard.first().cloned().into_iter().chain([speaker]).collect();
             lineage.frozen_at = Some(now);
             *thread = Thread::default();
@@ -285,7 +302,7 @@ fn attribute(holders: &mut Vec<Holder>, told: &Told<'_>, now: UnixTime) {
     if let Some(at) = at
         && let Some(holder) = holders.get_mut(at)
     {
-        *holder = told.holder(holder.first_seen_at, now);
+        *holder = Holder { memory_lost: holder.memory_lost, ..told.holder(holder.first_seen_at, now) };
     } else if holders.len() < HOLDERS_MAX {
         holders.push(told.holder(now, now));
     }
@@ -293,7 +310,12 @@ fn attribute(holders: &mut Vec<Holder>, told: &Told<'_>, now: UnixTime) {
 
 /// The two holders that showed that an identity is frozen, as the journal has them.
 pub(super) fn pair(lineage: &Lineage) -> Vec<Holder> {
-    lineage.holders.iter().take(2).map(|holder| Holder { last_seen_at: None, ..holder.clone() }).collect()
+    lineage
+        .holders
+        .iter()
+        .take(2)
+        .map(|holder| Holder { last_seen_at: None, memory_lost: false, ..holder.clone() })
+        .collect()
 }
 
 /// Why no holder can be kept.
@@ -315,7 +337,7 @@ pub(super) fn keep(lineage: Option<&Lineage>, start: &StartId, now: UnixTime) ->
     let holder = match (kept.next(), kept.next()) {
         (None, _) => return Err(Unkept::NoSuch),
         (Some(_), Some(_)) => return Err(Unkept::Twice),
-        (Some(holder), None) => Holder { last_seen_at: None, ..holder.clone() },
+        (Some(holder), None) => Holder { last_seen_at: None, memory_lost: false, ..holder.clone() },
     };
     let others = lineage.holders.iter().filter(|holder| !is_kept(holder)).filter_map(|holder| holder.start_id.clone());
     let mut refused = newest(others.chain(lineage.refused.clone()).filter(|refused| refused != start));

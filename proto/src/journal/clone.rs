@@ -24,6 +24,10 @@ pub struct Holder {
     /// When it was last heard from; absent in the journal, which is not written for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<UnixTime>,
+    /// It names no start before its own, where one was heard: it lost its memory, or is another machine without one.
+    /// Absent in the journal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_lost: bool,
 }
 
 /// An identity that was seen twice.

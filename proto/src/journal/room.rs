@@ -83,6 +83,7 @@ mod tests {
             address: device.address,
             first_seen_at: late,
             last_seen_at: Some(late),
+            memory_lost: false,
         };
         let holders = vec![holder.clone(), holder.clone()];
         // A managed node has no message and may have these.

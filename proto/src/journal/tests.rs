@@ -303,6 +303,7 @@ fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
         address: "10.0.0.7".parse().unwrap(),
         first_seen_at: NOW,
         last_seen_at: None,
+        memory_lost: false,
     };
     let frozen = FrozenRow { at: NOW, holders: vec![holder(1), holder(2)] };
     let kept = KeptRow { at: NOW, holder: holder(1), refused: vec![start(2)] };

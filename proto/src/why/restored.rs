@@ -2,10 +2,23 @@
 
 use crate::journal::Holder;
 
-/// Two holders at one address within one boot are hardly two machines. Nothing where that is not so.
+/// A holder that remembers no earlier start lost its memory, or is a second machine; two at one address within one boot are
+/// hardly two machines. Nothing where neither is so.
 #[must_use]
 pub fn restored(holders: &[Holder]) -> Option<String> {
     let (first, others) = holders.split_first()?;
+    if let Some(lost) = others.iter().find(|holder| holder.memory_lost) {
+        let start = lost.start_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let likelier = if lost.address == first.address {
+            ". Both have the address of one machine, so the first is likelier"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "start {start} remembers no earlier start: its machine lost /var/lib/lucia/agent/starts.json and rebooted since, or a \
+             second machine has the key without that file{likelier}"
+        ));
+    }
     let is_same = |other: &Holder| other.address == first.address && other.boot_id == first.boot_id;
     if others.is_empty() || first.boot_id.is_none() || !others.iter().all(is_same) {
         return None;
@@ -32,6 +45,19 @@ mod tests {
             start.repeat(32)
         );
         crate::json::from_str(&text, 4096, 8).unwrap()
+    }
+
+    // spec: CL-282
+    #[test]
+    fn a_holder_that_lost_its_memory_is_named_and_two_that_remember_are_not_taken_for_one() {
+        let one = holder("a", "192.0.2.1", "1", 2);
+        for (address, likelier) in [("192.0.2.1", true), ("192.0.2.2", false)] {
+            let two = holder("b", address, "2", 3);
+            assert_eq!(restored(&[one.clone(), two.clone()]), None, "both remember");
+            let said = restored(&[one.clone(), Holder { memory_lost: true, ..two }]).unwrap();
+            assert!(said.contains(&"b".repeat(32)) && said.contains("starts.json"), "{said}");
+            assert_eq!(said.contains("likelier"), likelier, "{said}");
+        }
     }
 
     // spec: CL-340

@@ -92,7 +92,7 @@ fn befall(status: &mut Status, cause: Cause) {
             status.directory = Some(lucia_proto::heartbeat::DirectoryReport { state: DirectoryState::Failed, message });
         }
         Cause::OtherName => {
-            let (fleet, standing) = ("web-1".parse().unwrap(), status::Standing::Invalid);
+            let (fleet, standing) = ("web-1".parse().unwrap(), crate::host::status::Standing::Invalid);
             status.other_name = Some(OtherName { machine: "Web".into(), fleet, approved: None, standing });
         }
         Cause::WorkerTime => status.owners = Some(OwnersStatus { roster_version: 1, ..OwnersStatus::default() }),
@@ -186,6 +186,20 @@ fn an_ended_certificate_makes_its_renewal_count_and_no_cure_gives_the_key_away()
     let refusals = vec![refusal("renew", None), refusal("heartbeat", None)];
     let status = Status { doing: Doing::Lapsed, refusals, ..well() };
     assert_eq!(facts(&status, Some(DAEMON), &boot).health().cure.as_deref(), Some("cure of renew"));
+}
+
+// spec: CL-282
+#[test]
+fn a_frozen_machine_says_whether_its_memory_was_lost() {
+    let boot = boot('a');
+    let words = |first_start| {
+        let status = Status { frozen: true, first_start, ..well() };
+        let health = facts(&status, Some(DAEMON), &boot).health();
+        assert_eq!(health.cause, Cause::Frozen);
+        health.message
+    };
+    assert!(words(true).contains("starts.json") && !words(true).contains("another machine speaks"));
+    assert!(words(false).contains("another machine speaks") && !words(false).contains("starts.json"));
 }
 
 // spec: AG-284

@@ -14,7 +14,8 @@ pub(super) fn holder(holder: &Holder) -> String {
     let start = holder.start_id.as_ref().map_or("not told", StartId::as_str);
     let boot = holder.boot_id.as_ref().map_or("not told", |boot| boot.as_str());
     let last = holder.last_seen_at.map(|at| format!(", last {at}")).unwrap_or_default();
-    format!("start {start}  {}  boot {boot}  first seen {}{last}", holder.address, holder.first_seen_at)
+    let lost = if holder.memory_lost { ", remembers no earlier start" } else { "" };
+    format!("start {start}  {}  boot {boot}  first seen {}{last}{lost}", holder.address, holder.first_seen_at)
 }
 
 /// What `node` says of clones.

@@ -74,7 +74,7 @@ fn forms() -> Vec<Sample> {
 }
 
 fn holder() -> Value {
-    json!({"startId": ID, "bootId": UUID, "address": "192.0.2.1", "firstSeenAt": AT, "lastSeenAt": AT})
+    json!({"startId": ID, "bootId": UUID, "address": "192.0.2.1", "firstSeenAt": AT, "lastSeenAt": AT, "memoryLost": true})
 }
 
 fn line() -> Value {

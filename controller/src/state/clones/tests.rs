@@ -25,6 +25,7 @@ fn holder(number: u8) -> Holder {
         address: address(number),
         first_seen_at: NOW,
         last_seen_at: None,
+        memory_lost: false,
     }
 }
 
@@ -81,6 +82,7 @@ fn the_table_of_the_decision() {
         (Some(6), &[3], None, 201, Frozen(TwoStarts)),
         (Some(6), &[4, 5], None, 201, Frozen(TwoStarts)),
         (Some(6), &[8, 7], None, 201, Frozen(TwoStarts)),
+        // It names no predecessor and no boot: nothing tells that it is the present one's machine.
         (Some(6), &[], None, 201, Frozen(TwoStarts)),
         // One that was decided against, and what comes after it.
         (Some(9), &[4], None, 201, Refused),
@@ -111,6 +113,90 @@ fn the_table_of_the_decision() {
     }
     let own = start(4);
     assert_eq!(decide(Some(&lineage), &anew, &told(Some(&own), &[], None, 1)), Frozen(Superseded));
+}
+
+/// `starts.json` was lost: the machine says so, in that it names no start before its own.
+// spec: CL-280
+#[test]
+fn a_start_that_lost_its_memory_is_believed_within_one_boot_and_nowhere_else() {
+    use Evidence::TwoStarts;
+    use Verdict::{Frozen, Held, Refused, Successor};
+    let (mut lineage, thread) = known();
+    let boot = |digit: char| -> BootId {
+        format!("{}-0000-4000-8000-000000000000", digit.to_string().repeat(8)).parse().unwrap()
+    };
+    let (here, there) = (boot('a'), boot('b'));
+    lineage.heard[0].boot_id = Some(here.clone());
+    let own = start(6);
+    let lost = Told { boot: Some(&here), ..told(Some(&own), &[], None, 201) };
+    let former = starts(&[8]);
+    // what is told | verdict
+    let rows = [
+        (lost, Successor),
+        (Told { from: address(77), ..lost }, Successor),
+        // A copy runs in a boot of its own, or does not say which.
+        (Told { boot: Some(&there), ..lost }, Frozen(TwoStarts)),
+        (Told { boot: None, ..lost }, Frozen(TwoStarts)),
+        // One that remembers something else lost nothing.
+        (Told { former: &former, ..lost }, Frozen(TwoStarts)),
+        (Told { chain: Some(value(2)), ..lost }, Frozen(TwoStarts)),
+        // The present one was heard over a later challenge: both run.
+        (Told { order: 200, ..lost }, Frozen(TwoStarts)),
+    ];
+    for (at, (told, want)) in rows.iter().enumerate() {
+        assert_eq!(decide(Some(&lineage), &thread, told), *want, "row {at}");
+        assert_eq!(
+            decide(Some(&lineage), &Thread::default(), &Told { order: 1, ..*told }),
+            if at == 6 { Successor } else { *want },
+            "row {at}, after a restart of the controller"
+        );
+    }
+    // What was decided holds, and the holder before it told no boot.
+    let own = start(9);
+    assert_eq!(decide(Some(&lineage), &thread, &Told { start: Some(&own), ..lost }), Refused);
+    let frozen = Lineage { frozen_at: Some(NOW), ..lineage.clone() };
+    assert_eq!(decide(Some(&frozen), &thread, &lost), Held);
+    lineage.heard[0].boot_id = None;
+    assert_eq!(decide(Some(&lineage), &thread, &lost), Frozen(TwoStarts));
+}
+
+/// Whoever claims a loss in the name of a machine that runs is shown with its next heartbeat, as with any copy.
+// spec: CL-281
+#[test]
+fn a_claimed_loss_gains_nothing_beside_the_machine_itself() {
+    let boot: BootId = "aaaaaaaa-0000-4000-8000-000000000000".parse().unwrap();
+    let (mut lineage, mut thread) = (None, Thread::default());
+    let (own, other) = (start(1), start(2));
+    let say = |start, from, order, chain| Told {
+        boot: Some(&boot),
+        from: address(from),
+        ..told(Some(start), &[], chain, order)
+    };
+    let first = hear(&mut lineage, &mut thread, &say(&own, 1, 1, None), Some(value(1)), NOW);
+    let lost = hear(&mut lineage, &mut thread, &say(&other, 2, 2, None), Some(value(2)), NOW);
+    assert_eq!((lost.verdict, lost.frozen), (Verdict::Successor, false));
+    let heard = hear(&mut lineage, &mut thread, &say(&own, 1, 3, first.chain), Some(value(3)), NOW);
+    assert_eq!((heard.verdict, heard.frozen), (Verdict::Frozen(Evidence::Superseded), true));
+    assert_eq!(lineage.unwrap().holders.len(), 2);
+}
+
+/// What is shown of it says which it is: a memory that was lost, or two that remember.
+// spec: CL-282
+#[test]
+fn a_freeze_says_whether_a_memory_was_lost() {
+    for (former, lost) in [(starts(&[]), true), (starts(&[8]), false)] {
+        let (lineage, mut thread) = known();
+        let (mut lineage, own) = (Some(lineage), start(6));
+        assert!(hear(&mut lineage, &mut thread, &told(Some(&own), &former, None, 201), None, NOW).frozen);
+        let lineage = lineage.unwrap();
+        let shown: Vec<_> = lineage.holders.iter().map(|holder| holder.memory_lost).collect();
+        assert_eq!(shown, [false, lost]);
+        assert!(pair(&lineage).iter().all(|holder| !holder.memory_lost), "the journal is as it was");
+        // Heard again while it is frozen, it is still the one that lost it.
+        let mut lineage = Some(lineage);
+        hear(&mut lineage, &mut thread, &told(Some(&own), &former, None, 202), None, NOW);
+        assert_eq!(lineage.unwrap().holders[1].memory_lost, lost);
+    }
 }
 
 /// A controller as far as starts go.

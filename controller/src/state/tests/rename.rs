@@ -246,8 +246,14 @@ fn a_frozen_identity_is_given_no_name() {
     let machine = world.node(1);
     machine.reports(&world, "web").unwrap();
     let now = world.now();
-    let holder =
-        Holder { start_id: None, boot_id: None, address: machine.from, first_seen_at: now, last_seen_at: None };
+    let holder = Holder {
+        start_id: None,
+        boot_id: None,
+        address: machine.from,
+        first_seen_at: now,
+        last_seen_at: None,
+        memory_lost: false,
+    };
     let freeze = |journal: &mut lucia_proto::journal::Journal| {
         let row = journal.device_mut(machine.id()).unwrap();
         row.frozen = Some(FrozenRow { at: now, holders: vec![holder.clone(), holder.clone()] });
