@@ -43,3 +43,15 @@ fn a_frozen_node_takes_no_orders() {
     let why = Why::of(&node(), &[]);
     assert!(!why.orders.to_string().contains("takes orders"), "{}", why.orders);
 }
+
+// spec: PG-344
+#[test]
+fn the_numbers_of_a_node_that_is_not_heard_are_marked_in_the_list() {
+    let document = |state: SnapshotState| {
+        let mut row = row();
+        row.line.state = state;
+        render(&Servers::new(frame("/"), &onboarding(vec![]), &[row])).unwrap()
+    };
+    assert!(document(SnapshotState::Stale).contains(" class=silent>"));
+    assert!(!document(SnapshotState::Online).contains("class=silent"));
+}
