@@ -81,7 +81,12 @@ pub(crate) fn page(seen: &Seen<'_>) -> String {
     page.one("ready", Kind::Gauge, "Whether /health/ready says so.", u8::from(health.is_ready()));
 
     page.family("nodes", Kind::Gauge, "Nodes by how they look: online within two minutes of a heartbeat.");
-    for (state, count) in [("online", nodes.online), ("stale", nodes.stale), ("awaiting_heartbeat", nodes.awaiting)] {
+    for (state, count) in [
+        ("online", nodes.online),
+        ("stale", nodes.stale),
+        ("awaiting_heartbeat", nodes.awaiting),
+        ("barred", nodes.barred),
+    ] {
         page.sample("nodes", &[("state", state)], count);
     }
     page.one("nodes_frozen", Kind::Gauge, "Nodes whose identity was seen twice, undecided.", nodes.frozen);

@@ -110,6 +110,8 @@ codes! {
     IneligibleDisk = "ineligible_disk", 409, AwaitPerson;
     /// Another device or node has this hostname.
     HostnameInUse = "hostname_in_use", 409, AwaitPerson;
+    /// The worker bars this key: its node was removed.
+    KeyBarred = "key_barred", 409, AwaitPerson;
     /// Nobody approved this device yet.
     NotApproved = "not_approved", 409, AwaitPerson;
     /// The approval was for another inventory or disk.

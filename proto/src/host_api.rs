@@ -218,6 +218,9 @@ pub struct DeviceView {
     /// What the device or the controller wants people to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
+    /// The worker bars its key, since its node was removed: it cannot be approved. Absent: it does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub barred: bool,
 }
 
 /// An approved installation.
@@ -257,6 +260,8 @@ pub enum SnapshotState {
     Online,
     /// Not heard from for two minutes or longer.
     Stale,
+    /// The worker bars its key and it is refused, though the journal has it: that is one of before its removal.
+    Barred,
 }
 
 impl SnapshotState {

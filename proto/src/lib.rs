@@ -42,6 +42,7 @@ pub mod journal;
 pub mod json;
 pub mod key;
 pub mod limits;
+pub mod lists;
 pub mod names;
 pub mod orders;
 pub mod owner;
@@ -57,6 +58,7 @@ pub mod sealed;
 pub mod sign_in;
 pub mod signed;
 pub mod ssh_key;
+pub mod taken;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 pub mod text;

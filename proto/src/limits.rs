@@ -319,3 +319,16 @@ pub const REFUSED_LINES_PER_MINUTE: u32 = 10;
 pub const NODES_PER_ANSWER_MAX: usize = 1000;
 /// Lines of the audit in one answer.
 pub const AUDIT_PER_ANSWER_MAX: usize = 500;
+/// Nodes that a worker ever lets in, and so entries of either list that it signs: a barred key stays barred for good, and
+/// one that no list has room for would be accepted again. Whoever cannot be barred is not let in.
+pub const LIST_ENTRIES_MAX: usize = 32 * 1024;
+/// What is signed in such a list: 32,768 ids with the longest name each; protects whoever reads it.
+pub const LIST_PAYLOAD_MAX: usize = 4 * 1024 * 1024;
+/// Such a list as it travels, in base64 with its signature: the same.
+pub const LIST_FILE_MAX: usize = 6 * 1024 * 1024;
+/// The worker signs each list at least this often, so that its time says how old it is.
+pub const LIST_INTERVAL: Duration = Duration::from_secs(3600);
+/// By an older list of names no id is shown by its name: it could map a name to a thief's key that was barred since.
+pub const LIST_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// A list may be from this far ahead of the reader's clock; from further ahead its age says nothing.
+pub const LIST_AHEAD: Duration = Duration::from_secs(5 * 60);

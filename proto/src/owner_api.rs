@@ -11,6 +11,7 @@ use crate::bundle::SignedBundle;
 use crate::digest::Digest;
 use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
 use crate::limits::{APPLICATION_CLOCK, BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
+use crate::lists::SignedNames;
 use crate::owner::{CredentialId, KeyUse, OwnerId, OwnerName, Role};
 use crate::roster::{SignedRoster, VerifiedRoster};
 use crate::time::UnixTime;
@@ -45,6 +46,8 @@ endpoints! {
     Apply: "POST" "/api/host/owners/applications", HOST_BODY_MAX, OwnerCaller::Anyone;
     /// The roster, as the worker signed it.
     Roster: "GET" "/api/host/roster", 0, OwnerCaller::Person(Role::Viewer);
+    /// What the worker's nodes are called, as the worker signed it.
+    Names: "GET" "/api/host/names", 0, OwnerCaller::Person(Role::Viewer);
     /// Drafts that wait for a signature or for who carries them out, and what became of the last ones.
     Drafts: "GET" "/api/host/intents", 0, OwnerCaller::Person(Role::Viewer);
     /// Hands in a draft.
@@ -292,6 +295,18 @@ pub struct RosterView {
     /// Absent while the fleet has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roster: Option<SignedRoster>,
+    /// The bundle whose workers sign it; absent while the controller has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<SignedBundle>,
+}
+
+/// Answer to [`OwnerEndpoint::Names`]. Whoever reads it checks the signature: the controller only carries it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NamesView {
+    /// Absent while the worker has published none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<SignedNames>,
     /// The bundle whose workers sign it; absent while the controller has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<SignedBundle>,

@@ -4,7 +4,7 @@
 //! `owner-requests/` is the controller's: `application-<owner>.json`, `freshness-<node>.json`
 //! ([`crate::freshness::FreshnessRequest`]), `intent-<id>.json` ([`crate::intent::SignedIntent`]) and `audit-head.json`, how
 //! far the controller's audit reaches. `owner-responses/` is
-//! the worker's: `roster.json` and `bundle.json`, `freshness-<node>.json` and `intent-<id>.json`. A file is never
+//! the worker's: `roster.json`, `bundle.json`, `barred.json` and `names.json`, `freshness-<node>.json` and `intent-<id>.json`. A file is never
 //! authority: an application is only shown, an intent is checked like a node checks it.
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,11 @@ use crate::time::UnixTime;
 pub const ROSTER_FILE: &str = "roster.json";
 /// The bundle in force, [`crate::bundle::SignedBundle`], beside it.
 pub const BUNDLE_FILE: &str = "bundle.json";
+
+/// The keys that the worker's ledger bars, [`crate::lists::SignedBarred`], beside it.
+pub const BARRED_FILE: &str = "barred.json";
+/// What the nodes of the worker's ledger are called, [`crate::lists::SignedNames`], beside it.
+pub const NAMES_FILE: &str = "names.json";
 
 /// A file of `owner-requests/`, and of the same name in `owner-responses/`. A closed list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

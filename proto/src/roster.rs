@@ -16,6 +16,8 @@ use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey};
 use crate::limits::{JSON_DEPTH_MAX, OWNER_KEYS_MAX, OWNERS_MAX, ROSTER_PAYLOAD_MAX};
 use crate::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
 use crate::signed::{SignedPayload, signed_kind};
+use crate::taken::{self, SignedBy, Stale};
+pub use crate::taken::{Mark as RosterMark, Taken as TakenRoster};
 use crate::time::UnixTime;
 
 /// First line of what is signed: no signature over anything else can be taken for one over a roster.
@@ -144,7 +146,7 @@ impl SignedRoster {
     pub fn verify(&self, bundle: &VerifiedBundle, fleet: &Digest) -> Result<VerifiedRoster, RosterError> {
         let payload = self.0.payload();
         let signer = self.0.signer(TAG, bundle.workers()).ok_or(RosterError::Signature)?;
-        let by = SignedBy { worker: signer.fingerprint(), bundle: bundle.bundle().version };
+        let by = SignedBy::new(signer, bundle);
         let roster: Roster =
             json::from_slice(payload, ROSTER_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(RosterError::Json)?;
         if roster.version == 0 {
@@ -247,8 +249,7 @@ impl VerifiedRoster {
     /// What is kept of it by whoever takes it, so that no older one is taken when it cannot be believed any more.
     #[must_use]
     pub fn taken(&self) -> TakenRoster {
-        let RosterMark { version, sha256 } = self.mark();
-        TakenRoster { version, sha256, by: Some(self.by) }
+        TakenRoster::new(self.mark(), self.by)
     }
 
     /// Somebody of this id.
@@ -293,52 +294,6 @@ impl VerifiedRoster {
     }
 }
 
-/// Version and content of a roster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RosterMark {
-    /// Its version.
-    pub version: u64,
-    /// The SHA-256 of its payload.
-    pub sha256: Digest,
-}
-
-/// By which key a roster was found to be signed, and which bundle said that it is a worker's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct SignedBy {
-    worker: Fingerprint,
-    bundle: u64,
-}
-
-/// The mark of a roster that was taken, as it lies on the disk of whoever took it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct TakenRoster {
-    version: u64,
-    sha256: Digest,
-    /// Absent in what was written before this was kept: then it counts whatever the bundle says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<SignedBy>,
-}
-
-impl TakenRoster {
-    /// Which roster it was.
-    #[must_use]
-    pub const fn mark(&self) -> RosterMark {
-        RosterMark { version: self.version, sha256: self.sha256 }
-    }
-
-    /// Whether a newer bundle names the key no more that signed it. Then its version binds nobody: whoever had stolen the
-    /// key could have signed any, and no version is so high that the next worker would have to count up to it.
-    fn is_retired(&self, bundle: &VerifiedBundle) -> bool {
-        self.by.is_some_and(|by| {
-            let is_named = bundle.workers().iter().any(|worker| worker.fingerprint() == by.worker);
-            bundle.bundle().version > by.bundle && !is_named
-        })
-    }
-}
-
 /// Takes a roster over the one that was taken before: a higher version, or the very same payload. The signature may be
 /// another, since a new worker key signs the roster that there is anew. `bundle` is the one it was verified with.
 ///
@@ -354,20 +309,11 @@ pub fn accept(
     new: VerifiedRoster,
     bundle: &VerifiedBundle,
 ) -> Result<VerifiedRoster, RosterError> {
-    let Some(held) = held else { return Ok(new) };
-    if let Some(by) = held.by.filter(|by| by.bundle > bundle.bundle().version) {
-        return Err(RosterError::OlderBundle { current: by.bundle, offered: bundle.bundle().version });
-    }
-    if held.is_retired(bundle) {
-        return Ok(new);
-    }
-    let (held, offered) = (held.mark(), new.mark());
-    if offered.version < held.version {
-        Err(RosterError::Older { current: held.version, offered: offered.version })
-    } else if offered.version == held.version && offered.sha256 != held.sha256 {
-        Err(RosterError::Conflict { version: held.version })
-    } else {
-        Ok(new)
+    match taken::supersedes(held, &new.mark(), bundle) {
+        Ok(()) => Ok(new),
+        Err(Stale::Bundle { current, offered }) => Err(RosterError::OlderBundle { current, offered }),
+        Err(Stale::Older { current, offered }) => Err(RosterError::Older { current, offered }),
+        Err(Stale::Conflict { version }) => Err(RosterError::Conflict { version }),
     }
 }
 

@@ -11,17 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::key::{NodeKey, NodePublicKey};
 use crate::limits::{SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX};
 
-/// A payload of at most [`SIGNED_PAYLOAD_MAX`] bytes and an ASN.1 DER signature, not checked yet.
+/// A payload of at most `MAX` bytes and an ASN.1 DER signature, not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SignedPayload {
-    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<SIGNED_PAYLOAD_MAX, _>")]
+pub struct SignedPayload<const MAX: usize = SIGNED_PAYLOAD_MAX> {
+    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<MAX, _>")]
     payload: Vec<u8>,
     #[serde(serialize_with = "to_base64", deserialize_with = "from_base64::<SIGNATURE_DER_MAX, _>")]
     signature: Vec<u8>,
 }
 
-impl SignedPayload {
+impl<const MAX: usize> SignedPayload<MAX> {
     /// Signs `tag` and the payload.
     #[must_use]
     pub(crate) fn sign(tag: &[u8], payload: Vec<u8>, key: &NodeKey) -> Self {

@@ -40,6 +40,8 @@ const HOT: f64 = 85.0;
 /// Something that is not as it should be. Its text says what cures it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
+    /// The worker bars its key, and the controller's journal is one of before its removal.
+    Barred(Hostname),
     /// It has never been heard from.
     NeverHeard,
     /// It was heard from this long ago.
@@ -71,6 +73,11 @@ pub enum Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Barred(name) => write!(
+                f,
+                "the worker bars its key, since it was removed: the controller was restored from an older copy and refuses \
+                 every call of this node. Remove it here again: luciactl remove {name}"
+            ),
             Self::NeverHeard => f.write_str("it was never heard from: start the machine and look at its console"),
             Self::NotHeard(ago) => write!(
                 f,
@@ -118,6 +125,7 @@ impl Finding {
     #[must_use]
     pub fn short(&self) -> String {
         match self {
+            Self::Barred(_) => "removed, its key is barred".to_owned(),
             Self::NeverHeard => "never heard from".to_owned(),
             Self::NotHeard(ago) => format!("last heard {} ago", span(*ago)),
             Self::NoCertificate => "no certificate yet".to_owned(),
@@ -153,6 +161,8 @@ pub fn findings(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     match (node.state, node.last_seen_at) {
+        // Whatever else is wrong with it follows from that, and no other cure helps.
+        (SnapshotState::Barred, _) => return vec![Finding::Barred(node.hostname.clone())],
         (SnapshotState::Online, _) => (),
         (SnapshotState::AwaitingHeartbeat, _) if settles(node, now) => (),
         (SnapshotState::AwaitingHeartbeat, _) | (SnapshotState::Stale, None) => found.push(Finding::NeverHeard),

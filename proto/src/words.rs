@@ -161,6 +161,7 @@ pub const fn call_refused(code: Code) -> &'static str {
         Code::NotPending => "it does not wait for an approval",
         Code::IneligibleDisk => "that disk cannot be erased",
         Code::HostnameInUse => "another machine has the name",
+        Code::KeyBarred => "the worker bars its key",
         Code::NotApproved => "nobody approved it yet",
         Code::ApprovalMismatch => "the approval was for other hardware",
         Code::GrantConsumed => "its permission was given to another request",

@@ -22,6 +22,8 @@ pub enum Program {
     SshKeygen,
     /// `certutil` of libnss3-tools, by which the demo's browser gets to trust the demo's root.
     Certutil,
+    /// `script` of util-linux, which gives a program a terminal.
+    Script,
     /// A binary of this workspace, by its path.
     Built(PathBuf),
 }
@@ -36,6 +38,7 @@ impl Program {
             Self::SystemdAnalyze => Path::new("systemd-analyze"),
             Self::Setpriv => Path::new("setpriv"),
             Self::Openssl => Path::new("openssl"),
+            Self::Script => Path::new("script"),
             Self::SshKeygen => Path::new("ssh-keygen"),
             Self::Certutil => Path::new("certutil"),
             Self::Built(path) => path,

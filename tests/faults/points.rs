@@ -189,6 +189,8 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Controller, "controller/audit", &[MakeDir]),
         (Controller, "controller/audit/audit.jsonl", &[Opened]),
         (Controller, "controller/orders", &[MakeDir]),
+        (Controller, "controller/orders/barred.json", &[Replace]),
+        (Controller, "controller/orders/.barred.json.pending", &[Leftover]),
         (Controller, "controller/passkeys", &[MakeDir]),
         (Controller, "controller/tokens", &[MakeDir]),
         (Controller, "controller/nodes/owner-requests", &[MakeDir]),
@@ -217,6 +219,8 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Worker, "controller/nodes/enrollment-responses/enrollment-worker.json", &[ReplaceAll]),
         // Without owners; worker/src/turn/tests/owners.rs walks roster, orders and the answers to them.
         (Worker, "controller/nodes/owner-responses/bundle.json", &[ReplaceAll]),
+        (Worker, "controller/nodes/owner-responses/barred.json", &[ReplaceAll]),
+        (Worker, "controller/nodes/owner-responses/names.json", &[ReplaceAll]),
         (Worker, "controller/nodes/owner-responses/freshness-ID.json", &[ReplaceAll, Remove]),
     ]
 };

@@ -19,6 +19,7 @@ mod remove;
 mod rename;
 mod renew;
 mod replace;
+mod restored;
 mod second;
 mod stack;
 mod stolen;

@@ -10,7 +10,7 @@ use lucia_proto::csr::{self, CheckedCsr, CsrError};
 use lucia_proto::enrollment::{Disagreement, EnrollmentRequest, agrees};
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::Journal;
-use lucia_proto::limits::{RENEW_UNDER, REQUEST_LIFETIME_MAX};
+use lucia_proto::limits::{LIST_ENTRIES_MAX, RENEW_UNDER, REQUEST_LIFETIME_MAX};
 use lucia_proto::names::Hostname;
 use lucia_proto::time::UnixTime;
 use thiserror::Error;
@@ -147,6 +147,12 @@ pub enum Refusal {
         /// Its name.
         name: Hostname,
     },
+    /// The ledger has as many nodes as the lists that are signed from it have room for.
+    #[error(
+        "nodeId: {LIST_ENTRIES_MAX} nodes were let in, and the list of barred keys has no room for another key that may have \
+         to be barred; begin a new fleet for further machines (lucia-enrollment-worker init)"
+    )]
+    Full,
     /// The ledger knows this node by another key.
     #[error("publicKeyFingerprint: the worker's ledger has another key for this node")]
     OtherKey,
@@ -264,6 +270,9 @@ fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Re
             true => Ok(Standing::Known),
             false => renamed(request, record, facts, now),
         };
+    }
+    if records.is_full() {
+        return Err(Refusal::Full);
     }
     if config.reserved.denies(&request.hostname) {
         return Err(Refusal::Reserved { name: request.hostname.clone() });

@@ -229,6 +229,9 @@ fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Resul
             (None, None) => Ok((known.names.clone(), Act::Note)),
         };
     }
+    if facts.records.is_full() {
+        return Err(Obstacle::Name(Refusal::Full));
+    }
     decide::free(facts.config, facts.records, node, &hostname, replaces.as_ref(), now).map_err(Obstacle::Name)?;
     Ok((NodeNames { node_id: node.clone(), fingerprint, hostname }, Act::Admit { replaces }))
 }

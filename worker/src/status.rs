@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lucia_proto::digest::Digest;
 use lucia_proto::limits::WORKER_STATUS_MAX;
+use lucia_proto::names::Hostname;
 use lucia_proto::owner::{OwnerName, Role};
 use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
 use lucia_proto::text::{counted, shown};
@@ -20,7 +21,7 @@ use crate::config::Config;
 use crate::directory;
 use crate::files::file;
 use crate::home::{Home, Identity};
-use crate::ledger::{Anchored, Ledger, Mark, Recent, Records};
+use crate::ledger::{Anchored, Ledger, Recent, Records};
 use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;
 use crate::roster;
@@ -33,6 +34,9 @@ pub use pending::pending_table;
 
 /// An issuing CA that ends sooner than this is worth a sentence.
 const CA_ENDS_SOON: Duration = Duration::from_secs(60 * 24 * 3600);
+
+/// Names of nodes in one line.
+const NAMES_SHOWN: usize = 100;
 
 /// The worker, as `status` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -74,6 +78,9 @@ pub struct Status {
     pub barred: usize,
     /// Of those, nodes of which nothing but the ledger's record is left.
     pub removed: usize,
+    /// Nodes that the controller's journal has and whose keys are barred: it was restored from before their removal.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub back: Vec<Hostname>,
     /// Live certificates that were signed too late to be handed out.
     pub orphaned: usize,
     /// Nodes whose certificate ended longer ago than `max-lapse`.
@@ -178,7 +185,7 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
     }
     status.admission = config.admission(records.has_owner()).as_str();
     look_nodes(status, config, records, now);
-    look_journal(status, config, records.mark());
+    look_journal(status, config, records);
     status.journal.acceptances = records.acceptances();
     look_audit(status, config, records, now);
     status.limits = limits(config, records, now);
@@ -204,6 +211,16 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
         }
     }
     status.problems.extend(problems);
+}
+
+/// Names in one line: as many as somebody reads.
+#[must_use]
+pub fn listed(names: &[Hostname]) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(Hostname::as_str).collect();
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => shown.join(" "),
+        more => format!("{} and {more} more", shown.join(" ")),
+    }
 }
 
 fn look_owners(status: &mut Status, config: &Config, home: &Home, identity: &Identity, now: UnixTime) {
@@ -267,12 +284,22 @@ fn look_nodes(status: &mut Status, config: &Config, records: &Records, now: Unix
     }
 }
 
-fn look_journal(status: &mut Status, config: &Config, seen: Option<&Mark>) {
+fn look_journal(status: &mut Status, config: &Config, records: &Records) {
+    let seen = records.mark();
     status.journal.seen = seen.map(|mark| mark.generation);
     // What is wrong with it is said by the survey.
     let Ok(journal) = authority::read(config) else { return };
     status.journal.generation = Some(journal.generation);
     status.journal.continues = authority::continues(&journal, seen).is_ok();
+    let back = records.barred_of(&journal).filter(|record| record.removed_at.is_some());
+    status.back = back.map(|record| record.names.hostname.clone()).collect();
+    if !status.back.is_empty() {
+        status.acts.push(format!(
+            "the controller's journal has nodes again whose keys are barred: {}. The controller refuses them by the list of \
+             barred keys; remove them there again: luciactl remove NODE",
+            listed(&status.back)
+        ));
+    }
     if !status.journal.continues {
         let cure = "see what was restored, then: lucia-enrollment-worker accept-journal";
         status.acts.push(format!("the controller's journal is not the one seen before; {cure}"));

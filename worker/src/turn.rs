@@ -16,6 +16,7 @@
 mod audit;
 mod directory;
 mod endpoint;
+mod lists;
 mod owners;
 mod pass;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use lucia_proto::bounded::Version;
 use lucia_proto::freshness::FreshnessError;
 use lucia_proto::ids::NodeId;
 use lucia_proto::json::JsonError;
+use lucia_proto::lists::ListError;
 use lucia_proto::time::UnixTime;
 use lucia_proto::worker_status::WorkerStatus;
 use serde::Serialize;
@@ -35,6 +37,7 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 pub(crate) use endpoint::ENDPOINT_AN_HOUR;
+use lists::Lists;
 use owners::{Places, current};
 pub(crate) use pass::REMOVALS_AN_HOUR;
 use pass::{Drafts, Pass};
@@ -85,6 +88,9 @@ pub enum TurnError {
     /// An answer to a node's question could not be put together.
     #[error("an answer could not be put together; this is a mistake in the program, report it")]
     Freshness(#[source] FreshnessError),
+    /// A list could not be put together.
+    #[error("a list could not be put together; this is a mistake in the program, report it")]
+    List(#[source] ListError),
     /// The ledger began with another root.
     #[error("the ledger is of another fleet than ca/root.pem; restore both from one and the same backup")]
     OtherFleet,
@@ -155,6 +161,8 @@ pub struct Worker {
     readers: Readers,
     last: Option<NodeId>,
     places: Places,
+    /// What was published last of the ledger's lists.
+    lists: Lists,
     /// Requests looked at since the last time all had been.
     swept: usize,
     _lease: Lease,
@@ -221,7 +229,7 @@ impl Worker {
         let (remarks, troubles) = (Remarks::default(), Remarks::default());
         let readers = accounts::open(&config, &identity.root).map_err(TurnError::Directory)?;
         let (seen, last, pauses) = (None, None, Pauses::default());
-        let (swept, places, _lease) = (0, Places::default(), lease);
+        let (swept, places, lists, _lease) = (0, Places::default(), Lists::default(), lease);
         Ok(Self {
             config,
             home,
@@ -234,6 +242,7 @@ impl Worker {
             readers,
             last,
             places,
+            lists,
             swept,
             _lease,
         })
@@ -295,7 +304,9 @@ impl Worker {
             Err(LedgerError::Busy) => return Ok(Summary { more: true, busy: true, ..summary }),
             Err(error) => return Err(TurnError::Ledger(error)),
         };
-        let Self { config, home, identity, ledger, remarks, troubles, seen, pauses, readers, last, swept, .. } = self;
+        let Self {
+            config, home, identity, ledger, remarks, troubles, seen, pauses, readers, last, swept, lists, ..
+        } = self;
         let transaction = ledger.begin(&home.dir, held).map_err(TurnError::Ledger)?;
         let in_force = current(home, identity, &transaction)?;
         let records = transaction.records();
@@ -331,6 +342,9 @@ impl Worker {
             now,
         };
         let drafted = pass.all(journal.as_ref(), &removals, owners.as_ref(), &requests, &mut summary);
+        // Last, so that they say what this turn added to the ledger.
+        let listed = owners.as_ref().map_or(Ok(()), |(queue, _)| pass.lists(queue, lists, &mut summary));
+        let drafted = drafted.and_then(|next| listed.map(|()| next));
         let Pass { transaction, drafts, .. } = pass;
         let written = drafted.and_then(|next| {
             if let Some(waits) = next {

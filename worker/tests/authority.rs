@@ -18,6 +18,7 @@ use std::process::Stdio;
 
 use fixture::{request, secs};
 use lucia_durable::{DirRules, PrivateDir};
+use lucia_proto::journal::EventKind;
 use lucia_proto::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 use lucia_worker::ledger::{By, Entry, Ledger, NodeNames};
@@ -230,6 +231,26 @@ fn removals_beyond_five_wait_for_a_person_who_bars_or_resumes() {
     site.accept(&TestNode::new(held[1]));
     let json = site.json();
     assert_eq!((&json["suspended"], &json["barred"], &json["nodes"]), (&0.into(), &6.into(), &2.into()));
+}
+
+// spec: WK-260
+#[test]
+fn a_journal_of_before_a_removal_is_told_with_the_names_of_those_who_stay_barred() {
+    let mut site = Site::with_nodes("admission = \"journal\"", 1..=2);
+    let before = site.controller.journal.clone();
+    site.controller.forget(&TestNode::new(2).node_id);
+    site.controller.say(EventKind::DeviceRemoved, Some(&TestNode::new(2).node_id));
+    site.run(&["once"]).expect(0, "removed 1");
+    site.run(&["once"]).expect(0, "removed 0");
+    assert_eq!(site.json()["barred"], 1);
+    assert!(site.json().get("back").is_none());
+    site.controller.journal = before;
+    site.controller.write_journal();
+    assert_eq!(site.json()["back"], serde_json::json!(["n2"]));
+    site.run(&["accept-journal", "--generation", "7"]).expect(1, "luciactl remove NODE): n2");
+    let generation = site.controller.journal.generation.to_string();
+    site.run(&["accept-journal", "--generation", &generation]).expect(0, "accepted generation");
+    assert_eq!(site.json()["back"], serde_json::json!(["n2"]));
 }
 
 // spec: RN-30

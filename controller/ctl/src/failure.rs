@@ -13,6 +13,7 @@ use crate::audit::AuditProblem;
 use crate::client::CallError;
 use crate::context::ContextError;
 use crate::login::LoginError;
+use crate::nodes_named::NodesProblem;
 use crate::order::OrderError;
 use crate::owner_key::OwnerKeyError;
 use crate::roster::RosterProblem;
@@ -133,6 +134,9 @@ pub(crate) enum Failure {
     /// Nothing that may be signed.
     #[error("{0}")]
     Sign(SignError),
+    /// What the nodes of an order are called.
+    #[error("{0}")]
+    Nodes(NodesProblem),
     /// The roster.
     #[error("{0}")]
     Roster(RosterProblem),
@@ -242,6 +246,7 @@ impl Failure {
                 CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
             ) => Exit(UNAVAILABLE),
             Self::NobodyToAsk | Self::SayFingerprint | Self::OwnersOnly(_) | Self::ScopesTwice => Exit(USAGE),
+            Self::Sign(SignError::TypeAdmission(_)) | Self::Nodes(NodesProblem::NobodyKnows(_)) => Exit(USAGE),
             Self::Context(ContextError::Unknown(_) | ContextError::NoneInUse | ContextError::Taken(_)) => Exit(USAGE),
             Self::Context(_) | Self::Root(_) | Self::Call(CallError::Root(_)) => Exit(CONFIG),
             Self::Key(OwnerKeyError::File(_) | OwnerKeyError::Missing(_) | OwnerKeyError::NotKey(_)) => Exit(CONFIG),
@@ -250,6 +255,7 @@ impl Failure {
                 CallError::Strange(_) | CallError::Refused(_) | CallError::Stranger { .. } | CallError::Clock { .. },
             )
             | Self::Sign(_)
+            | Self::Nodes(_)
             | Self::Roster(_)
             | Self::Login(_)
             | Self::Audit(_)
@@ -304,4 +310,5 @@ from! {
     LoginError => Login,
     AuditProblem => Audit,
     OrderError => Order,
+    NodesProblem => Nodes,
 }

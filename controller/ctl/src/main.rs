@@ -14,6 +14,7 @@ mod failure;
 mod files;
 mod login;
 mod names;
+mod nodes_named;
 mod operator;
 mod order;
 mod orders_passkey;

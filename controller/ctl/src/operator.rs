@@ -119,7 +119,7 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     let draft = client.me().map(|me| order::admit(me, fingerprint, args.hostname.clone(), replaces.clone()));
     let draft = draft.transpose()?;
     if let (Some(me), Some(draft)) = (client.me(), &draft) {
-        sign::tell(me, draft)?;
+        sign::tell(client, me, draft, args.yes).await?;
     }
     let ended = |failure: Failure| if draft.is_some() { failure.unsigned() } else { failure };
     if !args.yes && args.erase.is_none() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lucia_proto::bundle::{BundleError, VerifiedBundle};
+use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use lucia_proto::digest::Digest;
 use lucia_proto::intent::{IntentKind, Rule};
 use lucia_proto::json;
@@ -149,13 +149,7 @@ pub(crate) async fn settle(client: &Client) {
 pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, RosterProblem> {
     let signed = view.roster.as_ref().ok_or(RosterProblem::None)?;
     let bundle = view.bundle.as_ref().ok_or(RosterProblem::NoBundle)?;
-    let bundle = bundle.verify(&me.root).map_err(RosterProblem::Bundle)?;
-    // The root signed it, so it counts whatever comes with it.
-    let (file, offered) = (note(me, BUNDLE_NOTE), BundleMark::of(&bundle));
-    advance(&file, None, &offered, |held| {
-        let taken = held.map_or(Ok(()), |held| held.takes(&offered));
-        taken.map_err(|why| RosterProblem::OldBundle { why, note: file.to_string_lossy().into_owned() })
-    })?;
+    let bundle = newest_bundle(bundle, me)?;
     let roster = signed.verify(&bundle, &me.fleet()).map_err(RosterProblem::Roster)?;
     advance(&note(me, NOTE), Some(me.note(NOTE)), &roster.taken(), |held: Option<&TakenRoster>| {
         roster::accept(held, roster.clone(), &bundle).map(drop).map_err(RosterProblem::Roster)
@@ -164,6 +158,18 @@ pub(crate) fn newest(view: &RosterView, me: &Me) -> Result<VerifiedRoster, Roste
         me.note_owner(&owner.id).map_err(RosterProblem::Mark)?;
     }
     Ok(roster)
+}
+
+/// Checks a bundle, and that it is not older than one that was seen; then notes it. The root signed it, so it counts
+/// whatever comes with it.
+pub(crate) fn newest_bundle(signed: &SignedBundle, me: &Me) -> Result<VerifiedBundle, RosterProblem> {
+    let bundle = signed.verify(&me.root).map_err(RosterProblem::Bundle)?;
+    let (file, offered) = (note(me, BUNDLE_NOTE), BundleMark::of(&bundle));
+    advance(&file, None, &offered, |held| {
+        let taken = held.map_or(Ok(()), |held| held.takes(&offered));
+        taken.map_err(|why| RosterProblem::OldBundle { why, note: file.to_string_lossy().into_owned() })
+    })?;
+    Ok(bundle)
 }
 
 /// Which bundle the root signed.
@@ -193,24 +199,24 @@ impl BundleMark {
 }
 
 /// Where a mark is: beside the key, one for each fleet, so that contexts of two fleets with one key do not meet.
-fn note(me: &Me, what: &str) -> PathBuf {
+pub(crate) fn note(me: &Me, what: &str) -> PathBuf {
     let fleet: String = me.fleet().to_string().chars().take(16).collect();
     me.note(&format!("{what}-{fleet}"))
 }
 
 /// Notes what is offered, if `accepts` takes it over what is noted. Of two runs at a time the second goes by what the first
 /// noted, so a mark never goes back.
-fn advance<M: Serialize + DeserializeOwned + PartialEq>(
+pub(crate) fn advance<M: Serialize + DeserializeOwned + PartialEq>(
     file: &Path,
     former: Option<PathBuf>,
     offered: &M,
-    accepts: impl Fn(Option<&M>) -> Result<(), RosterProblem>,
+    mut accepts: impl FnMut(Option<&M>) -> Result<(), RosterProblem>,
 ) -> Result<(), RosterProblem> {
     let held = |former: Option<PathBuf>| match (mark(file)?, former) {
         (None, Some(former)) => mark(&former),
         (held, _) => Ok(held),
     };
-    let is_noted = |held: Option<M>| accepts(held.as_ref()).map(|()| held.as_ref() == Some(offered));
+    let mut is_noted = |held: Option<M>| accepts(held.as_ref()).map(|()| held.as_ref() == Some(offered));
     // Most runs see nothing new, and wait for nobody.
     if is_noted(mark(file)?)? {
         return Ok(());

@@ -137,6 +137,7 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         ),
         Next::Failed => format!("start the installer on it again, or take it off the list: luciactl dismiss {code}"),
         Next::Rejected => format!("luciactl restore {code}, or luciactl dismiss {code}"),
+        Next::Barred => format!("{}: luciactl reject {code}", Next::Barred),
         next @ (Next::Over
         | Next::Asks(_)
         | Next::Installs(_)
@@ -213,7 +214,7 @@ const fn state_tone(state: SnapshotState) -> Tone {
     match state {
         SnapshotState::AwaitingHeartbeat => Tone::Attention,
         SnapshotState::Online => Tone::Good,
-        SnapshotState::Stale => Tone::Bad,
+        SnapshotState::Stale | SnapshotState::Barred => Tone::Bad,
     }
 }
 

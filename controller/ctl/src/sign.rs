@@ -5,7 +5,7 @@
 
 use lucia_proto::digest::Digest;
 use lucia_proto::intent::{Body, Draft, DraftError, IntentSignature, ReadDraft, Terms};
-use lucia_proto::key::VerificationCode;
+use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::limits::DRAFTS_MAX;
 use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::roster::{Roster, VerifiedRoster};
@@ -16,8 +16,8 @@ use thiserror::Error;
 use crate::client::{Client, Me};
 use crate::clock;
 use crate::failure::{Ending, Failure};
-use crate::roster;
-use crate::tell::{Out, ask, note, write_beside};
+use crate::tell::{self, Out, ask, note, write_beside};
+use crate::{nodes_named, roster};
 
 /// Why nothing was signed.
 #[derive(Debug, Error)]
@@ -56,6 +56,20 @@ pub(crate) enum SignError {
     /// It is signed already.
     #[error("you signed {0} already; luciactl drafts shows what it waits for")]
     Already(VerificationCode),
+    /// It admits a machine, and nobody is there to type what that machine shows.
+    #[error(
+        "nothing was signed: an admission that this run did not draft takes somebody at a terminal, who types the \
+         fingerprint from the machine's own screen; run it there without --yes. With the fingerprint at hand, give the \
+         order yourself: luciactl admit {0} --fingerprint HEX"
+    )]
+    TypeAdmission(VerificationCode),
+    /// Another machine than the one at whose screen somebody stands.
+    #[error(
+        "nothing was signed: this order admits another machine than the one whose fingerprint you typed. If you typed all \
+         64 digits from the machine's own screen, somebody stands between you and it: sign nothing, and look who drafted \
+         this order (luciactl drafts). The order is for code {0}"
+    )]
+    OtherMachine(VerificationCode),
     /// Its time is over.
     #[error("nothing was signed: {code} had to be signed until {until}; draft it anew")]
     Over {
@@ -102,7 +116,10 @@ pub(crate) async fn sign(
     if view.signatures.iter().any(|signature| signature.owner == *me.id()) {
         return Err(SignError::Already(code.clone()).into());
     }
-    tell(me, &view.draft)?;
+    if let Body::Admit(body) = draft.body() {
+        compare(&body.fingerprint, yes)?;
+    }
+    tell(client, me, &view.draft, yes).await?;
     if draft.intent().owner != *me.id() {
         note("Another owner gave this order; yours is the second signature.");
     }
@@ -113,12 +130,24 @@ pub(crate) async fn sign(
     out.say(&signature, || format!("{}\n", given(&view.draft, &signature)))
 }
 
+/// Has the key of an admission typed from the machine's own screen before anything of the order is shown. A draft that
+/// this run did not make may be anybody's, whoever it says drafted it, and a lying controller made the rest of it fit.
+fn compare(ordered: &Fingerprint, yes: bool) -> Result<(), Failure> {
+    let say = || SignError::TypeAdmission(ordered.verification_code());
+    let typed = tell::fingerprint(None, yes).map_err(|failure| match failure {
+        Failure::SayFingerprint => say().into(),
+        failure => failure,
+    })?;
+    if typed == *ordered { Ok(()) } else { Err(SignError::OtherMachine(ordered.verification_code()).into()) }
+}
+
 /// Shows an order whole, as it is about to be signed: where the question is asked, whatever becomes of the answer.
-pub(crate) fn tell(me: &Me, draft: &Draft) -> Result<(), Failure> {
+pub(crate) async fn tell(client: &Client, me: &Me, draft: &Draft, yes: bool) -> Result<(), Failure> {
     let read = draft.read_new().map_err(SignError::Draft)?;
     let mut lines = read.words();
     lines.extend(beside(&read, me.roster.get().map(VerifiedRoster::roster)));
-    write_beside(&lines)
+    write_beside(&lines)?;
+    nodes_named::tell(client, me, &read, yes).await.map_err(Failure::unsigned)
 }
 
 /// What stands under the words of an order: the same bytes as they are compared by eye, and the owner's name by the roster
@@ -147,7 +176,9 @@ async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<Inten
         let ending = Ending::of(&error, &code);
         Failure::Shown { failure: Box::new(error.into()), ending }
     };
-    sent.map(|()| signature).map_err(failed)
+    sent.map_err(failed)?;
+    nodes_named::remember(me, read);
+    Ok(signature)
 }
 
 /// Hands in a draft of our own, and a signature under it. What is signed is what was shown, whatever comes back.
@@ -178,7 +209,7 @@ pub(crate) async fn order(
     sentence: &str,
     yes: bool,
 ) -> Result<(), Failure> {
-    tell(me, draft)?;
+    tell(client, me, draft, yes).await?;
     if !yes {
         ask(sentence, "yes").map_err(Failure::unsigned)?;
     }

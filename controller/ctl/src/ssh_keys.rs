@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::operator::{is_named, public_key};
 use crate::order::{self, OrderError};
 use crate::patience::Progress;
-use crate::tell::{Out, note};
+use crate::tell::Out;
 use crate::{roster, show, sign};
 
 /// What was ordered about an account before.
@@ -77,11 +77,6 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
         None => held.revision.checked_add(1).ok_or(OrderError::NoRevision)?,
     };
     let draft = order::ssh_keys(me, named.clone(), SshKeys { account, keys }, revision)?;
-    note("The nodes of this order, by the names the controller has for them:");
-    for id in &named {
-        let name = nodes.nodes.iter().find(|node| node.node_id == *id).map(|node| node.hostname.as_str());
-        note(&format!("  {id}  {}", name.unwrap_or("no node any more")));
-    }
     let count = u64::try_from(named.len()).unwrap_or(u64::MAX);
     sign::order(client, me, out, &draft, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
 }

@@ -105,6 +105,18 @@ pub(crate) fn fingerprint(given: Option<Fingerprint>, yes: bool) -> Result<Finge
     args::fingerprint(&line).map_err(|_| Failure::NoFingerprint)
 }
 
+/// Has something typed; nothing where nobody is there to type it.
+pub(crate) fn typed(question: &str, yes: bool) -> Result<Option<String>, Failure> {
+    if yes || !io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let mut out = io::stderr();
+    write!(out, "{question}").and_then(|()| out.flush()).map_err(Failure::Output)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
+    Ok(Some(line))
+}
+
 /// Says on a terminal what is to be pasted there, and how it is ended; whatever else standard input is, it ends by itself.
 pub(crate) fn paste(what: &str) {
     if io::stdin().is_terminal() {

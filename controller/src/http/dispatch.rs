@@ -41,6 +41,7 @@ impl Edge {
             }
             Row::Owner(
                 OwnerEndpoint::Roster
+                | OwnerEndpoint::Names
                 | OwnerEndpoint::Drafts
                 | OwnerEndpoint::AddDraft
                 | OwnerEndpoint::Draft
@@ -151,6 +152,7 @@ impl Edge {
         match endpoint {
             OwnerEndpoint::Description => Ok(described()),
             OwnerEndpoint::Roster => owners::roster(self).await,
+            OwnerEndpoint::Names => owners::names(self).await,
             OwnerEndpoint::Drafts => owners::drafts(self, query).await,
             OwnerEndpoint::AddDraft => owners::add_draft(self, edge::read(endpoint, body)?, by).await,
             OwnerEndpoint::Draft => owners::draft(self, target.code()?).await,

@@ -50,6 +50,11 @@ pub(super) async fn roster(edge: &Edge) -> Result<Answer, ApiError> {
     blocking(edge, |controller| Ok(controller.roster())).await.map(|view| Answer::ok(&view))
 }
 
+/// `GET /api/host/names`: the very bytes that the worker signed.
+pub(super) async fn names(edge: &Edge) -> Result<Answer, ApiError> {
+    blocking(edge, |controller| Ok(controller.signed_names())).await.map(|view| Answer::ok(&view))
+}
+
 /// `GET /api/host/intents`: the newest, or those older than the one whose code is `after`.
 pub(super) async fn drafts(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
     let after = after(query.unwrap_or_default())?;

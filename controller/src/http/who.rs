@@ -120,6 +120,7 @@ pub(super) const fn takes(row: Row) -> Takes {
             | OwnerEndpoint::Challenge
             | OwnerEndpoint::Apply
             | OwnerEndpoint::Roster
+            | OwnerEndpoint::Names
             | OwnerEndpoint::Drafts
             | OwnerEndpoint::AddDraft
             | OwnerEndpoint::Draft

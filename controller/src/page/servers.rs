@@ -111,6 +111,7 @@ pub(super) const fn state(line: &NodeLine) -> (&'static str, Tone) {
         SnapshotState::AwaitingHeartbeat => ("Awaits its first heartbeat", Tone::Wait),
         SnapshotState::Online => ("Online", Tone::Ok),
         SnapshotState::Stale => ("Not heard", Tone::Bad),
+        SnapshotState::Barred => ("Removed, its key is barred", Tone::Bad),
     }
 }
 
@@ -165,7 +166,7 @@ impl Acts {
         let discovered = device.phase == DevicePhase::Discovered;
         let rejected = device.phase == DevicePhase::Rejected;
         Self {
-            decide: discovered && !over,
+            decide: discovered && !over && !device.barred,
             restore: rejected,
             dismiss: rejected || device.phase == DevicePhase::Failed || (discovered && over),
         }

@@ -113,7 +113,9 @@ impl Controller {
         check_form::<T>(proof)?;
         let scope = Scope::Node(id.clone());
         let nonce = self.challenges.open(&proof.challenge_id, &scope, from)?;
-        let (_, verified) = self.nodes.prove(id, purpose, proof, &nonce)?;
+        // One that waits for a decision hears that it waits; it gets nothing more.
+        let refused = purpose != Purpose::DeviceState && self.refuses(id);
+        let (_, verified) = self.nodes.prove((id, refused), purpose, proof, &nonce)?;
         self.challenges.accept(&proof.challenge_id, &scope)?;
         Ok(verified)
     }

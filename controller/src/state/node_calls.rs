@@ -121,7 +121,7 @@ impl Controller {
         check_form::<T>(&call.proof)?;
         let scope = Scope::Node(id.clone());
         let nonce = self.challenges.open(&call.proof.challenge_id, &scope, from)?;
-        let (known, verified) = self.nodes.prove(id, purpose, &call.proof, &nonce)?;
+        let (known, verified) = self.nodes.prove((id, self.refuses(id)), purpose, &call.proof, &nonce)?;
         let under = match self.nodes.certificate(&known, &call.certificate_pem, lapsed, now) {
             Ok(under) => under,
             Err(_) if self.is_behind(now) => return Err(clock_is_behind(now)),

@@ -173,21 +173,22 @@ impl Nodes {
     }
 
     /// The device whose key made this proof for this purpose. An unknown id costs the same single verification and gets
-    /// the same answer as a wrong key.
+    /// the same answer as a wrong key, and so does one that is `refused` whatever the journal says.
     pub(super) fn prove<T: Report>(
         &self,
-        id: &NodeId,
+        (id, refused): (&NodeId, bool),
         purpose: Purpose,
         proof: &Proof,
         nonce: &Nonce,
     ) -> Result<(Arc<Known>, Verified<T>), Refusal> {
-        let known = self.get(id);
+        let known = self.get(id).filter(|_| !refused);
         let key = known.as_ref().map_or(&self.dummy, |known| &known.key);
         self.count_operation();
         let verified = proof.verify::<T>(nonce, key, id, purpose);
         match (known, verified) {
             (Some(known), Ok(verified)) => Ok((known, verified)),
             (Some(_), Err(error)) => Err(refused_proof(id, &error)),
+            (None, _) if refused => Err(Refusal::identity(format!("the worker bars the key of node {id}"))),
             (None, _) => Err(Refusal::identity(format!("node {id} is unknown or was removed"))),
         }
     }

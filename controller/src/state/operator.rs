@@ -32,6 +32,7 @@ impl Controller {
     }
 
     pub(super) fn try_approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
+        self.may_be_approved(id)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random)
             .map_err(|error| Refusal::logged(Code::PersistenceFailed, "No randomness.", error.to_string()))?;

@@ -58,12 +58,13 @@ impl Controller {
         let mut servers: Vec<_> = managed
             .filter_map(|device| {
                 let refused = orders.remove(&device.device_id).unwrap_or_default();
+                let barred = self.refuses(&device.device_id);
                 self.with_state(device, |state| {
                     let (sample, loads) = (state.samples.last(now), state.samples.loads(now));
                     let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());
                     let report = heartbeat.and_then(|heartbeat| heartbeat.orders.as_ref());
                     Some(ServerRow {
-                        line: line(device, state, now)?,
+                        line: line(device, state, barred, now)?,
                         sample,
                         loads,
                         directory: heartbeat.and_then(|heartbeat| heartbeat.directory.clone()),

@@ -50,7 +50,9 @@ pub struct Nodes {
     pub stale: u64,
     /// Certified and never heard from since the record began.
     pub awaiting: u64,
-    /// Of all of these, seen twice and not decided about.
+    /// In the journal, and refused since the worker bars their keys; counted nowhere else.
+    pub barred: u64,
+    /// Of all the others, seen twice and not decided about.
     pub frozen: u64,
     /// Of all of these, with a certificate that is over.
     pub lapsed: u64,
@@ -72,7 +74,8 @@ impl Controller {
         let mut nodes = Nodes::default();
         for device in journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed) {
             if let Some(known) = self.nodes.get(&device.device_id) {
-                nodes.add(&lock(&known.state), device.frozen.is_some(), now);
+                let refused = self.refuses(&device.device_id);
+                nodes.add(&lock(&known.state), refused, device.frozen.is_some(), now);
             }
         }
         let worker = worker::view(lock(&self.queue).responses(), now);
@@ -96,11 +99,16 @@ impl Controller {
 }
 
 impl Nodes {
-    fn add(&mut self, state: &NodeState, frozen: bool, now: UnixTime) {
+    fn add(&mut self, state: &NodeState, refused: bool, frozen: bool, now: UnixTime) {
+        if refused {
+            self.barred += 1;
+            return;
+        }
         let record = state.record.as_ref();
         match SnapshotState::of(record.and_then(|record| record.last_seen_at), now) {
             SnapshotState::Online => self.online += 1,
             SnapshotState::Stale => self.stale += 1,
+            SnapshotState::Barred => self.barred += 1,
             SnapshotState::AwaitingHeartbeat => self.awaiting += 1,
         }
         let lineage = record.and_then(|record| record.lineage.as_ref());

@@ -8,6 +8,7 @@ mod challenges;
 mod durability;
 mod enrolment;
 mod keys;
+mod lists;
 pub(crate) mod owners;
 mod phases;
 mod races;

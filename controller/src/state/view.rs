@@ -43,6 +43,7 @@ impl Controller {
                 inventory: device.inventory.clone(),
                 task: task_view(&journal, device, || queue.asked(&device.device_id)),
                 message: device.message.as_ref().and_then(|text| Message::fitted(text.as_str())),
+                barred: self.bars(&device.fingerprint),
             })
             .collect();
         devices.sort_by_key(|device| device.discovered_at);
@@ -54,8 +55,7 @@ impl Controller {
         let now = self.clock.now();
         let journal = self.keeper.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
-        let mut nodes: Vec<NodeLine> =
-            managed.filter_map(|device| self.with_state(device, |state| line(device, state, now))).collect();
+        let mut nodes: Vec<NodeLine> = managed.filter_map(|device| self.line(device, now)).collect();
         nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
         self.with_requests(nodes.iter_mut(), now);
         NodesView { server_time: now, nodes, next: None }
@@ -85,11 +85,12 @@ impl Controller {
         let journal = self.keeper.read();
         let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
         let task_id = device.task_id.clone().ok_or_else(unknown)?;
+        let refused = self.refuses(id);
         let view = self.with_state(device, |state| {
             let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());
             Some(NodeView {
                 server_time: now,
-                node: line(device, state, now)?,
+                node: line(device, state, refused, now)?,
                 fingerprint: device.fingerprint,
                 task_id: task_id.clone(),
                 os_version: heartbeat.map(|heartbeat| heartbeat.os_version.clone()),
@@ -146,6 +147,11 @@ impl Controller {
         EventsView { events, last_sequence: journal.last_event_id }
     }
 
+    pub(super) fn line(&self, device: &DeviceRow, now: UnixTime) -> Option<NodeLine> {
+        let refused = self.refuses(&device.device_id);
+        self.with_state(device, |state| line(device, state, refused, now))
+    }
+
     pub(super) fn with_state<T>(&self, device: &DeviceRow, view: impl FnOnce(&NodeState) -> Option<T>) -> Option<T> {
         let known = self.nodes.get(&device.device_id)?;
         let state = lock(&known.state);
@@ -153,7 +159,8 @@ impl Controller {
     }
 }
 
-pub(super) fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Option<NodeLine> {
+/// A node of a list; `refused` is one that the worker bars.
+pub(super) fn line(device: &DeviceRow, state: &NodeState, refused: bool, now: UnixTime) -> Option<NodeLine> {
     let record = state.record.as_ref();
     let last_seen_at = record.and_then(|record| record.last_seen_at);
     let heartbeat = record.and_then(|record| record.last_heartbeat.as_ref());
@@ -166,7 +173,7 @@ pub(super) fn line(device: &DeviceRow, state: &NodeState, now: UnixTime) -> Opti
         refused: None,
         hostname: device.hostname.clone()?,
         verification_code: device.verification_code.clone(),
-        state: SnapshotState::of(last_seen_at, now),
+        state: if refused { SnapshotState::Barred } else { SnapshotState::of(last_seen_at, now) },
         address: record.and_then(|record| record.address),
         last_seen_at,
         certificate_expires_at: record.map(|record| record.certificate_expires_at),

@@ -3,6 +3,7 @@
 //! Every byte goes through `lucia_durable`. Nothing here decides what a file should say.
 
 pub(crate) mod audit_log;
+pub(crate) mod barred;
 pub(crate) mod drafts;
 pub(crate) mod journal_file;
 pub(crate) mod json_file;

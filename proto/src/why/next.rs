@@ -15,6 +15,8 @@ const WORKER_PATIENCE: Duration = Duration::from_secs(10);
 /// What is next. Its text says so, without the commands and buttons that only one of both has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
+    /// The worker bars its key.
+    Barred,
     /// Nobody decided in time.
     Over,
     /// A person compares and approves, within this.
@@ -48,6 +50,7 @@ impl Next {
         let task = device.task.as_ref();
         let until = task.and_then(|task| task.progress_expires_at).map(|until| until.since(now));
         match device.phase {
+            _ if device.barred => Self::Barred,
             DevicePhase::Discovered if device.expires_at <= now => Self::Over,
             DevicePhase::Discovered => Self::Compare(device.expires_at.since(now)),
             DevicePhase::Approved if until.is_some() => Self::Installs(until),
@@ -82,6 +85,10 @@ impl Next {
 impl fmt::Display for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Barred => f.write_str(
+                "the worker bars its key, since its node was removed: give the machine a new key (lucia-node-agent rekey, or \
+                 install it again) and reject this entry",
+            ),
             Self::Over => f.write_str("its discovery is over: open the window and start the installer on it again"),
             Self::Compare(left) => {
                 write!(f, "compare the fingerprint at its console and approve it within {}", span(*left))

@@ -9,7 +9,7 @@ use lucia_proto::key::{Fingerprint, VerificationCode};
 use serde::Deserialize;
 
 use super::DemoError;
-use super::daemon::ran;
+use super::daemon::{ran, ran_with};
 use super::place::{NAME, Place, quoted_path};
 use super::screen::{Screen, Who, room};
 use super::site::{SOON, Site, parsed};
@@ -86,6 +86,16 @@ fn lay(place: &Place, holder: u32) -> io::Result<()> {
 }
 
 impl Site {
+    /// What stands on the terminal of the owner's machine, at which these lines are typed.
+    pub(super) fn owner_at_terminal(&self, arguments: &[&str], lines: &[&str]) -> Result<String, DemoError> {
+        let words: Vec<String> = arguments.iter().map(|word| super::place::quoted(word)).collect();
+        let line = format!("{} {}", quoted_path(&self.place.path(OWNER)), words.join(" "));
+        let mut script = Program::Script.command();
+        script.env("COLUMNS", room().to_string()).args(["-q", "-e", "-c", &line, "/dev/null"]);
+        let typed: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        ran_with(&mut script, typed.as_bytes())
+    }
+
     /// What `luciactl` prints on the owner's machine.
     pub(super) fn owner(&self, arguments: &[&str]) -> Result<String, DemoError> {
         ran(Program::Built(self.place.path(OWNER)).command().env("COLUMNS", room().to_string()).args(arguments))

@@ -132,7 +132,7 @@ impl Page {
         self.approve(machine, screen)?;
         let code = self.code("draft-code")?;
         screen.say(Who::Browser, &format!("drafted its admission, code {code}"));
-        self.sign(site, &code, screen)?;
+        self.admit(site, machine, &code, screen)?;
         self.carried_out("admitted", screen)?;
         self.leave(screen)
     }
@@ -158,6 +158,13 @@ impl Page {
 
     fn sign(&self, site: &Site, code: &str, screen: &Screen) -> Result<(), DemoError> {
         let said = site.owner(&["sign", code, "--yes"])?;
+        screen.say(Who::Person, &format!("luciactl sign {code}\n{said}"));
+        Ok(())
+    }
+
+    /// An admission that the page drafted takes a terminal, at which the fingerprint of the machine's own screen is typed.
+    fn admit(&self, site: &Site, machine: &Second, code: &str, screen: &Screen) -> Result<(), DemoError> {
+        let said = site.owner_at_terminal(&["sign", code], &[&machine.fingerprint.to_string(), "yes"])?;
         screen.say(Who::Person, &format!("luciactl sign {code}\n{said}"));
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 
 use lucia_proto::journal::{DeviceRow, Journal};
 use lucia_proto::key::VerificationCode;
+use lucia_proto::names::Hostname;
 use lucia_proto::text::{counted, shown};
 use lucia_proto::time::UnixTime;
 
@@ -17,6 +18,7 @@ use crate::files::id_file;
 use crate::home::Home;
 use crate::ledger::{By, Entry, Ledger, Mark, NodeRecord, Records};
 use crate::now;
+use crate::status::listed;
 
 fn open(config: &Config) -> Result<(Home, Ledger), Failure> {
     let home = Home::open(config).map_err(|error| Failure::of(&error))?;
@@ -128,9 +130,14 @@ pub(super) fn accept_journal(config: &Config, generation: Option<u64>) -> Result
     if !missing.is_empty() {
         let _ = writeln!(shown, "nodes of the ledger that it does not have: {}", missing.join(" "));
     }
-    let back = journal.devices.iter().filter(|d| records.is_barred(&d.fingerprint)).count();
-    if back > 0 {
-        let _ = writeln!(shown, "barred keys that it has again, and which stay barred: {back}");
+    let back: Vec<Hostname> = records.barred_of(&journal).map(|record| record.names.hostname.clone()).collect();
+    if !back.is_empty() {
+        let _ = writeln!(
+            shown,
+            "nodes that it has again and whose keys stay barred (the controller refuses them; remove them there again: \
+             luciactl remove NODE): {}",
+            listed(&back)
+        );
     }
     say(&shown);
     match generation.map_or_else(|| typed("Type the generation to accept it: "), |given| Ok(given.to_string()))? {

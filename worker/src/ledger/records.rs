@@ -7,7 +7,9 @@ use std::time::Duration;
 use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::IntentId;
+use lucia_proto::journal::Journal;
 use lucia_proto::key::Fingerprint;
+use lucia_proto::limits::LIST_ENTRIES_MAX;
 use lucia_proto::names::Hostname;
 use lucia_proto::roster::RosterMark;
 use lucia_proto::time::UnixTime;
@@ -182,6 +184,19 @@ impl Records {
     #[must_use]
     pub fn is_barred(&self, fingerprint: &Fingerprint) -> bool {
         self.node(&fingerprint.node_id()).is_some_and(|node| node.barred_at.is_some())
+    }
+
+    /// Whether no further node is let in: the lists that this worker signs have no room for its key, and a key that has no
+    /// room there could not be barred.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.nodes.len() >= LIST_ENTRIES_MAX
+    }
+
+    /// Nodes that this journal has and whose keys are barred.
+    pub fn barred_of<'a>(&'a self, journal: &'a Journal) -> impl Iterator<Item = &'a NodeRecord> {
+        let known = journal.devices.iter().filter_map(|device| self.node(&device.device_id));
+        known.filter(|record| record.barred_at.is_some())
     }
 
     /// Where the journal stood when it was last seen or accepted.

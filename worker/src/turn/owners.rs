@@ -377,7 +377,7 @@ impl Pass<'_> {
         }
     }
 
-    fn draft_owner(&mut self, owners: &OwnerQueue, name: FileName, bytes: Vec<u8>) {
+    pub(super) fn draft_owner(&mut self, owners: &OwnerQueue, name: FileName, bytes: Vec<u8>) {
         if owners.is_blocked(&name) {
             self.owner_remark(name.as_str(), "a directory lies in the place of this answer; remove it");
             return;

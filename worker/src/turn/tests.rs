@@ -5,6 +5,7 @@ mod authority;
 mod ca;
 mod directory;
 mod faults;
+mod lists;
 mod orders;
 mod owners;
 mod queue;

@@ -75,7 +75,7 @@ pub(crate) struct Sign {
     #[arg(long, conflicts_with_all = ["code", "yes"])]
     pub(crate) list: bool,
     /// Does not ask: signs whatever has this code. For orders that you drafted yourself: a code is short enough for a
-    /// rich enemy to make another order of the same code, which only who reads it sees.
+    /// rich enemy to make another order of the same code, which only who reads it sees. An admission is never signed so.
     #[arg(long)]
     pub(crate) yes: bool,
 }

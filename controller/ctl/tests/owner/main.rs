@@ -16,3 +16,4 @@ mod orders;
 mod server;
 mod site;
 mod tokens;
+mod typed;

@@ -138,7 +138,8 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
 #[test]
 fn what_is_signed_is_what_was_shown() {
     let world = world();
-    for kind in IntentKind::ALL {
+    // What somebody else drafted of an admission is signed by who typed the fingerprint alone: see `typed.rs`.
+    for kind in IntentKind::ALL.iter().filter(|kind| **kind != IntentKind::Admit) {
         let draft = world.draft(*kind, |_| ());
         let code = draft.read().unwrap().code();
         let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));

@@ -2,20 +2,25 @@
 //! test for any other.
 
 use std::io::{Read as _, Write as _};
+use std::iter::Peekable;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use lucia_proto::challenge::{Challenge, ChallengeId, NEXT_CHALLENGE_HEADER, NextChallenge, Nonce};
 use lucia_proto::key::{NodeKey, VerificationCode};
+use lucia_proto::lists::{List, NamedNode, SignedList};
+use lucia_proto::owner_api::NamesView;
 use lucia_proto::owner_proof::{Arrived, Method, OWNER_PROOF_HEADER, OwnerProof};
-use lucia_proto::test_support::{CertificateSpec, OrderWorld, TestCa, key};
+use lucia_proto::test_support::{CertificateSpec, OrderWorld, TestCa, TestNode, key};
 use lucia_proto::time::UnixTime;
 use lucia_proto::{json, pem};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde::Serialize;
 
+/// The call for what the worker's nodes are called.
+pub(crate) const NAMES: &str = "GET /api/host/names";
 /// The name in the endpoint's certificate.
 pub(crate) const NAME: &str = "localhost";
 
@@ -136,7 +141,7 @@ impl Server {
         let told = Arc::new(Mutex::new(Told { left: script.len(), ..Told::default() }));
         let shared = Arc::clone(&told);
         let thread = std::thread::spawn(move || {
-            let mut script = script.into_iter();
+            let mut script = script.into_iter().peekable();
             let mut handed_out: Vec<Challenge> = Vec::new();
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { return };
@@ -164,7 +169,7 @@ impl Server {
 fn serve(
     world: &OrderWorld,
     mut stream: StreamOwned<ServerConnection, TcpStream>,
-    script: &mut impl Iterator<Item = Step>,
+    script: &mut Peekable<impl Iterator<Item = Step>>,
     handed_out: &mut Vec<Challenge>,
     told: &Mutex<Told>,
 ) {
@@ -173,6 +178,14 @@ fn serve(
     if line == "GET /api/host/challenge" {
         let challenge = hand_out(world, handed_out);
         answer(&mut stream, 200, &json::to_string(&challenge).unwrap(), None);
+        return;
+    }
+    if line == NAMES && script.peek().is_none_or(|step| step.line != NAMES) {
+        // What every controller has, where the script is about something else.
+        let next = hand_out(world, handed_out);
+        let Challenge { challenge_id, nonce, expires_at } = next;
+        let next = NextChallenge { challenge_id, nonce, expires_at, server_time: world.now };
+        answer(&mut stream, 200, &json::to_string(&names(world)).unwrap(), Some(&next.to_header()));
         return;
     }
     let mut wrong = Vec::new();
@@ -206,6 +219,21 @@ fn serve(
     let Challenge { challenge_id, nonce, expires_at } = next;
     let next = NextChallenge { challenge_id, nonce, expires_at, server_time: world.now };
     answer(&mut stream, status, &text, Some(&next.to_header()));
+}
+
+/// The worker's names of the two nodes of the world, of just now.
+pub(crate) fn names(world: &OrderWorld) -> NamesView {
+    let named = |node: &TestNode| NamedNode { id: node.node_id.clone(), hostname: node.hostname.clone() };
+    names_of(world, |list| list.entries = vec![named(&world.node), named(&world.other)])
+}
+
+/// The worker's list after `change`, in the order of ids.
+pub(crate) fn names_of(world: &OrderWorld, change: impl FnOnce(&mut List<NamedNode>)) -> NamesView {
+    let mut list = List { fleet: world.fleet, number: 5, time: world.now, entries: Vec::new() };
+    change(&mut list);
+    list.entries.sort_by(|a, b| a.id.cmp(&b.id));
+    let signed = SignedList::sign(&list, &world.ca.worker_key).unwrap();
+    NamesView { names: Some(signed), bundle: Some(world.bundle.signed().clone()) }
 }
 
 /// Whether a call is the one of the script, where `*` stands for a code that nobody knows before.

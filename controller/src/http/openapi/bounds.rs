@@ -7,13 +7,15 @@ use lucia_proto::intent::IntentCode;
 use lucia_proto::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
     DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTENT_BODY_MAX, INTENT_MAX,
-    INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, NODES_PER_ANSWER_MAX,
-    ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX, SESSIONS_PER_OWNER_MAX,
-    SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX, TOKEN_LIFETIME_MAX,
-    TOKENS_PER_OWNER_MAX, WINDOW_MAX,
+    INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, LIST_PAYLOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX,
+    NODES_PER_ANSWER_MAX, ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX,
+    SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX,
+    TOKEN_LIFETIME_MAX, TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
 use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
+
+use super::source::BASE64;
 
 /// P1363, 64 bytes in base64.
 const SIGNATURE: &str = "^[A-Za-z0-9+/]{86}==$";
@@ -26,7 +28,8 @@ pub(super) fn constant(name: &str) -> usize {
         "MESSAGE_MAX" => MESSAGE_MAX,
         "SPKI_DER_MAX" => SPKI_DER_MAX,
         "CREDENTIAL_ID_MAX" => CREDENTIAL_ID_MAX,
-        "SIGNED_PAYLOAD_MAX" => SIGNED_PAYLOAD_MAX,
+        // Of `SignedPayload`, where nothing else is said.
+        "MAX" => SIGNED_PAYLOAD_MAX,
         "SIGNATURE_DER_MAX" => SIGNATURE_DER_MAX,
         // Of a passkey's signature (WebAuthn level 2, section 6.1): no extensions, no attested key.
         "AUTHENTICATOR_DATA_LEN" => 37,
@@ -131,6 +134,18 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
         }),
         "SignedRoster" => named("The roster, signed by a worker of the bundle.", "SignedPayload"),
         "SignedBundle" => named("The bundle, signed by the fleet's root.", "SignedPayload"),
+        "SignedNames" => {
+            let base64 = |most: usize| {
+                json!({
+                    "type": "string", "contentEncoding": "base64", "maxLength": most.div_ceil(3) * 4, "pattern": BASE64,
+                })
+            };
+            json!({
+                "type": "object", "description": "The list of names, signed by a worker of the bundle.",
+                "additionalProperties": false, "required": ["payload", "signature"],
+                "properties": {"payload": base64(LIST_PAYLOAD_MAX), "signature": base64(SIGNATURE_DER_MAX)},
+            })
+        }
         "HardwareInventory" => named("What a machine says that it is made of.", "InventoryFields"),
         "AuditActor" => actor(),
         "IntentSignature" => signature(),

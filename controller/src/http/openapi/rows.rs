@@ -57,6 +57,7 @@ pub(super) fn call(row: Row) -> Call {
                     Code::InvalidOnboardingRequest,
                     Code::DeviceNotFound,
                     Code::NotPending,
+                    Code::KeyBarred,
                     Code::DiscoveryExpired,
                     Code::IneligibleDisk,
                     // In a session, for an approval in a node's place.
@@ -129,6 +130,7 @@ pub(super) fn call(row: Row) -> Call {
                 ],
             ),
             OwnerEndpoint::Roster => of(None, "RosterView", &[]),
+            OwnerEndpoint::Names => of(None, "NamesView", &[]),
             OwnerEndpoint::Drafts => of(None, "DraftsView", &[Code::InvalidOnboardingRequest, Code::DraftNotFound]),
             OwnerEndpoint::AddDraft => of(
                 Some("Draft"),

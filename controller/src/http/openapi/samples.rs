@@ -8,7 +8,7 @@ use lucia_proto::host_api::{
     SshKeyForm, SshKeysView, StatusView,
 };
 use lucia_proto::intent::{Draft, IntentSignature};
-use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, RosterView};
+use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, NamesView, RosterView};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::token::{TokenForm, TokenMade, TokensView};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ fn looks() -> Vec<Sample> {
                 "devices": [{
                     "deviceId": ID, "fingerprint": HASH, "verificationCode": CODE, "phase": "Approved",
                     "address": "192.0.2.1", "discoveredAt": AT, "expiresAt": AT, "inventoryRevision": 1,
-                    "inventory": inventory, "task": task, "message": "why",
+                    "inventory": inventory, "task": task, "message": "why", "barred": true,
                 }],
             }),
         ),
@@ -192,6 +192,7 @@ fn people() -> Vec<Sample> {
         ),
         Sample::new::<Applied>("Applied", json!({"verificationCode": CODE, "expiresAt": AT})),
         Sample::new::<RosterView>("RosterView", json!({"roster": signed, "bundle": signed})),
+        Sample::new::<NamesView>("NamesView", json!({"names": signed, "bundle": signed})),
         Sample::new::<DraftsView>(
             "DraftsView",
             json!({"serverTime": AT, "drafts": [{

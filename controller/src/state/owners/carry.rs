@@ -380,11 +380,15 @@ impl Controller {
     /// Puts into memory what waits for nodes.
     pub(super) fn index_orders(&self, orders: &Orders) {
         // Every heartbeat waits for the relay: what takes long is done before.
-        let Index { waiting, decisions } = index(orders, self.clock.now());
+        let now = self.clock.now();
+        let Index { waiting, decisions } = index(orders, now);
         let overtaken = orders.all().flat_map(Entry::overtaken).collect();
+        let ends = orders.all().filter(|entry| entry.is_ending(now));
+        let leaving = ends.filter_map(|entry| entry.node().cloned()).collect();
         let mut relay = lock(&self.owners.relay);
         relay.set_orders(waiting, decisions);
         relay.set_overtaken(overtaken);
+        relay.set_leaving(leaving);
     }
 }
 

@@ -8,6 +8,7 @@ mod applications;
 mod audit_head;
 mod carry;
 mod leaving;
+mod lists;
 mod orders;
 mod progress;
 mod rates;
@@ -43,6 +44,7 @@ use crate::store::roster_mark;
 pub use applications::Applicant;
 use applications::Applications;
 use audit_head::HandedOver;
+use lists::Lists;
 use orders::Orders;
 pub(super) use rates::{Rates, Source};
 use relay::Relay;
@@ -58,6 +60,8 @@ pub(super) struct Owners {
     trust: RwLock<Option<Trust>>,
     queue: Mutex<OwnerQueue>,
     seen: Mutex<Seen>,
+    /// What the worker signed of its ledger.
+    lists: Lists,
     applications: Mutex<Applications>,
     orders: Mutex<Orders>,
     /// Orders that lie in the worker's queue.
@@ -98,6 +102,7 @@ pub struct OwnerCall<'a> {
 
 impl Owners {
     pub(super) fn open(dir: PrivateDir, queue: OwnerQueue) -> Result<Self, OpenError> {
+        let lists = Lists::open(&dir).map_err(OpenError::RosterMark)?;
         let mark = roster_mark::read(&dir).map_err(OpenError::RosterMark)?;
         queue.clean().map_err(OpenError::Write)?;
         let applications = Applications::load(&queue).map_err(OpenError::Write)?;
@@ -107,6 +112,7 @@ impl Owners {
         Ok(Self {
             trust: RwLock::default(),
             queue: Mutex::new(queue),
+            lists,
             seen: Mutex::new(Seen { mark, ..Seen::default() }),
             applications: Mutex::new(applications),
             orders: Mutex::new(orders),
@@ -180,6 +186,7 @@ impl Controller {
     /// What time brings about owners: the worker's newest files, and who no longer waits.
     pub(super) fn follow_owners(&self) {
         self.follow_worker();
+        self.follow_lists();
         let roster = self.owners.roster();
         let is_there = |application: &lucia_proto::owner_api::Application| {
             let key = application.key().ok();
@@ -202,6 +209,7 @@ impl Controller {
     pub(super) fn start_orders(&self) {
         self.follow_worker();
         self.index_orders(&lock(&self.owners.orders));
+        self.follow_lists();
     }
 
     /// Takes the bundle and the roster that the worker published, when they changed.

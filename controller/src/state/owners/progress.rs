@@ -163,6 +163,12 @@ impl Entry {
         }
     }
 
+    /// Whether it is signed that the identity goes, and the node is to hear of it before the controller removes it.
+    pub(super) fn is_ending(&self, now: UnixTime) -> bool {
+        let is_open = self.row.signed_at.is_some() && self.row.controller.is_none();
+        self.is_an_end() && is_open && !self.is_stopped() && !self.is_over(now)
+    }
+
     /// Whether the worker barred this node's key by it.
     pub(super) fn is_the_end_of(&self, node: &NodeId) -> bool {
         let ends = match &self.body {

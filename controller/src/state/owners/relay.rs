@@ -109,6 +109,8 @@ pub(super) struct Relay {
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
     /// Orders that a later one of the same subject ended here while the node may have carried them out already.
     overtaken: BTreeSet<(NodeId, IntentId)>,
+    /// Nodes that a signed order ends and that are to hear so: heard although the worker bars their keys.
+    leaving: BTreeSet<NodeId>,
     told: Vec<Told>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
     /// another one is written once a minute, however often a node changes its mind.
@@ -157,6 +159,16 @@ impl Relay {
     /// Of which orders a node is still heard, if it says that it carried them out.
     pub(super) fn set_overtaken(&mut self, overtaken: BTreeSet<(NodeId, IntentId)>) {
         self.overtaken = overtaken;
+    }
+
+    /// Which nodes a signed order ends that is not at its own end.
+    pub(super) fn set_leaving(&mut self, leaving: BTreeSet<NodeId>) {
+        self.leaving = leaving;
+    }
+
+    /// Whether a node is to hear of the order that ends it.
+    pub(super) fn is_leaving(&self, node: &NodeId) -> bool {
+        self.leaving.contains(node)
     }
 
     /// Takes note of what a node says, and answers it.

@@ -63,12 +63,12 @@ fn told(world: &World, node: &Machine, report: &OrdersReport) -> OrdersReply {
 }
 
 /// The order the node is handed now.
-fn handed(world: &World, node: &Machine, fleet: &OrderWorld) -> Option<IntentId> {
+pub(super) fn handed(world: &World, node: &Machine, fleet: &OrderWorld) -> Option<IntentId> {
     told(world, node, &holding(fleet)).intent.map(|intent| intent.id())
 }
 
 /// The node tells what became of an order, and the tick writes it.
-fn tells(
+pub(super) fn tells(
     world: &World,
     node: &Machine,
     fleet: &OrderWorld,
@@ -82,7 +82,7 @@ fn tells(
 }
 
 /// Drafted and signed by alice.
-fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> IntentId {
+pub(super) fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> IntentId {
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     world.controller.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
     IntentId::of(&draft.intent_json)
@@ -93,7 +93,7 @@ fn state_of(world: &World, intent: IntentId) -> DraftLine {
 }
 
 /// The worker answers an order; it finds the order's file first.
-fn worker_says(world: &World, node: &Machine, intent: IntentId, refused: Option<IntentCode>) {
+pub(super) fn worker_says(world: &World, node: &Machine, intent: IntentId, refused: Option<IntentCode>) {
     let request = world.file(&format!("nodes/owner-requests/intent-{intent}.json"));
     assert_eq!(SignedIntent::from_bytes(&std::fs::read(&request).unwrap()).unwrap().id(), intent);
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused };
