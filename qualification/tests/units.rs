@@ -106,6 +106,7 @@ const UNITS: [(&str, &str, &str); 3] = [
          write /var/lib/lucia/controller/tls\n\
          write /var/lib/lucia/controller/nodes/enrollment-requests\nwrite /var/lib/lucia/controller/nodes/removals\n\
          write /var/lib/lucia/controller/nodes/identities\nwrite /run/lucia\nread /etc/lucia/controller.toml\n\
+         refused /var/lib/lucia/controller\nrefused /var/lib/lucia/controller/nodes\n\
          refused /var/lib/lucia/controller/nodes/enrollment-responses\n\
          refused /var/lib/lucia/controller/nodes/owner-responses\nrefused /etc/lucia\nrefused /run/lucia/agent\n\
          refused /run/lucia/boot\nhidden /var/lib/lucia/worker\nhidden /var/lib/lucia/agent\nhidden /root\n\
@@ -119,6 +120,7 @@ const UNITS: [(&str, &str, &str); 3] = [
          read /var/lib/lucia/controller/onboarding/state.json\nmapped /var/lib/lucia/controller/onboarding/state.json\n\
          read /etc/lucia/worker.toml\n\
          read /var/lib/lucia/controller/nodes/enrollment-requests/some.json\n\
+         refused /var/lib/lucia/controller\n\
          refused /var/lib/lucia/controller/onboarding\nrefused /var/lib/lucia/controller/nodes\n\
          refused /var/lib/lucia/controller/nodes/enrollment-requests\n\
          refused /var/lib/lucia/controller/nodes/owner-requests\nrefused /run/lucia\nrefused /etc/lucia\n\
@@ -181,6 +183,9 @@ fn the_sandboxes_hold_and_leave_room_to_work() {
         assert!(!refused, "{boot} boot, systemd-tmpfiles has something to say: {log}");
         owners_are_right(&node);
         verified(&node);
+        // An installation of before, in which the controller owned what leads to others: the next boot brings it here.
+        let older = "chown lucia-controller /var/lib/lucia/controller /var/lib/lucia/controller/nodes";
+        assert!(node.exec(&["sh", "-c", older]).unwrap().status.success());
         node.stop().unwrap();
     }
 }
@@ -190,10 +195,12 @@ fn the_sandboxes_hold_and_leave_room_to_work() {
 fn owners_are_right(node: &Node) {
     let base = "/var/lib/lucia/controller";
     for (path, want) in [
-        ("", "2750 lucia-controller:lucia-enrollment"),
+        ("", "2750 root:lucia-enrollment"),
+        ("/audit", "700 lucia-controller:lucia-enrollment"),
+        ("/tokens", "700 lucia-controller:lucia-enrollment"),
         ("/onboarding", "2750 lucia-controller:lucia-enrollment"),
         ("/onboarding/probe", "600 lucia-controller:lucia-enrollment"),
-        ("/nodes", "2750 lucia-controller:lucia-enrollment"),
+        ("/nodes", "2750 root:lucia-enrollment"),
         ("/nodes/enrollment-requests", "2750 lucia-controller:lucia-enrollment"),
         ("/nodes/enrollment-responses", "2750 lucia-worker:lucia-enrollment"),
         ("/nodes/enrollment-responses/probe", "600 lucia-worker:lucia-enrollment"),
@@ -276,8 +283,8 @@ fn the_users_own_unit_sees_of_the_home_what_is_the_workers() {
     let holds = format!(
         "write {state}/worker\nwrite {state}/controller/nodes/enrollment-responses\n\
          write {state}/controller/nodes/owner-responses\nmapped {state}/controller/nodes\n\
-         read /home/op/.config/lucia/worker.toml\nrefused /home/op/.config/lucia\nrefused {state}/controller\n\
-         refused {state}/controller/nodes\nhidden {state}/controller/tls\nhidden /home/op/.ssh\nrefused /home/op\n\
+         read /home/op/.config/lucia/worker.toml\nrefused /home/op/.config/lucia\nrefused {state}\n\
+         hidden /home/op/.ssh\nrefused /home/op\n\
          refused /etc\nrefused /usr/lib\nwrite /tmp\nnoexec /usr/bin/true"
     );
     fs::create_dir_all(root.join("etc/lucia")).unwrap();

@@ -14,7 +14,7 @@ use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, OwnerFile};
 use crate::config::Config;
 use crate::files::file;
 use crate::queue::{
-    ANSWER_MODE, ENTRIES_A_TURN, SCAN_MAX, controller_file, controller_rules, controller_state, is_directory, read,
+    ANSWER_MODE, ENTRIES_A_TURN, SCAN_MAX, controller_file, controller_nodes, controller_rules, is_directory, read,
 };
 
 /// What the controller writes.
@@ -61,7 +61,7 @@ impl OwnerQueue {
     /// One of them is not what it must be, or the answers' is missing beside the other.
     pub fn open(config: &Config) -> Result<Option<Self>, DirError> {
         let rules = controller_rules(config);
-        let nodes = controller_state(config)?.subdir(&file("nodes"), rules)?;
+        let nodes = controller_nodes(config)?;
         let requests = match nodes.subdir(&file(REQUESTS), rules) {
             Err(DirError::Missing { .. }) => None,
             other => Some(other?),

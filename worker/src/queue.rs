@@ -28,8 +28,9 @@ const OUTER_MODE: u32 = 0o2755;
 /// The shared directories, open.
 #[derive(Debug)]
 pub struct Queue {
-    requests: PrivateDir,
-    removals: PrivateDir,
+    /// What the controller asks. It can shut its own two; the worker goes on with what is open.
+    requests: Result<PrivateDir, DirError>,
+    removals: Result<PrivateDir, DirError>,
     /// Where answers go.
     pub responses: PrivateDir,
     rules: FileRules,
@@ -53,13 +54,32 @@ pub(crate) fn controller_rules(config: &Config) -> DirRules {
     DirRules { mode: SHARED_MODE, owner: Owner::Uid(config.controller_uid), group: Some(config.group) }
 }
 
-/// The controller's state directory.
+/// The controller's state directory, which only leads to others: root's, or the controller's where nobody laid it.
 ///
 /// # Errors
-/// It is missing or not the controller's.
+/// It is missing or somebody else's.
 pub(crate) fn controller_state(config: &Config) -> Result<PrivateDir, DirError> {
-    let owner = Owner::Uid(config.controller_uid);
+    let owner = Owner::RootOr(config.controller_uid);
     PrivateDir::open(&config.controller_state, DirRules { mode: OUTER_MODE, owner, group: None })
+}
+
+/// `nodes` in it, which leads to the queues.
+///
+/// # Errors
+/// As [`controller_state`].
+pub(crate) fn controller_nodes(config: &Config) -> Result<PrivateDir, DirError> {
+    let rules = DirRules { owner: Owner::RootOr(config.controller_uid), ..controller_rules(config) };
+    controller_state(config)?.subdir(&file("nodes"), rules)
+}
+
+/// Whether the controller's user, which is not ours, can move or replace the directories of the queues.
+#[must_use]
+pub(crate) fn is_movable(config: &Config) -> bool {
+    let apart = config.controller_uid != 0 && config.controller_uid != nix::unistd::geteuid().as_raw();
+    let its = DirRules { mode: OUTER_MODE, owner: Owner::Uid(config.controller_uid), group: None };
+    let state = || PrivateDir::open(&config.controller_state, its);
+    let nodes = || controller_state(config).and_then(|state| state.subdir(&file("nodes"), its));
+    apart && (state().is_ok() || nodes().is_ok())
 }
 
 /// Rules for a file of the controller's that the worker reads.
@@ -74,7 +94,7 @@ impl Queue {
     /// One of them is missing or not what it must be; the error names it and the cure.
     pub fn open(config: &Config) -> Result<Self, DirError> {
         let rules = controller_rules(config);
-        let nodes = controller_state(config)?.subdir(&file("nodes"), rules)?;
+        let nodes = controller_nodes(config)?;
         let responses = file("enrollment-responses");
         let ours = DirRules { owner: Owner::Us, ..rules };
         let responses = match nodes.subdir(&responses, ours) {
@@ -83,8 +103,8 @@ impl Queue {
             other => other?,
         };
         Ok(Self {
-            requests: nodes.subdir(&file("enrollment-requests"), rules)?,
-            removals: nodes.subdir(&file("removals"), rules)?,
+            requests: nodes.subdir(&file("enrollment-requests"), rules),
+            removals: nodes.subdir(&file("removals"), rules),
             responses,
             rules: controller_file(config),
         })
@@ -92,7 +112,12 @@ impl Queue {
 
     /// The directories in which something may appear.
     pub fn watched(&self) -> impl Iterator<Item = &std::path::Path> {
-        [self.requests.path(), self.removals.path()].into_iter()
+        [&self.requests, &self.removals].into_iter().flatten().map(PrivateDir::path)
+    }
+
+    /// Why one of the controller's own two cannot be used.
+    pub fn shut(&self) -> impl Iterator<Item = &DirError> {
+        [&self.requests, &self.removals].into_iter().filter_map(|dir| dir.as_ref().err())
     }
 
     /// What lies in the requests directory.
@@ -100,7 +125,8 @@ impl Queue {
     /// # Errors
     /// It cannot be listed.
     pub fn scan(&self) -> Result<Scan, DirError> {
-        let listing = self.requests.list(SCAN_MAX)?;
+        let Ok(requests) = &self.requests else { return Ok(Scan { complete: true, ..Scan::default() }) };
+        let listing = requests.list(SCAN_MAX)?;
         let mut scan = Scan { complete: listing.complete, ..Scan::default() };
         for name in listing {
             match node_of(&name) {
@@ -118,7 +144,8 @@ impl Queue {
     /// # Errors
     /// The directory cannot be listed.
     pub fn removals(&self) -> Result<Vec<NodeId>, DirError> {
-        Ok(self.removals.list(SCAN_MAX)?.into_iter().filter_map(|name| node_of(&name)).collect())
+        let Ok(removals) = &self.removals else { return Ok(Vec::new()) };
+        Ok(removals.list(SCAN_MAX)?.into_iter().filter_map(|name| node_of(&name)).collect())
     }
 
     /// Whether the removal file of a node is one: it names the node it is called after.
@@ -126,7 +153,8 @@ impl Queue {
     /// # Errors
     /// It cannot be read, or is somebody else's.
     pub fn is_removal(&self, id: &NodeId) -> Result<bool, ReadError> {
-        let bytes = read(&self.removals, &id_file(id), Removal::MAX, self.rules)?;
+        let Ok(removals) = &self.removals else { return Ok(false) };
+        let bytes = read(removals, &id_file(id), Removal::MAX, self.rules)?;
         Ok(bytes.and_then(|bytes| Removal::from_bytes(&bytes).ok()).is_some_and(|removal| removal.node_id == *id))
     }
 
@@ -135,7 +163,7 @@ impl Queue {
     /// # Errors
     /// It cannot be read, or breaks a rule.
     pub fn request(&self, id: &NodeId) -> Result<Option<Vec<u8>>, ReadError> {
-        read(&self.requests, &id_file(id), EnrollmentRequest::MAX, self.rules)
+        self.requests.as_ref().map_or(Ok(None), |dir| read(dir, &id_file(id), EnrollmentRequest::MAX, self.rules))
     }
 
     /// The bytes of the endpoint's request.
@@ -143,7 +171,8 @@ impl Queue {
     /// # Errors
     /// As [`Queue::request`].
     pub fn endpoint(&self) -> Result<Option<Vec<u8>>, ReadError> {
-        read(&self.requests, &file("endpoint.json"), EndpointRequest::MAX, self.rules)
+        let name = file("endpoint.json");
+        self.requests.as_ref().map_or(Ok(None), |dir| read(dir, &name, EndpointRequest::MAX, self.rules))
     }
 
     /// What a node was last answered. A damaged answer counts as none: it is written anew.

@@ -23,7 +23,7 @@ use crate::files::file;
 use crate::home::{Home, Identity};
 use crate::ledger::{Anchored, Ledger, Recent, Records};
 use crate::owner_queue::OwnerQueue;
-use crate::queue::Queue;
+use crate::queue::{Queue, is_movable};
 use crate::roster;
 use crate::survey::{Outlook, Row, Survey, survey};
 use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
@@ -332,6 +332,21 @@ fn limits(config: &Config, records: &Records, now: UnixTime) -> Vec<Used> {
 fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
     // What is wrong with the directories was said by the survey.
     let Ok(queue) = Queue::open(config) else { return };
+    if is_movable(config) {
+        status.acts.push(
+            "the controller's user can move the directories in which this worker reads and answers; lay them as root's: \
+             systemd-tmpfiles --create"
+                .to_owned(),
+        );
+    }
+    if queue.is_blocked(&file(STATUS_FILE)) {
+        let path = queue.responses.path_of(&file(STATUS_FILE));
+        status.problems.push(format!(
+            "a directory lies in the place of the worker's status, {}; find out who made it, then remove it",
+            path.display()
+        ));
+        return;
+    }
     let Some(seen) = queue.ours(&file(STATUS_FILE), WORKER_STATUS_MAX).and_then(|b| WorkerStatus::from_bytes(&b).ok())
     else {
         status

@@ -101,6 +101,9 @@ pub fn survey_of(code: &VerificationCode, config: &Config, home: &Home, records:
 fn look(config: &Config, home: &Home, records: &Records, only: Option<&VerificationCode>, now: UnixTime) -> Survey {
     let mut survey = Survey::default();
     let found = Queue::open(config).and_then(|queue| queue.scan().map(|scan| (queue, scan)));
+    if let Ok((queue, _)) = &found {
+        survey.problems.extend(queue.shut().map(|error| chain(error)));
+    }
     let (queue, scan) = match found {
         Ok(found) => found,
         Err(error) => {

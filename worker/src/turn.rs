@@ -23,7 +23,7 @@ mod pass;
 mod tests;
 
 use lucia_durable::crash_point::{Crashed, crash_point};
-use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
+use lucia_durable::{AppendError, FileName, Lease, LeaseError, PrivateDir, WriteError};
 use lucia_proto::answer::AnswerError;
 use lucia_proto::bounded::Version;
 use lucia_proto::freshness::FreshnessError;
@@ -61,6 +61,8 @@ pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
 /// Where a turn may die between two of its durable steps; the steps themselves have names of their own.
 pub const CRASH_POINTS: [&str; 5] =
     ["worker/reader", "worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
+/// Answers that could not leave and are named in one turn.
+const LEFT_MAX: usize = 8;
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
 
@@ -277,7 +279,11 @@ impl Worker {
                 return Ok(summary);
             }
         };
-        self.troubles.settle("queue");
+        let shut: Vec<_> = queue.shut().map(|error| chain(error)).collect();
+        match shut.is_empty() {
+            true => drop(self.troubles.settle("queue")),
+            false => shut.iter().for_each(|text| self.problem(&mut summary, "queue", text)),
+        }
         let requests = self.read_requests(&queue, &mut summary);
         let removals = queue.removals().unwrap_or_default();
         let owners = self.owners(&mut summary);
@@ -362,7 +368,10 @@ impl Worker {
                 Ok(summary)
             }
             Err(error) => Err(error),
-            Ok(()) => {
+            Ok(left) => {
+                for text in left {
+                    self.problem(&mut summary, "answers", &text);
+                }
                 self.readers(&mut summary, now);
                 Ok(summary)
             }
@@ -421,7 +430,7 @@ fn problem(troubles: &mut Remarks, summary: &mut Summary, about: &str, text: &st
     summary.problems.push(text.to_owned());
 }
 
-/// The durable steps, in the order the head of this module gives.
+/// The durable steps, in the order the head of this module gives. Gives what could not leave: the next turn tries again.
 fn write(
     home: &Home,
     (queue, owners): (&Queue, Option<&OwnerQueue>),
@@ -429,7 +438,7 @@ fn write(
     drafts: Drafts,
     summary: &Summary,
     now: UnixTime,
-) -> Result<(), TurnError> {
+) -> Result<Vec<String>, TurnError> {
     let [_, _, receipts, recorded, cleaned] = CRASH_POINTS;
     let die = |at| crash_point(at, home.dir.path()).map_err(TurnError::Crashed);
     if !drafts.receipts.is_empty() {
@@ -438,19 +447,56 @@ fn write(
     }
     transaction.commit().map_err(TurnError::Ledger)?;
     die(recorded)?;
+    let mut left = Vec::new();
     for name in drafts.gone.iter().map(id_file) {
-        for dir in [&home.receipts, &queue.responses] {
-            if dir.exists(&name).unwrap_or(true) {
-                dir.remove(&name).map_err(TurnError::Write)?;
-            }
+        if home.receipts.exists(&name).unwrap_or(true) {
+            home.receipts.remove(&name).map_err(TurnError::Write)?;
+        }
+        if queue.responses.exists(&name).unwrap_or(true) {
+            withdraw(&queue.responses, &name, &mut left)?;
         }
         die(cleaned)?;
     }
     let status = WorkerStatus { schema_version: Version, ready: summary.ready, checked_at: now };
     let mut answers = drafts.answers;
     answers.push((file(STATUS_FILE), status.to_bytes().map_err(TurnError::Json)?));
-    queue.responses.replace_all(&answers, ANSWER_MODE).map_err(TurnError::Write)?;
-    owners.map_or(Ok(()), |owners| owners::write(owners, &drafts.owner_answers, &drafts.owner_gone))
+    deliver(&queue.responses, &answers, &mut left)?;
+    if let Some(owners) = owners {
+        deliver(&owners.responses, &drafts.owner_answers, &mut left)?;
+        drafts.owner_gone.iter().try_for_each(|name| withdraw(&owners.responses, name, &mut left))?;
+    }
+    Ok(left)
+}
+
+/// Puts answers where the controller takes them. That place is shared: what lies in the way of one holds up no other, and
+/// does not end the worker.
+fn deliver(dir: &PrivateDir, answers: &[(FileName, Vec<u8>)], left: &mut Vec<String>) -> Result<(), TurnError> {
+    match dir.replace_all(answers, ANSWER_MODE) {
+        Err(error) if error.is_in_the_way() => {}
+        other => return other.map_err(TurnError::Write),
+    }
+    for (name, bytes) in answers {
+        report(dir.replace(name, bytes, ANSWER_MODE), left)?;
+    }
+    Ok(())
+}
+
+/// Takes an answer away again; the same holds.
+fn withdraw(dir: &PrivateDir, name: &FileName, left: &mut Vec<String>) -> Result<(), TurnError> {
+    report(dir.remove(name).map(drop), left)
+}
+
+fn report(written: Result<(), WriteError>, left: &mut Vec<String>) -> Result<(), TurnError> {
+    match written {
+        // The controller can make up as many as it likes; the first ones say what is wrong.
+        Err(error) if error.is_in_the_way() => {
+            if left.len() < LEFT_MAX {
+                left.push(chain(&error));
+            }
+            Ok(())
+        }
+        other => other.map_err(TurnError::Write),
+    }
 }
 
 /// A full disk is waited out; every other failed write ends the worker, since what the disk has is then open.

@@ -169,6 +169,38 @@ fn no_cure_hands_the_workers_files_to_the_caller() {
     }
 }
 
+/// The controller's user moves nothing that leads to the queues, or `status` says that it can; what it shuts of its own is said
+/// and holds up nothing else.
+// spec: QU-241
+#[test]
+fn what_leads_to_the_queues_is_roots_and_a_shut_queue_is_said() {
+    let Some(site) = laid("what_leads_to_the_queues_is_roots_and_a_shut_queue_is_said") else { return };
+    site.run(&["init"]).expect(0, "");
+    let own = |path: &str, uid| chown(&site.path(path), Some(Uid::from_raw(uid)), None).unwrap();
+    site.run(&["once"]).expect(0, "");
+    // As it was laid before: the worker goes on, and a person is told.
+    site.run(&["status"]).expect(0, "systemd-tmpfiles --create");
+    own("controller", 0);
+    site.run(&["status"]).expect(0, "systemd-tmpfiles --create");
+    own("controller/nodes", 0);
+    site.run(&["once"]).expect(0, "");
+    assert!(!site.run(&["status"]).expect(0, "").out.contains("systemd-tmpfiles"));
+    own("controller/nodes", WORKER);
+    site.run(&["once"]).expect(1, "where root or uid");
+    own("controller/nodes", 0);
+    for shut in ["removals", "enrollment-requests"] {
+        let path = site.path("controller/nodes").join(shut);
+        fs::set_permissions(&path, PermissionsExt::from_mode(0)).unwrap();
+        let status = site.path("controller/nodes/enrollment-responses/enrollment-worker.json");
+        fs::remove_file(&status).unwrap();
+        site.run(&["once"]).expect(0, shut);
+        assert!(status.exists(), "{shut}: the turn was not taken to its end");
+        site.run(&["status"]).expect(1, shut);
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o2750)).unwrap();
+    }
+    site.run(&["status"]).expect(0, "ready               yes");
+}
+
 /// Sources in which a command for the worker's host may stand: all that a person reads.
 const PRINTED: [&str; 10] = [
     "worker/src",

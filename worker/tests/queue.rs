@@ -350,3 +350,31 @@ fn q8_a_request_that_ran_out_gets_nothing_and_the_next_one_gets_the_leaf_there_i
     let ledger = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
     assert_eq!(ledger.matches("\"kind\":\"issued\"").count(), 1);
 }
+
+// spec: QU-240
+#[test]
+fn what_lies_in_the_place_of_what_the_worker_writes_is_said_and_holds_up_nothing_else() {
+    let site = site();
+    let owners = site.path("controller/nodes/owner-responses");
+    // Directories, which no rename replaces: in the place of the status, of one answer and of what owners get.
+    let mut stand = vec![site.path(ANSWERS).join("enrollment-worker.json"), site.path(ANSWERS).join(file_of(&bad()))];
+    stand.extend(std::fs::read_dir(&owners).unwrap().map(|entry| entry.unwrap().path()));
+    for place in &stand {
+        let _ = std::fs::remove_file(place);
+        std::fs::create_dir_all(place.join("full")).unwrap();
+    }
+    for node in [good(), bad()] {
+        site.controller.put_request(&request(&node, now().plus(secs(600))));
+    }
+    site.run(&["once"]).expect(0, "issued 2").expect(0, "enrollment-worker.json");
+    site.accept(&good());
+    site.run(&["once"]).expect(0, "enrollment-worker.json");
+    site.run(&["status"]).expect(1, "enrollment-worker.json");
+    // Once they are gone, the next turn writes what could not be written.
+    stand.iter().for_each(|place| std::fs::remove_dir_all(place).unwrap());
+    let ran = site.run(&["once"]);
+    ran.expect(0, "answered again 1");
+    assert!(!ran.out.contains('!'), "{}", ran.out);
+    site.accept(&bad());
+    site.run(&["status"]).expect(0, "ready               yes");
+}

@@ -1,14 +1,14 @@
 //! The directories under `state-dir`, whose they are and who may read them (design.md W6).
 //!
 //! ```text
-//! state-dir/                       2750, group lucia-enrollment: the worker passes through
+//! state-dir/                       2750, root's, group lucia-enrollment: the worker passes through
 //!   audit/                         0700: nobody else's
 //!   keys/                          0700: nobody else's
 //!   orders/                        0700: nobody else's
 //!   passkeys/                      0700: nobody else's
 //!   tokens/                        0700: nobody else's
 //!   onboarding/                    2750: state.json, its former generations, the lease
-//!   nodes/                         2750
+//!   nodes/                         2750, root's
 //!     enrollment-requests/         2750: the controller writes, the worker reads
 //!     enrollment-responses/        2750, the worker's own: it writes, the controller reads
 //!     removals/                    2750: the controller writes, the worker reads
@@ -16,12 +16,15 @@
 //!     owner-requests/              2750: the controller writes, the worker reads
 //!     owner-responses/             2750, the worker's own: it writes, the controller reads
 //! ```
+//!
+//! What leads to others is root's, as lucia.tmpfiles lays it: whoever has the controller's user could else move away, or
+//! replace by a link, what the worker and its unit rely on. Where nobody laid it (a container, a test) it is made here.
 
 use std::path::{Path, PathBuf};
 
-use lucia_durable::{BadName, DirError, DirRules, FileName, Owner, PrivateDir};
+use lucia_durable::{BadName, DirError, DirRules, FileName, Owner, PrivateDir, RuleBreach};
 use lucia_proto::ids::NodeId;
-use nix::unistd::{Gid, Group, User};
+use nix::unistd::{Gid, Group, Uid, User};
 use thiserror::Error;
 
 use crate::config::Config;
@@ -94,8 +97,11 @@ impl Layout {
     pub(crate) fn open(config: &Config) -> Result<Self, LayoutError> {
         let group = group(config)?;
         let shared = DirRules { mode: SHARED, owner: Owner::Us, group };
-        let state = PrivateDir::create(&config.state_dir, shared).map_err(LayoutError::Dir)?;
-        let nodes = sub(&state, "nodes", shared)?;
+        let roots = DirRules { owner: Owner::Uid(0), ..shared };
+        let state =
+            leading(PrivateDir::open(&config.state_dir, roots), || PrivateDir::create(&config.state_dir, shared))?;
+        let at = name("nodes")?;
+        let nodes = leading(state.subdir(&at, roots), || state.create_subdir(&at, shared))?;
         let worker = worker(config)?;
         let rules = DirRules { mode: SHARED, owner: worker, group };
         let responses = Responses { path: nodes.path().join("enrollment-responses"), rules };
@@ -148,6 +154,20 @@ impl Responses {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// A directory that leads to others: root's, or else our own.
+fn leading(
+    roots: Result<PrivateDir, DirError>,
+    ours: impl FnOnce() -> Result<PrivateDir, DirError>,
+) -> Result<PrivateDir, LayoutError> {
+    match roots {
+        Err(DirError::Missing { .. } | DirError::Refused { breach: RuleBreach::Owner { .. }, .. }) => ours(),
+        // Root itself has both in one.
+        _ if Uid::effective().is_root() => ours(),
+        other => other,
+    }
+    .map_err(LayoutError::Dir)
 }
 
 fn sub(dir: &PrivateDir, text: &str, rules: DirRules) -> Result<PrivateDir, LayoutError> {

@@ -91,6 +91,28 @@ pub enum WriteError {
     },
 }
 
+impl WriteError {
+    /// Whether something lay in the way, or the place takes nothing from this user: the disk failed at nothing, the former
+    /// file stands, and others can still be written.
+    #[must_use]
+    pub fn is_in_the_way(&self) -> bool {
+        let Self::Failed { source, .. } = self else { return false };
+        let ways = [
+            Errno::EISDIR,
+            Errno::ENOTDIR,
+            Errno::EEXIST,
+            Errno::ENOTEMPTY,
+            Errno::ENOENT,
+            Errno::ELOOP,
+            Errno::EACCES,
+            Errno::EPERM,
+            Errno::EROFS,
+            Errno::EBUSY,
+        ];
+        source.raw_os_error().is_some_and(|code| ways.contains(&Errno::from_raw(code)))
+    }
+}
+
 impl PrivateDir {
     /// Puts `bytes` in the place of whatever had this name, with exactly this mode (as 0o600).
     ///

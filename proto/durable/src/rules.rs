@@ -225,6 +225,22 @@ mod tests {
         }
     }
 
+    // spec: DU-240
+    #[test]
+    fn whose_it_is_may_be_roots_only_where_that_is_said_and_no_cure_names_the_caller() {
+        let us = nix::unistd::geteuid().as_raw();
+        let (one, other) = (us + 1000, us + 2000);
+        assert_eq!(Owner::RootOr(one).check(0), Ok(()));
+        assert_eq!(Owner::RootOr(one).check(one), Ok(()));
+        assert_eq!(Owner::RootOr(one).check(other), Err(RuleBreach::NotRoots { want: one, got: other }));
+        assert_eq!(Owner::Uid(one).check(one), Ok(()));
+        assert_eq!(Owner::Uid(one).check(other), Err(RuleBreach::Owner { want: one, got: other }));
+        assert_eq!(Owner::Us.check(us), Ok(()));
+        let breach = Owner::Us.check(other).unwrap_err();
+        assert_eq!(breach, RuleBreach::NotOurs { us, got: other });
+        assert!(!breach.to_string().contains("chown"));
+    }
+
     #[test]
     fn each_kind_has_its_word() {
         for (bits, word) in [

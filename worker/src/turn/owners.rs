@@ -23,7 +23,7 @@ use crate::ledger::{Act, Entry, NodeNames, OrderedBy, Transaction};
 use crate::orders::kept::{Kept, ORDERS_A_TURN, Open};
 use crate::orders::{self, Facts, Judged};
 use crate::owner_queue::{OwnerQueue, OwnerScan, file_name};
-use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, next_after};
+use crate::queue::{ENTRIES_A_TURN, next_after};
 use crate::{answers, chain, roster};
 
 /// Which question and which order was looked at last.
@@ -59,17 +59,6 @@ pub(super) fn current(
     transaction: &Transaction<'_>,
 ) -> Result<Option<VerifiedRoster>, TurnError> {
     roster::current(&home.dir, identity, transaction).map_err(TurnError::Roster)
-}
-
-/// Answers leave, and those that nobody asks for any more go.
-pub(super) fn write(owners: &OwnerQueue, answers: &[(FileName, Vec<u8>)], gone: &[FileName]) -> Result<(), TurnError> {
-    if !answers.is_empty() {
-        owners.responses.replace_all(answers, ANSWER_MODE).map_err(TurnError::Write)?;
-    }
-    for name in gone {
-        owners.responses.remove(name).map_err(TurnError::Write)?;
-    }
-    Ok(())
 }
 
 /// What was told of an order before.
