@@ -43,7 +43,8 @@ pub enum AppError {
     Socket(#[source] SocketError),
     /// The TLS port.
     #[error(
-        "cannot listen on {address}; is another program there, or does `listen` name an address of another machine?"
+        "cannot listen on {address}; is another program there, or does `listen` name an address of another machine? A port \
+         other than 8443 takes SocketBindAllow= in the unit: systemctl edit lucia-controller"
     )]
     Listen {
         /// The address.
@@ -53,7 +54,10 @@ pub enum AppError {
         err: io::Error,
     },
     /// The port of metrics.
-    #[error("cannot listen on {address} (metrics.listen); is another program there?")]
+    #[error(
+        "cannot listen on {address} (metrics.listen); is another program there? A port other than 9464 takes \
+         SocketBindAllow= in the unit: systemctl edit lucia-controller"
+    )]
     Metrics {
         /// The address.
         address: SocketAddr,

@@ -119,6 +119,7 @@ enum AuditVerb {
 /// # Errors
 /// The exit code; what was wrong has been said on the standard error then.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
+    protect();
     match Cli::try_parse_from(args) {
         Ok(Cli { verb: Verb::Run { config, ready_file } }) => run(&config, ready_file.as_deref()),
         Ok(Cli { verb: Verb::CheckConfig { config } }) => {
@@ -141,6 +142,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
             if error.use_stderr() { Err(Exit::Usage) } else { Ok(()) }
         }
     }
+}
+
+/// No core file, and no other process of this user may look into this one: it holds sessions and the endpoint's
+/// key. The unit forbids the first as well; a system that refuses here leaves it at that.
+fn protect() {
+    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
 }
 
 /// A line for a person or a script; that nobody reads it is no failure.
@@ -286,4 +294,18 @@ fn start_log(log: Log) {
         LogFormat::Text => builder.without_time().with_target(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: SD-242
+    #[test]
+    fn the_process_leaves_no_core_file_and_is_not_looked_into() {
+        protect();
+        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
+        assert_eq!(limit, (0, 0));
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
+    }
 }

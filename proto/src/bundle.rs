@@ -1,7 +1,11 @@
 //! The bundle: the root-signed file of trust (design.md F1; wire-facts 2.2).
 //!
 //! It says which CAs issue leaves, which keys the enrollment worker signs answers with, and which keys sign
-//! releases. The root signs its exact bytes; its version only rises. One wrong CA or key refuses the whole.
+//! releases. The root signs `lucia-bundle-v1\n` and its exact bytes; its version only rises. One wrong CA or key refuses
+//! the whole.
+//!
+//! Bundles of before that first line are signed as they are, and are taken still: they begin with `{`, as nothing with a
+//! first line does, so neither can stand for the other.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +20,11 @@ use crate::limits::{BUNDLE_ENTRIES_MAX, BUNDLE_PAYLOAD_MAX, JSON_DEPTH_MAX};
 use crate::signed::{SignedPayload, signed_kind};
 use crate::time::UnixTime;
 use crate::x509::Parsed;
+
+/// The first line of what the root signs.
+const TAG: &[u8] = b"lucia-bundle-v1\n";
+/// Bundles signed before there was one.
+const BEFORE: &[u8] = b"";
 
 /// What the root signs, as JSON. Member names are those of the reference, ours are `workers` and `release_keys`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +116,7 @@ impl SignedBundle {
     /// The bundle cannot be written as JSON.
     pub fn sign(bundle: &Bundle, root_key: &NodeKey) -> Result<Self, BundleError> {
         let payload = json::to_string(bundle).map_err(BundleError::Json)?.into_bytes();
-        Ok(Self(SignedPayload::sign(b"", payload, root_key)))
+        Ok(Self(SignedPayload::sign(TAG, payload, root_key)))
     }
 
     /// Checks signature, version, every CA and every key. The CAs' lifetimes are looked at when a chain is built.
@@ -116,7 +125,10 @@ impl SignedBundle {
     /// The first rule that is broken; one bad entry refuses the whole.
     pub fn verify(&self, root: &Root) -> Result<VerifiedBundle, BundleError> {
         let payload = self.0.payload();
-        root.public_key().verify_der(payload, self.0.signature()).map_err(|_| BundleError::Signature)?;
+        let root_key = [root.public_key().clone()];
+        if ![TAG, BEFORE].iter().any(|tag| self.0.is_of(tag, &root_key)) {
+            return Err(BundleError::Signature);
+        }
         let bundle: Bundle =
             json::from_slice(payload, BUNDLE_PAYLOAD_MAX, JSON_DEPTH_MAX).map_err(BundleError::Json)?;
         if bundle.version == 0 {

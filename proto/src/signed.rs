@@ -1,7 +1,7 @@
 //! Bytes and a signature over them, as bundle, answer, roster and freshness travel:
 //! `{"payload": base64, "signature": base64}`.
 //!
-//! The payload is kept as the very bytes that were signed; nothing is parsed from a re-encoding. What workers sign begins
+//! The payload is kept as the very bytes that were signed; nothing is parsed from a re-encoding. What is signed begins
 //! with a first line of its own, so that no signature over one kind can be taken for one over another.
 
 use base64::Engine as _;
@@ -109,4 +109,70 @@ pub(crate) fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deseriali
 pub(crate) fn some_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let bytes = from_base64::<MAX, D>(deserializer)?;
     if bytes.is_empty() { Err(de::Error::custom("no bytes in base64")) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    /// Each first line of the house and the file that has it.
+    const HEADS: [(&str, &str); 11] = [
+        ("lucia-answer-v1", "answer.rs"),
+        ("lucia-bundle-v1", "bundle.rs"),
+        ("lucia-discovery-v1", "challenge.rs"),
+        ("lucia-freshness-v1", "freshness.rs"),
+        ("lucia-intent-passkey-v1", "intent/passkey.rs"),
+        ("lucia-intent-v1", "intent/mod.rs"),
+        ("lucia-owner-application-v2", "owner_api.rs"),
+        ("lucia-owner-passkey-v1", "owner_api.rs"),
+        ("lucia-owner-v1", "owner_proof.rs"),
+        ("lucia-roster-v1", "roster.rs"),
+        ("lucia-sign-in-v1", "sign_in.rs"),
+    ];
+    /// First lines of what is hashed or sealed, where nothing may be taken for something signed either.
+    const OTHERS: [(&str, &str); 2] = [("lucia-reader-v1", "sealed.rs"), ("lucia-sign-in-passkey-v1", "sign_in.rs")];
+
+    /// Every `"lucia-...-v<number>` in what is no test.
+    #[expect(clippy::disallowed_methods, reason = "a test looks through the sources")]
+    fn found(dir: &Path, at: &str, all: &mut BTreeMap<String, String>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                if name != "tests" && name != "test_support" {
+                    found(&entry.path(), &format!("{at}{name}/"), all);
+                }
+                continue;
+            }
+            if name == "tests.rs" || format!("{at}{name}") == "signed.rs" {
+                continue;
+            }
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            for part in code.split("\"lucia-").skip(1) {
+                let word: String =
+                    part.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-').collect();
+                let version = word.rsplit("-v").next().unwrap_or_default();
+                if word.contains("-v") && !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) {
+                    all.insert(format!("lucia-{word}"), format!("{at}{name}"));
+                }
+            }
+        }
+    }
+
+    // spec: BU-240
+    #[test]
+    fn everything_signed_has_a_first_line_of_its_own() {
+        let mut all = BTreeMap::new();
+        found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut all);
+        let listed = HEADS.iter().chain(&OTHERS).map(|(head, file)| ((*head).to_owned(), (*file).to_owned()));
+        assert_eq!(all, listed.collect::<BTreeMap<_, _>>());
+        for one in all.keys() {
+            // A line ends: neither as a line nor as a text does one begin another.
+            let others = all.keys().filter(|other| *other != one);
+            assert!(others.into_iter().all(|other| !format!("{other}\n").starts_with(&format!("{one}\n"))), "{one}");
+            assert!(!one.starts_with('{'));
+        }
+    }
 }

@@ -84,6 +84,30 @@ fn every_unit_bounds_its_memory_its_tasks_and_its_log() {
     }
 }
 
+/// The ports that the shipped settings and docs name are those the controller may bind, and it may bind no other.
+// spec: SD-241
+#[test]
+fn the_controller_binds_the_ports_of_its_settings_and_no_other() {
+    let text = fs::read_to_string(unit("lucia-controller.service")).unwrap();
+    let of = |key: &str| text.lines().filter_map(|line| line.strip_prefix(key)).collect::<Vec<_>>();
+    assert_eq!(of("SocketBindDeny="), ["any"]);
+    let settings = fs::read_to_string(workspace().join("controller/controller.toml")).unwrap();
+    let docs = fs::read_to_string(workspace().join("docs/operation.md")).unwrap();
+    let port = |text: &str, after: &str| {
+        let rest = text.split(after).nth(1).unwrap();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    let wanted = [port(&settings, "#listen = \"[::]:"), port(&docs, "listen = \"127.0.0.1:")];
+    assert_eq!(of("SocketBindAllow="), wanted.map(|port| format!("tcp:{port}")));
+    for name in ["lucia-controller.service", "lucia-enrollment-worker.service", "lucia-node-agent.service"] {
+        let text = fs::read_to_string(unit(name)).unwrap();
+        for key in ["CPUWeight=", "IOWeight="] {
+            let value = text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.parse::<u32>().unwrap());
+            assert!(value.is_some_and(|value| value < 100), "{name}: {key}");
+        }
+    }
+}
+
 /// Unit, where its program lies, and what must hold inside its sandbox.
 const UNITS: [(&str, &str, &str); 3] = [
     (

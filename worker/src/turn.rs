@@ -14,6 +14,7 @@
 //! node has one live leaf for its CSR, wherever the power went.
 
 mod audit;
+mod deliver;
 mod directory;
 mod endpoint;
 mod lists;
@@ -23,7 +24,7 @@ mod pass;
 mod tests;
 
 use lucia_durable::crash_point::{Crashed, crash_point};
-use lucia_durable::{AppendError, FileName, Lease, LeaseError, PrivateDir, WriteError};
+use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
 use lucia_proto::answer::AnswerError;
 use lucia_proto::bounded::Version;
 use lucia_proto::freshness::FreshnessError;
@@ -36,6 +37,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tracing::{info, warn};
 
+use deliver::{deliver, withdraw};
 pub(crate) use endpoint::ENDPOINT_AN_HOUR;
 use lists::Lists;
 use owners::{Places, current};
@@ -51,7 +53,7 @@ use crate::home::{Home, HomeError, Identity};
 use crate::ledger::{Ledger, LedgerError, Mark, Transaction};
 use crate::orders::kept::KeptError;
 use crate::owner_queue::OwnerQueue;
-use crate::queue::{ANSWER_MODE, ENTRIES_A_TURN, Queue, next_after};
+use crate::queue::{ENTRIES_A_TURN, Queue, next_after};
 use crate::remarks::Remarks;
 use crate::roster::RosterFileError;
 use crate::{authority, chain};
@@ -61,8 +63,6 @@ pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
 /// Where a turn may die between two of its durable steps; the steps themselves have names of their own.
 pub const CRASH_POINTS: [&str; 5] =
     ["worker/reader", "worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
-/// Answers that could not leave and are named in one turn.
-const LEFT_MAX: usize = 8;
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
 
@@ -280,9 +280,11 @@ impl Worker {
             }
         };
         let shut: Vec<_> = queue.shut().map(|error| chain(error)).collect();
-        match shut.is_empty() {
-            true => drop(self.troubles.settle("queue")),
-            false => shut.iter().for_each(|text| self.problem(&mut summary, "queue", text)),
+        if shut.is_empty() {
+            self.troubles.settle("queue");
+        }
+        for text in &shut {
+            self.problem(&mut summary, "queue", text);
         }
         let requests = self.read_requests(&queue, &mut summary);
         let removals = queue.removals().unwrap_or_default();
@@ -466,37 +468,6 @@ fn write(
         drafts.owner_gone.iter().try_for_each(|name| withdraw(&owners.responses, name, &mut left))?;
     }
     Ok(left)
-}
-
-/// Puts answers where the controller takes them. That place is shared: what lies in the way of one holds up no other, and
-/// does not end the worker.
-fn deliver(dir: &PrivateDir, answers: &[(FileName, Vec<u8>)], left: &mut Vec<String>) -> Result<(), TurnError> {
-    match dir.replace_all(answers, ANSWER_MODE) {
-        Err(error) if error.is_in_the_way() => {}
-        other => return other.map_err(TurnError::Write),
-    }
-    for (name, bytes) in answers {
-        report(dir.replace(name, bytes, ANSWER_MODE), left)?;
-    }
-    Ok(())
-}
-
-/// Takes an answer away again; the same holds.
-fn withdraw(dir: &PrivateDir, name: &FileName, left: &mut Vec<String>) -> Result<(), TurnError> {
-    report(dir.remove(name).map(drop), left)
-}
-
-fn report(written: Result<(), WriteError>, left: &mut Vec<String>) -> Result<(), TurnError> {
-    match written {
-        // The controller can make up as many as it likes; the first ones say what is wrong.
-        Err(error) if error.is_in_the_way() => {
-            if left.len() < LEFT_MAX {
-                left.push(chain(&error));
-            }
-            Ok(())
-        }
-        other => other.map_err(TurnError::Write),
-    }
 }
 
 /// A full disk is waited out; every other failed write ends the worker, since what the disk has is then open.

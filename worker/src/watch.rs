@@ -1,4 +1,6 @@
 //! When to take the next turn: when a file appears, every 5 seconds in any case, and never again after SIGTERM.
+//! Between two turns there is a rest, so that whoever may rename files there cannot keep the worker busy with it: the first
+//! event is served at once, what comes while it is served waits for the next turn.
 //!
 //! An event only wakes the worker, which then looks at everything; so a queue of events that ran over, or a directory
 //! that was replaced, costs 5 seconds and nothing else.
@@ -56,17 +58,21 @@ impl Watch {
         let _ = inotify.watches().add(dir, WatchMask::MOVED_TO | WatchMask::ONLYDIR | WatchMask::DONT_FOLLOW);
     }
 
-    /// Waits, at most this long.
+    /// Waits this long, whatever appears meanwhile; only a signal ends it sooner.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    pub fn rest(&mut self, millis: u16) -> io::Result<Wake> {
+        self.poll(false, millis)?;
+        self.signal()
+    }
+
+    /// Waits until something appears, at most this long.
     ///
     /// # Errors
     /// The system cannot wait.
     pub fn wait(&mut self, millis: u16) -> io::Result<Wake> {
-        let mut ready = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        ready.extend(self.inotify.iter().map(|inotify| PollFd::new(inotify.as_fd(), PollFlags::POLLIN)));
-        match poll(&mut ready, PollTimeout::from(millis)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        self.poll(true, millis)?;
         let mut buffer = [0; BUFFER];
         if let Some(inotify) = &mut self.inotify
             && let Err(error) = inotify.read_events(&mut buffer)
@@ -74,6 +80,20 @@ impl Watch {
         {
             return Err(error);
         }
+        self.signal()
+    }
+
+    fn poll(&self, events: bool, millis: u16) -> io::Result<()> {
+        let mut ready = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let inotify = self.inotify.iter().filter(|_| events);
+        ready.extend(inotify.map(|inotify| PollFd::new(inotify.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut ready, PollTimeout::from(millis)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn signal(&self) -> io::Result<Wake> {
         Ok(match self.signals.read_signal()? {
             Some(_) => Wake::Stop,
             None => Wake::Turn,

@@ -307,6 +307,45 @@ fn run_tells_systemd_answers_within_the_poll_and_ends_at_sigterm() {
     assert_eq!(daemon.ended(), Some(0));
 }
 
+// spec: WK-244
+#[test]
+fn what_appears_without_end_makes_no_turn_follow_the_other_at_once() {
+    let mut site = Site::new("admission = \"journal\"");
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut daemon = Daemon::start(&site);
+    while !next_message(&socket).contains("WATCHDOG=1") {}
+    // Renames for two seconds, as fast as they go; each turn tells the watchdog once.
+    let (from, to) = (site.controller.dir.join("nodes/x"), site.controller.dir.join("nodes/removals/x"));
+    let clock = || nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap();
+    let end = clock() + Duration::from_secs(2);
+    let (mut turns, mut renames) = (0, 0_u32);
+    std::fs::write(&from, "").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while clock() < end {
+        std::fs::rename(&from, &to).unwrap();
+        std::fs::rename(&to, &from).unwrap();
+        renames += 1;
+        let mut buffer = [0; 512];
+        turns += u32::from(socket.recv(&mut buffer).is_ok());
+    }
+    assert!(renames > 200 && (1..=8).contains(&turns), "{turns} turns in two seconds of {renames} renames");
+    // A request is answered meanwhile all the same.
+    socket.set_nonblocking(false).unwrap();
+    let node = TestNode::new(1);
+    site.controller.approve(&node);
+    site.controller.ask(&node);
+    for _ in 0..5 {
+        next_message(&socket);
+        if site.controller.answer(&node.node_id).is_some() {
+            break;
+        }
+    }
+    site.accept(&node);
+    kill(daemon.pid(), Signal::SIGTERM).unwrap();
+    assert_eq!(daemon.ended(), Some(0));
+}
+
 // spec: WK-57
 #[test]
 fn admit_works_beside_a_running_worker() {

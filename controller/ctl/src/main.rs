@@ -38,6 +38,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    protect();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) if error.use_stderr() => {
@@ -65,5 +66,26 @@ fn main() -> ExitCode {
             }
             error.exit().into()
         }
+    }
+}
+
+/// No core file, and no other process of this user may look into this one: it has an owner's key in memory
+/// while it signs. A system that refuses leaves it at that.
+fn protect() {
+    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: SD-242
+    #[test]
+    fn the_process_leaves_no_core_file_and_is_not_looked_into() {
+        protect();
+        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
+        assert_eq!(limit, (0, 0));
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
     }
 }

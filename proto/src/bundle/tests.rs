@@ -73,6 +73,9 @@ fn only_the_roots_signature_over_the_exact_bytes_counts() {
     for (name, payload, signature) in [
         ("a line end more", spaced, signature.clone()),
         ("by the issuing CA", payload.clone(), ca.issuing_key.sign_der(&payload)),
+        ("with another first line", payload.clone(), ca.root_key.sign_der(&[b"lucia-answer-v1\n", &*payload].concat())),
+        ("its first line twice", payload.clone(), ca.root_key.sign_der(&[TAG, TAG, &*payload].concat())),
+        ("its first line in the payload", [TAG, &*payload].concat(), ca.root_key.sign_der(&[TAG, TAG].concat())),
         ("no signature", payload.clone(), Vec::new()),
         ("cut", payload.clone(), signature[..signature.len() - 1].to_vec()),
         ("no payload", Vec::new(), signature),
@@ -81,6 +84,26 @@ fn only_the_roots_signature_over_the_exact_bytes_counts() {
         assert!(matches!(refused, Err(BundleError::Signature)), "{name}");
     }
     assert!(matches!(signed.verify(&TestCa::with_keys(NOW, 211).root()), Err(BundleError::Signature)));
+}
+
+/// What was signed before there was a first line is taken; what has one in its payload is no bundle by either reading.
+// spec: BU-241
+#[test]
+fn a_bundle_of_before_the_first_line_is_taken_and_a_new_one_has_it() {
+    let ca = TestCa::new(NOW);
+    let signed = sign(&ca, |_| ());
+    let payload = signed.parts().payload().to_vec();
+    let root = ca.root();
+    assert!(
+        root.public_key().verify_der(&[b"lucia-bundle-v1\n", &*payload].concat(), signed.parts().signature()).is_ok()
+    );
+    assert!(root.public_key().verify_der(&payload, signed.parts().signature()).is_err());
+    let before = SignedBundle::from_parts(payload.clone(), ca.root_key.sign_der(&payload));
+    assert_eq!(before.verify(&root).unwrap().bundle(), signed.verify(&root).unwrap().bundle());
+    // The new form's signed bytes, given as a bundle of before: the signature holds, and it is no bundle.
+    let text = [TAG, &*payload].concat();
+    let shifted = SignedBundle::from_parts(text, signed.parts().signature().to_vec());
+    assert!(matches!(shifted.verify(&root), Err(BundleError::Json(_))));
 }
 
 #[test]

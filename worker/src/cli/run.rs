@@ -17,6 +17,8 @@ use crate::watch::{Wake, Watch};
 
 /// Between two turns when nothing appears.
 const POLL_MILLIS: u16 = 5000;
+/// After each turn that did nothing, however much appears: a turn takes some ms with an empty queue and more with a full one.
+const REST_MILLIS: u16 = 300;
 /// When another command has the ledger.
 const BUSY_MILLIS: u16 = 50;
 /// How often `once` tries then, in all.
@@ -41,12 +43,18 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
         debug!(?summary, "turn");
         let what = summary.problems.first().map_or("ready", String::as_str);
         notify.send(&format!("WATCHDOG=1\nSTATUS={what}"));
-        let pause = match &summary {
-            Summary { busy: true, .. } => BUSY_MILLIS,
-            Summary { more: true, .. } => 0,
-            _ => POLL_MILLIS,
+        let (rest, pause) = match &summary {
+            Summary { busy: true, .. } => (BUSY_MILLIS, 0),
+            // What is signed is limited by the hour, so going on at once ends.
+            Summary { more: true, issued, ordered, .. } if issued + ordered > 0 => (0, 0),
+            Summary { more: true, .. } => (REST_MILLIS, 0),
+            _ => (REST_MILLIS, POLL_MILLIS),
         };
-        if watch.wait(pause).map_err(|error| Failure::of(&error))? == Wake::Stop {
+        let mut woken = watch.rest(rest);
+        if let Ok(Wake::Turn) = woken {
+            woken = watch.wait(pause);
+        }
+        if woken.map_err(|error| Failure::of(&error))? == Wake::Stop {
             notify.send("STOPPING=1");
             info!("stopped");
             return Ok(ExitCode::SUCCESS);
