@@ -40,6 +40,15 @@ impl Controller {
         let now = self.clock.now();
         let (known, heartbeat, under) =
             self.node_call::<Heartbeat>(id, Purpose::Heartbeat, call, Lapsed::Refused, from, now)?;
+        let called = lock(&known.state).called(under);
+        if called.is_some_and(|name| name != heartbeat.hostname) {
+            let log = format!("a heartbeat of node {id} has another name than its certificate");
+            return Err(Refusal::logged(
+                Code::InvalidBody,
+                "reportJson: hostname: not the name in the certificate.",
+                log,
+            ));
+        }
         if !lock(&known.state).managed {
             self.keeper.change(|journal| journal::heard(journal, id, now))?;
         }

@@ -85,6 +85,15 @@ impl NodeState {
         }
     }
 
+    /// The name in its certificate, which was found to be this one of its names.
+    pub(super) fn called(&self, under: Under) -> Option<Hostname> {
+        match (&self.renaming, under) {
+            (Some(renaming), Under::Former) => Some(renaming.from.clone()),
+            (Some(renaming), Under::Approved) => Some(renaming.to.clone()),
+            (None, _) => self.record.as_ref().map(|record| record.hostname.clone()),
+        }
+    }
+
     /// Its name before and after, while it is renamed.
     pub(super) const fn renaming(&self) -> Option<&Renaming> {
         self.renaming.as_ref()

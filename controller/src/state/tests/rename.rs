@@ -65,6 +65,19 @@ fn renamed() -> (World, Machine) {
     (world, machine)
 }
 
+// spec: HB-240
+#[test]
+fn a_heartbeat_says_the_name_in_its_certificate() {
+    let world = World::new();
+    let machine = world.node(1);
+    assert_eq!(code(machine.called("web").heartbeat(&world)), Some(Code::InvalidBody));
+    machine.heartbeat(&world).unwrap();
+    // While it is renamed each of its two names goes with the certificate that has it.
+    let (world, machine) = renamed();
+    assert_eq!(code(machine.called("web").heartbeat(&world)), Some(Code::InvalidBody));
+    machine.heartbeat(&world).unwrap();
+}
+
 // spec: NN-10
 #[test]
 fn a_node_is_given_the_name_it_reports_and_no_other() {
