@@ -1,7 +1,7 @@
 //! The controller: checks fingerprints, proofs and certificates, and can mint neither.
 //!
 //! Reading order, each module naming only those before it: [`config`] is what the operator wrote, [`refusal`] how a
-//! call is refused, [`store`] what
+//! call is refused, `source` who counts as one and how often, [`store`] what
 //! survives a restart, [`bridge`] the queue shared with the enrollment worker, [`state`] every decision (one
 //! `Controller` with a method for each call), [`tls`] the endpoint's own key and certificate, `metrics` what is told of
 //! it in numbers, `page` what owners are shown, [`http`] the edge that calls come through, [`app`] one running controller, [`cli`] the verbs.
@@ -16,6 +16,7 @@ mod metrics;
 pub mod notify;
 mod page;
 pub mod refusal;
+mod source;
 pub mod state;
 pub mod store;
 pub mod tls;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::AuditChain;
 use crate::bounded::{Text, Version};
 use crate::challenge::Nonce;
+use crate::digest::Digest;
 use crate::freshness::SignedFreshness;
 use crate::ids::NodeId;
 use crate::intent::IntentId;
@@ -34,7 +35,7 @@ pub const NAMES_FILE: &str = "names.json";
 /// A file of `owner-requests/`, and of the same name in `owner-responses/`. A closed list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerFile {
-    /// Somebody asks to become an owner: an [`ApplicationFile`]. It has no answer but the next roster.
+    /// Somebody asks to become an owner: an [`ApplicationFile`]. Its answer is the next roster, or a [`RejectionFile`].
     Application(OwnerId),
     /// A node asks how late it is; answered by a [`FreshnessFile`].
     Freshness(NodeId),
@@ -82,6 +83,16 @@ pub struct ApplicationFile {
     pub expires_at: UnixTime,
 }
 
+/// The worker's answer to an application that somebody on its host rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RejectionFile {
+    /// Always 1.
+    pub schema_version: Version<1>,
+    /// SHA-256 of the [`ApplicationFile`], as it lay there: the same key asking later asks again.
+    pub application: Digest,
+}
+
 /// The worker's answer to a node's question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -119,6 +130,7 @@ pub struct AuditHeadFile {
 }
 
 json_file!(ApplicationFile, QUEUE_FILE_MAX);
+json_file!(RejectionFile, QUEUE_FILE_MAX);
 json_file!(FreshnessFile, FRESHNESS_FILE_MAX);
 json_file!(IntentFile, QUEUE_FILE_MAX);
 json_file!(AuditHeadFile, AUDIT_HEAD_FILE_MAX);
@@ -179,5 +191,20 @@ mod tests {
         assert_eq!(IntentFile::from_bytes(&bytes).unwrap(), done);
         let second = String::from_utf8(bytes).unwrap().replace("\"schemaVersion\":1", "\"schemaVersion\":2");
         assert!(IntentFile::from_bytes(second.as_bytes()).is_err());
+    }
+
+    // spec: OQ-220
+    #[test]
+    fn a_rejection_names_the_very_bytes_that_asked_and_nothing_else() {
+        let rejection = RejectionFile { schema_version: Version, application: Digest::of(b"as it lay there") };
+        let bytes = rejection.to_bytes().unwrap();
+        assert_eq!(RejectionFile::from_bytes(&bytes).unwrap(), rejection);
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            serde_json::json!({"schemaVersion": 1, "application": Digest::of(b"as it lay there")})
+        );
+        let more = text.replacen('{', r#"{"also":"all others","#, 1);
+        assert!(RejectionFile::from_bytes(more.as_bytes()).is_err());
     }
 }

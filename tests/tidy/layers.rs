@@ -56,7 +56,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "cli",
         ],
     ),
-    ("controller", &["config", "refusal", "store", "bridge", "state", "page", "http", "app", "cli"]),
+    ("controller", &["config", "refusal", "source", "store", "bridge", "state", "page", "http", "app", "cli"]),
     (
         "worker",
         &[

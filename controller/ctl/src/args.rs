@@ -130,7 +130,7 @@ pub(crate) enum Verb {
     /// Rejects a discovered device.
     #[command(after_help = "Example:\n  luciactl reject 1a2b-3c4d-5e6f")]
     Reject(Device),
-    /// Takes a device off the list that is discovered, rejected or failed.
+    /// Removes a discovered, rejected or failed machine from the list.
     #[command(after_help = "Example:\n  luciactl dismiss 1a2b-3c4d-5e6f")]
     Dismiss(Device),
     /// Puts a rejected device back on the list.

@@ -5,13 +5,13 @@
 //! are given back by dropping the [`Hold`], on whatever path a call ends.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
 use lucia_proto::code::Code;
 
 use super::error::ApiError;
+use crate::source::Source;
 
 /// A body or an answer up to this size is part of what its connection takes anyway: heartbeats ask for nothing here.
 pub(super) const SMALL: usize = 8 * 1024;
@@ -28,9 +28,9 @@ const PER_KNOWN: usize = 2 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Holder {
     /// Somebody who proved nothing yet.
-    Stranger(IpAddr),
+    Stranger(Source),
     /// A source that proved a node or an owner lately.
-    Known(IpAddr),
+    Known(Source),
     /// Somebody on the operator's socket.
     Operator,
 }
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use lucia_proto::limits::{BODY_MAX, DISCOVER_BODY_MAX};
 
-    fn ip(last: u32) -> IpAddr {
-        IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + last))
+    fn ip(last: u32) -> Source {
+        Source::of(std::net::Ipv4Addr::from_bits(0x0a00_0000 + last).into())
     }
 
     /// As many as `holder` gets of this size, and why it gets no more.

@@ -45,7 +45,8 @@ use hyper::body::{Bytes, Incoming};
 use lucia_proto::api::Endpoint;
 use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::code::Code;
-use lucia_proto::owner::PageOrigin;
+use lucia_proto::ids::NodeId;
+use lucia_proto::owner::{OwnerId, PageOrigin};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::text::shown;
 use lucia_proto::time::UnixTime;
@@ -61,6 +62,7 @@ use self::pace::Pace;
 use self::refusals::Refusals;
 use self::route::{Row, Side, Target};
 use crate::config::{Config, Network};
+use crate::source::Source;
 use crate::state::{By, Controller, Refusal};
 use crate::tls::EndpointCertificate;
 
@@ -276,6 +278,11 @@ impl Edge {
         let result: Result<Response<Body>, ApiError> = async {
             let source = self.source(&peer, &parts.headers)?;
             from = source;
+            if let (Peer::Network(permit, _), Some(source)) = (&peer, source)
+                && !permit.may_call(source, Instant::now())
+            {
+                return Err(ApiError::new(Code::TooManyRequests, "too many calls from one source").closing());
+            }
             let found = target.insert(edge::route(side, arrived.verdict, &parts)?);
             if let Some(source) = source {
                 self.admit(found.row, &parts.headers, source)?;
@@ -285,6 +292,7 @@ impl Edge {
             let body = edge::body(body, max, arrived.until).await?;
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
+                    let mut person = None;
                     let answer = match found.row.role() {
                         // What a token opens knows nobody and changes nothing.
                         Some(_) if token::is_presented(&parts.headers) => {
@@ -292,12 +300,17 @@ impl Edge {
                         }
                         Some(role) => {
                             let by = who::of(&self, found.row, role, &parts, &body, source)?;
-                            self.host_answer(found, &parts, &body, &by).await?
+                            let answer = self.host_answer(found, &parts, &body, &by).await?;
+                            if let By::Owner { id, .. } = by {
+                                person = Some(id);
+                            }
+                            answer
                         }
                         None => respond(self.dispatch_network(found, &parts.headers, &body, source).await?),
                     };
                     if dispatch::proves(found.row) {
-                        permit.proved(Instant::now());
+                        let node = || found.id.as_ref().filter(|_| found.row.role().is_none()).map(NodeId::as_str);
+                        permit.proved(person.as_ref().map(OwnerId::as_str).or_else(node), Instant::now());
                     }
                     Ok(answer)
                 }
@@ -399,9 +412,11 @@ impl Edge {
 /// Whose bytes a call's are.
 fn holder(peer: &Peer, source: Option<IpAddr>) -> Holder {
     match (peer, source) {
-        (Peer::Network(permit, _), Some(source)) if permit.knows(source, Instant::now()) => Holder::Known(source),
-        (Peer::Network(_, _), Some(source)) => Holder::Stranger(source),
-        (Peer::Network(_, peer), None) => Holder::Stranger(*peer),
+        (Peer::Network(permit, _), Some(source)) if permit.knows(source, Instant::now()) => {
+            Holder::Known(Source::of(source))
+        }
+        (Peer::Network(_, _), Some(source)) => Holder::Stranger(Source::of(source)),
+        (Peer::Network(_, peer), None) => Holder::Stranger(Source::of(*peer)),
         (Peer::Operator(_) | Peer::Observer, _) => Holder::Operator,
     }
 }

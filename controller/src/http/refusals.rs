@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use lucia_proto::code::Code;
 use tokio::time::{Duration, Instant};
 
+use crate::source::{Bucket, Rate};
+
 /// Lines of their own in one second: what a person could still read, and any honest fleet's refusals.
 const LINES_A_SECOND: u32 = 50;
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,6 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Decides which refusals get a line.
 #[derive(Debug)]
 pub(super) struct Refusals {
+    begun: Instant,
     state: Mutex<State>,
     /// Every refusal since the start, in the order of [`Code::ALL`].
     totals: Vec<AtomicU64>,
@@ -25,15 +28,15 @@ pub(super) struct Refusals {
 
 #[derive(Debug)]
 struct State {
-    since: Instant,
-    lines: u32,
+    lines: Bucket,
     more: BTreeMap<Code, u64>,
 }
 
 impl Refusals {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            state: Mutex::new(State { since: now, lines: 0, more: BTreeMap::new() }),
+            begun: now,
+            state: Mutex::new(State { lines: Bucket::default(), more: BTreeMap::new() }),
             totals: Code::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -49,12 +52,7 @@ impl Refusals {
             count.fetch_add(1, Ordering::Relaxed);
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.duration_since(state.since) >= SECOND {
-            state.since = now;
-            state.lines = 0;
-        }
-        if state.lines < LINES_A_SECOND {
-            state.lines += 1;
+        if state.lines.take(Rate::new(LINES_A_SECOND, SECOND), now.duration_since(self.begun)) {
             return true;
         }
         *state.more.entry(code).or_default() += 1;
@@ -85,10 +83,11 @@ mod tests {
         let refusals = Refusals::new(start);
         let lines = |code, now| (0..1000).filter(|_| refusals.gets_line(code, now)).count();
         assert_eq!(lines(Code::ChallengeRefused, start), 50);
-        assert_eq!(lines(Code::NotFound, start + SECOND / 2), 0);
+        assert_eq!(lines(Code::NotFound, start), 0);
         assert_eq!(refusals.take_counted().as_deref(), Some("challenge_refused 950, not_found 1000"));
         assert_eq!(refusals.take_counted(), None);
-        // The next second has its own lines.
-        assert_eq!(lines(Code::NotFound, start + SECOND), 50);
+        // They come back evenly.
+        assert_eq!(lines(Code::NotFound, start + SECOND / 2), 25);
+        assert_eq!(lines(Code::NotFound, start + SECOND * 2), 50);
     }
 }

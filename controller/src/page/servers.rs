@@ -168,7 +168,7 @@ impl Acts {
         Self {
             decide: discovered && !over && !device.barred,
             restore: rejected,
-            dismiss: rejected || device.phase == DevicePhase::Failed || (discovered && over),
+            dismiss: discovered || rejected || device.phase == DevicePhase::Failed,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A flood of requests for challenges, or of proofs over made-up ones, leaves nothing in memory and meets no public-key
 //! work. Age is measured by `CLOCK_BOOTTIME`, so no step of the wall clock makes a challenge older or younger.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use lucia_proto::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
 use lucia_proto::code::Code;
-use lucia_proto::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND};
+use lucia_proto::ids::NodeId;
+use lucia_proto::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND, SOURCES_MAX};
 use lucia_proto::owner::OwnerId;
 use lucia_proto::time::Clock;
 use ring::hmac;
@@ -20,14 +21,18 @@ use ring::hmac;
 use super::lock;
 use crate::config::SourceBinding;
 use crate::refusal::Refusal;
+use crate::source::{Bucket, Buckets, Rate, Source};
 
 /// Bits of an id's tag: a made-up id passes once in 2^48.
 const TAG_BITS: u32 = 48;
 /// Bits of the counter that tells ids of one millisecond apart.
 const COUNTER_BITS: u32 = 26;
 const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
-/// Accepted discoveries in one second, of all machines together: a room full of machines, and a bound on the used set.
-const DISCOVERIES_PER_SECOND: u32 = 50;
+/// Accepted discoveries of unknown keys from one source in one second: a room full of machines.
+const DISCOVERIES_PER_SOURCE: u32 = 20;
+/// The same of all sources together: a bound on the used set. It takes twenty sources to reach it.
+const DISCOVERIES_PER_SECOND: u32 = 400;
+const SECOND: Duration = Duration::from_secs(1);
 const ID_LABEL: &[u8] = b"lucia-challenge-id-v1";
 const NONCE_LABEL: &[u8] = b"lucia-nonce-v1";
 
@@ -42,29 +47,56 @@ pub(crate) struct Challenges {
     used: Mutex<Used>,
 }
 
-#[derive(Default)]
+/// Whose proof uses a challenge up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Whose<'a> {
+    /// That of a device or node the journal knows.
+    Device(&'a NodeId),
+    /// That of somebody of the roster.
+    Owner(&'a OwnerId),
+    /// That of a key nobody knows.
+    Stranger(Source),
+}
+
 struct Used {
     /// Each id as [`in_order`] makes it one number, so that the oldest come first and none takes over 16 bytes.
     ids: BTreeSet<u128>,
-    /// Accepted proofs of each scope in the second it was last heard in.
-    rates: BTreeMap<String, (u64, u32)>,
+    /// Only who is known gets into these two, so there are no more than there may be devices and owners.
+    devices: Buckets<NodeId>,
+    owners: Buckets<OwnerId>,
+    strangers: Buckets<Source>,
+    all_strangers: Bucket,
+}
+
+impl Default for Used {
+    fn default() -> Self {
+        let proofs = Rate::new(PROOFS_PER_SECOND, SECOND);
+        Self {
+            ids: BTreeSet::new(),
+            devices: Buckets::new(proofs, usize::MAX),
+            owners: Buckets::new(proofs, usize::MAX),
+            strangers: Buckets::new(Rate::new(DISCOVERIES_PER_SOURCE, SECOND), SOURCES_MAX),
+            all_strangers: Bucket::default(),
+        }
+    }
 }
 
 impl Used {
-    /// One call more in this second, if it has one left.
-    fn count(&mut self, whose: &str, most: u32, second: u64) -> Result<(), Refusal> {
-        let rate = match self.rates.get_mut(whose) {
-            Some(rate) => rate,
-            None => self.rates.entry(whose.to_owned()).or_default(),
+    /// One call more, if this one has one left.
+    fn count(&mut self, whose: Whose<'_>, now: Duration) -> Result<(), Refusal> {
+        let (most, allowed) = match whose {
+            Whose::Device(id) => (PROOFS_PER_SECOND, self.devices.take(id, now)),
+            Whose::Owner(id) => (PROOFS_PER_SECOND, self.owners.take(id, now)),
+            Whose::Stranger(source) => {
+                let all = Rate::new(DISCOVERIES_PER_SECOND, SECOND);
+                let allowed = self.strangers.take(&source, now) && self.all_strangers.take(all, now);
+                (DISCOVERIES_PER_SOURCE, allowed)
+            }
         };
-        if rate.0 != second {
-            *rate = (second, 0);
+        if allowed {
+            return Ok(());
         }
-        if rate.1 >= most {
-            return Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")));
-        }
-        rate.1 += 1;
-        Ok(())
+        Err(Refusal::new(Code::TooManyRequests, format!("More than {most} calls in one second.")))
     }
 }
 
@@ -115,25 +147,14 @@ impl Challenges {
         Ok(self.nonce(id, scope, &address))
     }
 
-    /// Uses a challenge whose proof is good. Of two at the same time one wins.
-    pub(crate) fn accept(&self, id: &ChallengeId, scope: &Scope) -> Result<(), Refusal> {
-        let most = if *scope == Scope::Boot { DISCOVERIES_PER_SECOND } else { PROOFS_PER_SECOND };
-        self.use_up(id, scope.as_str(), most)
-    }
-
-    /// The same for a challenge of all owners whose proof is this one's: each has a rate of their own.
-    pub(crate) fn accept_owner(&self, id: &ChallengeId, owner: &OwnerId) -> Result<(), Refusal> {
-        self.use_up(id, &format!("owner {owner}"), PROOFS_PER_SECOND)
-    }
-
     /// Counts a call of this owner that comes without a challenge, at the same rate.
     pub(crate) fn count_owner(&self, owner: &OwnerId) -> Result<(), Refusal> {
-        lock(&self.used).count(&format!("owner {owner}"), PROOFS_PER_SECOND, self.server_millis() / 1000)
+        lock(&self.used).count(Whose::Owner(owner), self.clock.since_boot())
     }
 
-    fn use_up(&self, id: &ChallengeId, whose: &str, most: u32) -> Result<(), Refusal> {
+    /// Uses a challenge whose proof is good. Of two at the same time one wins.
+    pub(crate) fn accept(&self, id: &ChallengeId, whose: Whose<'_>) -> Result<(), Refusal> {
         let (at, rest) = id.parts();
-        let second = self.server_millis() / 1000;
         let mut used = lock(&self.used);
         // Again, and under the lock: what is forgotten because of its age must not be taken for new.
         if self.is_over(at) {
@@ -142,7 +163,7 @@ impl Challenges {
         if used.ids.contains(&in_order(at, rest)) {
             return Err(Refusal::challenge("the challenge was used"));
         }
-        used.count(whose, most, second)?;
+        used.count(whose, self.clock.since_boot())?;
         used.ids.insert(in_order(at, rest));
         Ok(())
     }
@@ -153,7 +174,10 @@ impl Challenges {
         let oldest = now.saturating_sub(lifetime_millis());
         let mut used = lock(&self.used);
         used.ids = used.ids.split_off(&in_order(oldest, 0));
-        used.rates.retain(|_, (second, _)| *second + 1 >= now / 1000);
+        let now = self.clock.since_boot();
+        used.devices.forget(now);
+        used.owners.forget(now);
+        used.strangers.forget(now);
     }
 
     /// Used ids remembered now.

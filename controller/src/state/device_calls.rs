@@ -13,10 +13,12 @@ use lucia_proto::report::{
     Report, Verified,
 };
 
+use super::challenges::Whose;
 use super::journal::{self, Discovery};
 use super::nodes::refused_proof;
 use super::{Controller, Enrolled};
 use crate::refusal::Refusal;
+use crate::source::Source;
 
 impl Controller {
     pub(super) fn try_boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
@@ -38,7 +40,9 @@ impl Controller {
         self.nodes.count_operation();
         let verified: Verified<Discover> =
             proof.verify(&nonce, &key, &id, Purpose::Discover).map_err(|error| refused_proof(&id, &error))?;
-        self.challenges.accept(&proof.challenge_id, &Scope::Boot)?;
+        let is_known = self.nodes.get(&id).is_some();
+        let whose = if is_known { Whose::Device(&id) } else { Whose::Stranger(Source::of(from)) };
+        self.challenges.accept(&proof.challenge_id, whose)?;
         let now = self.clock.now();
         let inventory = verified.into_report().inventory;
         let limits = self.limits;
@@ -116,7 +120,7 @@ impl Controller {
         // One that waits for a decision hears that it waits; it gets nothing more.
         let refused = purpose != Purpose::DeviceState && self.refuses(id);
         let (_, verified) = self.nodes.prove((id, refused), purpose, proof, &nonce)?;
-        self.challenges.accept(&proof.challenge_id, &scope)?;
+        self.challenges.accept(&proof.challenge_id, Whose::Device(id))?;
         Ok(verified)
     }
 

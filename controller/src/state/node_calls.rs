@@ -17,6 +17,7 @@ use lucia_proto::phase::DevicePhase;
 use lucia_proto::report::{EnrollRequest, NodeCall, Purpose, Report, Verified};
 use lucia_proto::time::UnixTime;
 
+use super::challenges::Whose;
 use super::clones::Verdict;
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed, Under};
@@ -136,7 +137,7 @@ impl Controller {
             Err(_) if self.is_behind(now) => return Err(clock_is_behind(now)),
             Err(refusal) => return Err(refusal),
         };
-        self.challenges.accept(&call.proof.challenge_id, &scope)?;
+        self.challenges.accept(&call.proof.challenge_id, Whose::Device(id))?;
         Ok((known, verified, under))
     }
 

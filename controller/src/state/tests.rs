@@ -17,5 +17,6 @@ mod rename;
 mod replace;
 mod room;
 mod sign_in;
+mod sources;
 mod tokens;
 mod upkeep;

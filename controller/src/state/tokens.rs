@@ -18,10 +18,10 @@ use lucia_proto::time::UnixTime;
 use lucia_proto::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
 use subtle::ConstantTimeEq as _;
 
-use super::owners::Rates;
 use super::sign_in::own;
 use super::{Act, By, Controller, lock};
 use crate::refusal::Refusal;
+use crate::source::{Bucket, Rate, Rates};
 use crate::store::tokens::{Token, TokenStore};
 
 /// What the controller holds of tokens.
@@ -35,12 +35,11 @@ pub(super) struct Tokens {
     calls: Rates,
 }
 
-/// When a token was last used, and how often within the last second.
-#[derive(Clone, Copy, Debug)]
+/// When a token was last used, and how often it may be used now.
+#[derive(Debug)]
 struct Used {
     at: UnixTime,
-    second: Duration,
-    calls: u32,
+    calls: Bucket,
 }
 
 /// Whose token a call comes with, and what it may look at.
@@ -57,7 +56,7 @@ impl Tokens {
         Self {
             store: Mutex::new(store),
             used: Mutex::default(),
-            calls: Rates::new(Duration::from_secs(1), TOKEN_CALLS_PER_SOURCE),
+            calls: Rates::new(TOKEN_CALLS_PER_SOURCE, Duration::from_secs(1)),
         }
     }
 }
@@ -106,15 +105,11 @@ impl Controller {
             return Err(nobody(format!("the token {} is over, or its owner is none any more", token.name)));
         }
         let mut all = lock(&self.tokens.used);
-        let used = all.entry(token.hash).or_insert(Used { at: now, second: since_boot, calls: 0 });
-        if since_boot >= used.second.saturating_add(Duration::from_secs(1)) {
-            (used.second, used.calls) = (since_boot, 0);
-        }
-        if used.calls >= TOKEN_CALLS_PER_SECOND {
+        let used = all.entry(token.hash).or_insert_with(|| Used { at: now, calls: Bucket::default() });
+        if !used.calls.take(Rate::new(TOKEN_CALLS_PER_SECOND, Duration::from_secs(1)), since_boot) {
             let message = format!("More than {TOKEN_CALLS_PER_SECOND} calls with one token within 1 s.");
             return Err(Refusal::new(Code::TooManyRequests, message));
         }
-        used.calls += 1;
         used.at = now;
         Ok(Looking { name: token.name.clone(), scopes: token.scopes.clone() })
     }

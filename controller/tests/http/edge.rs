@@ -200,6 +200,29 @@ fn h_2_one_source_has_its_own_limit() {
     crate::slow::wait_until("a place is free again", || site.dial(NAME).is_ok());
 }
 
+// spec: HT-223
+#[test]
+fn calls_of_one_source_beyond_its_rate_are_refused_before_their_body_is_read() {
+    let site = Site::with("connections = { max = 64, per-source = 4, reserved = 16 }\n", Timeouts::default());
+    let mut statuses = Vec::new();
+    let mut last = None;
+    // Sixteen at once, the connection being one of them; time gives some more meanwhile.
+    let mut stream = site.tls();
+    for _ in 0..200 {
+        let Some(answer) = exchange(&mut stream, &request("POST", "/api/boot/discover", &[], "{}")) else { break };
+        statuses.push(answer.status);
+        if answer.status == 429 {
+            last = Some(answer);
+            break;
+        }
+    }
+    let last = last.unwrap_or_else(|| panic!("none of {} was refused", statuses.len()));
+    assert!(statuses.len() >= 16, "{statuses:?}");
+    assert_eq!(last.code(), "too_many_requests");
+    assert_eq!((last.header("retry-after"), last.header("connection")), (Some("1"), Some("close")));
+    assert!(closed(&mut stream));
+}
+
 // spec: HT-7
 #[test]
 fn a_request_sent_ahead_of_its_turn_is_not_read() {

@@ -15,6 +15,7 @@ use lucia_proto::time::UnixTime;
 
 use super::{DEVICE, Refusal, not_found, note, note_removed, step};
 use crate::config::Limits;
+use crate::source::Source;
 
 /// What a machine said and proved in its first call.
 pub(in crate::state) struct Discovery<'a> {
@@ -62,7 +63,7 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
             format!("Another device has the verification code {verification_code}; remove it, or make a new key here."),
         ));
     }
-    one_of_few(journal, discovery.address.to_canonical(), now)?;
+    one_of_few(journal, discovery.address, now)?;
     make_room(journal, discovery.limits.devices, now)?;
     fits(journal, id, &discovery)?;
     let public_key_pem = PemText::try_from(discovery.key.to_pem())
@@ -89,17 +90,20 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
     note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)
 }
 
-/// Refuses an address of which many devices wait for a decision, so that one host cannot fill the registry for all
+/// Refuses a source of which many devices wait for a decision, so that one host cannot fill the registry for all
 /// others (threats.md R-3).
 fn one_of_few(journal: &Journal, address: IpAddr, now: UnixTime) -> Result<(), Refusal> {
     let waits = |device: &&DeviceRow| device.phase == DevicePhase::Discovered && device.expires_at > now;
-    let waiting = journal.devices.iter().filter(waits).filter(|device| device.address == address).count();
+    let from_here = |device: &&DeviceRow| Source::of(device.address) == Source::of(address);
+    let waiting = journal.devices.iter().filter(waits).filter(from_here).count();
     if waiting < DISCOVERED_PER_SOURCE_MAX {
         return Ok(());
     }
     Err(Refusal::new(
         Code::RegistryFull,
-        format!("{waiting} devices of {address} wait for a decision; approve, reject or dismiss some of them."),
+        format!(
+            "{waiting} devices of the source of {address} wait for a decision; approve, reject or dismiss some of them."
+        ),
     ))
 }
 
@@ -110,7 +114,8 @@ pub(in crate::state) fn may_appear(
     max: usize,
     now: UnixTime,
 ) -> Result<(), Refusal> {
-    if journal.devices.len() < max || journal.devices.iter().any(|device| device.address == address) {
+    let is_from_here = |device: &DeviceRow| Source::of(device.address) == Source::of(address);
+    if journal.devices.len() < max || journal.devices.iter().any(is_from_here) {
         return Ok(());
     }
     lapsed(journal, now).map(drop).ok_or_else(|| full(max))
@@ -208,19 +213,14 @@ pub(in crate::state) fn restore(journal: &mut Journal, id: &NodeId, actor: &str,
     note(journal, now, EventKind::DiscoveryRestoredToList, actor, Some(id), None)
 }
 
-/// Takes a device off the list that was rejected, failed, or was not decided on in its time.
+/// Takes a device off the list that nobody approved, or that failed.
 pub(in crate::state) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     let device = journal.device(id).ok_or_else(|| not_found(id))?;
-    let over = match device.phase {
-        DevicePhase::Rejected | DevicePhase::Failed => true,
-        DevicePhase::Discovered => device.expires_at <= now,
-        _ => false,
-    };
-    if !over {
+    if !matches!(device.phase, DevicePhase::Discovered | DevicePhase::Rejected | DevicePhase::Failed) {
         return Err(Refusal::new(
             Code::NotRejected,
             format!(
-                "Device {id} is {:?}; only one that was rejected, failed or ran out of time can be dismissed.",
+                "Device {id} is {:?}; only one that is discovered, rejected or failed can be dismissed.",
                 device.phase
             ),
         ));

@@ -3,24 +3,25 @@
 //! An application makes nobody anything. It is bounded because people read the list: so many in all, a few from one
 //! source, an hour long. The same key asking again is asking once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
+use lucia_proto::digest::Digest;
 use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
 use lucia_proto::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName};
 use lucia_proto::owner_api::{Application, ApplicationError, Applied};
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
 use lucia_proto::roster::VerifiedRoster;
 use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
-use super::rates::Source;
 use crate::bridge::owners::OwnerQueue;
 use crate::refusal::Refusal;
+use crate::source::{Source, gives_way};
 
 /// Those that wait, as their files say.
 #[derive(Debug, Default)]
@@ -41,6 +42,8 @@ enum Decision {
     Same(UnixTime),
     /// Write it, to wait until then.
     Write(UnixTime),
+    /// The same, in place of this one.
+    Instead(OwnerId, UnixTime),
     /// There are as many as there may be.
     Full,
 }
@@ -68,30 +71,59 @@ impl Applications {
     }
 
     fn decide(&self, owner: &OwnerId, asked: &Application, source: Source, now: UnixTime) -> Decision {
-        let open = |other: &&Open| other.expires_at > now;
-        if let Some(there) = self.0.get(owner).filter(open) {
+        let open = |other: &Open| other.expires_at > now;
+        if let Some(there) = self.0.get(owner).filter(|there| open(there)) {
             // The name alone may differ: who has the key may change it, and waits no longer for that.
             let same = there.application.asks_as(asked);
             return if same { Decision::Same(there.expires_at) } else { Decision::Write(there.expires_at) };
         }
-        let from_here = |other: &&Open| other.source == Some(source);
-        if self.0.values().filter(open).count() >= APPLICATIONS_MAX
-            || self.0.values().filter(open).filter(from_here).count() >= APPLICATIONS_OPEN_PER_SOURCE
-        {
+        let until = now.plus(APPLICATION_LIFETIME);
+        let mut waiting: Vec<_> = self.0.iter().filter(|(_, other)| open(other)).collect();
+        if waiting.iter().filter(|(_, other)| other.source == Some(source)).count() >= APPLICATIONS_OPEN_PER_SOURCE {
             return Decision::Full;
         }
-        Decision::Write(now.plus(APPLICATION_LIFETIME))
+        if waiting.len() < APPLICATIONS_MAX {
+            return Decision::Write(until);
+        }
+        // Those of before a restart, whose sources are not known, count as of one.
+        waiting.sort_by_key(|(_, other)| other.expires_at);
+        let entries = waiting.into_iter().map(|(owner, other)| (other.source, owner));
+        gives_way(entries, &Some(source)).map_or(Decision::Full, |owner| Decision::Instead(owner.clone(), until))
     }
 
-    /// Takes those away that ran out, or whose key is in the roster by now.
+    /// Those that somebody on the worker's host rejected.
+    fn rejected(&self, queue: &OwnerQueue) -> Result<BTreeSet<OwnerId>, Refusal> {
+        let mut rejected = BTreeSet::new();
+        if self.0.is_empty() {
+            return Ok(rejected);
+        }
+        let Ok(Some(answers)) = queue.answers() else { return Ok(rejected) };
+        for owner in self.0.keys() {
+            let file = OwnerFile::Application(owner.clone());
+            let answer = answers.read(&file.name(), RejectionFile::MAX).ok().flatten();
+            let Some(answer) = answer.and_then(|bytes| RejectionFile::from_bytes(&bytes).ok()) else { continue };
+            let asked = queue.request(&file, ApplicationFile::MAX)?;
+            if asked.is_some_and(|asked| Digest::of(&asked) == answer.application) {
+                tracing::info!(%owner, "an application was rejected on the worker's host");
+                rejected.insert(owner.clone());
+            }
+        }
+        Ok(rejected)
+    }
+
+    /// Takes those away that ran out, that were rejected, or whose key is in the roster by now.
     pub(super) fn expire(
         &mut self,
         queue: &OwnerQueue,
         now: UnixTime,
         is_there: impl Fn(&Application) -> bool,
     ) -> Result<(), Refusal> {
-        let over = |open: &Open| open.expires_at <= now || is_there(&open.application);
-        let gone: Vec<OwnerId> = self.0.iter().filter(|(_, open)| over(open)).map(|(owner, _)| owner.clone()).collect();
+        let rejected = self.rejected(queue)?;
+        let over = |owner: &OwnerId, open: &Open| {
+            open.expires_at <= now || rejected.contains(owner) || is_there(&open.application)
+        };
+        let gone = self.0.iter().filter(|(owner, open)| over(owner, open));
+        let gone: Vec<OwnerId> = gone.map(|(owner, _)| owner.clone()).collect();
         for owner in gone {
             queue.withdraw(&OwnerFile::Application(owner.clone()))?;
             self.0.remove(&owner);
@@ -174,9 +206,10 @@ impl Controller {
         self.note(Vec::new())?;
         let source = Source::of(from);
         let mut applications = lock(&self.owners.applications);
-        let expires_at = match applications.decide(&id, &asked, source, now) {
+        let (gone, expires_at) = match applications.decide(&id, &asked, source, now) {
             Decision::Same(expires_at) => return Ok(Applied { verification_code, expires_at }),
-            Decision::Write(expires_at) => expires_at,
+            Decision::Write(expires_at) => (None, expires_at),
+            Decision::Instead(gone, expires_at) => (Some(gone), expires_at),
             Decision::Full => {
                 let message = format!(
                     "At most {APPLICATIONS_MAX} people wait to become owners, {APPLICATIONS_OPEN_PER_SOURCE} of them from \
@@ -189,6 +222,11 @@ impl Controller {
         let bytes = file.to_bytes().map_err(|error| Refusal::persistence(&error))?;
         let queue = lock(&self.owners.queue);
         queue.ask(&OwnerFile::Application(id.clone()), &bytes)?;
+        if let Some(gone) = gone {
+            queue.withdraw(&OwnerFile::Application(gone.clone()))?;
+            applications.0.remove(&gone);
+            tracing::info!(owner = %gone, "an application gave way: its source has the most that wait");
+        }
         drop(queue);
         tracing::info!(owner = %id, name = %asked.name, %from, "somebody asks to become an owner");
         let actor = AuditActor::Applicant(id.clone(), asked.name.clone());

@@ -11,7 +11,6 @@ mod leaving;
 mod lists;
 mod orders;
 mod progress;
-mod rates;
 mod relay;
 mod room;
 #[cfg(test)]
@@ -36,9 +35,11 @@ use lucia_proto::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, Ver
 use lucia_proto::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
 use lucia_proto::roster::{TakenRoster, VerifiedRoster};
 
+use super::challenges::Whose;
 use super::{Controller, OpenError, lock};
 use crate::bridge::owners::OwnerQueue;
 use crate::refusal::{Refusal, chain};
+use crate::source::Rates;
 use crate::store::drafts::DraftFiles;
 use crate::store::roster_mark;
 pub use applications::Applicant;
@@ -46,7 +47,6 @@ use applications::Applications;
 use audit_head::HandedOver;
 use lists::Lists;
 use orders::Orders;
-pub(super) use rates::{Rates, Source};
 use relay::Relay;
 use trust::Trust;
 
@@ -120,8 +120,8 @@ impl Owners {
             relay: Mutex::default(),
             handed_over: Mutex::default(),
             dir,
-            calls: Rates::new(Duration::from_secs(1), OWNER_CALLS_PER_SOURCE),
-            asking: Rates::new(Duration::from_secs(60), APPLICATIONS_PER_SOURCE),
+            calls: Rates::new(OWNER_CALLS_PER_SOURCE, Duration::from_secs(1)),
+            asking: Rates::new(APPLICATIONS_PER_SOURCE, Duration::from_secs(60)),
         })
     }
 
@@ -161,7 +161,7 @@ impl Controller {
         let fleet = self.nodes.root().sha256();
         let arrived = Arrived { fleet: &fleet, method, target, body };
         let verified = proof.verify(&nonce, &roster, dummy, &arrived).map_err(|error| refused_proof(&error))?;
-        self.challenges.accept_owner(&proof.challenge_id, &verified.owner().id)?;
+        self.challenges.accept(&proof.challenge_id, Whose::Owner(&verified.owner().id))?;
         Ok(verified)
     }
 

@@ -6,7 +6,7 @@ use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::{PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE};
 use lucia_proto::sign_in::PasskeyForm;
 
-use super::Source;
+use crate::source::{Source, gives_way};
 
 /// Those that wait, in the order they came.
 #[derive(Debug, Default)]
@@ -39,8 +39,14 @@ impl Asked {
             return if there.form == form { Decision::Waits(there.until.saturating_sub(now)) } else { Decision::Full };
         }
         let from_here = self.0.iter().filter(|open| open.source == source).count();
-        if self.0.len() >= PASSKEY_REQUESTS_MAX || from_here >= PASSKEY_REQUESTS_OPEN_PER_SOURCE {
+        if from_here >= PASSKEY_REQUESTS_OPEN_PER_SOURCE {
             return Decision::Full;
+        }
+        if self.0.len() >= PASSKEY_REQUESTS_MAX {
+            let entries = self.0.iter().enumerate().map(|(at, open)| (open.source, at));
+            let Some(at) = gives_way(entries, &source) else { return Decision::Full };
+            let gone = self.0.remove(at);
+            tracing::info!(code = %gone.code, "a passkey that waited gave way: its source has handed in the most");
         }
         self.0.push(Open { code, form, until: now.saturating_add(PASSKEY_REQUEST_LIFETIME), source });
         Decision::Waits(PASSKEY_REQUEST_LIFETIME)
@@ -52,9 +58,11 @@ impl Asked {
         self.0.iter().find(|open| open.code == *code).map(|open| &open.form)
     }
 
-    /// It waits no more.
-    pub(super) fn forget(&mut self, code: &VerificationCode) {
+    /// It no longer waits; gives whether it did.
+    pub(super) fn forget(&mut self, code: &VerificationCode) -> bool {
+        let before = self.0.len();
         self.0.retain(|open| open.code != *code);
+        self.0.len() < before
     }
 
     /// Drops those whose time is over.

@@ -20,9 +20,10 @@ use lucia_proto::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, S
 use lucia_proto::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 
-use super::owners::{Rates, Source};
+use super::challenges::Whose;
 use super::{Act, By, Controller, lock};
 use crate::refusal::{Refusal, chain};
+use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
 use asked::{Asked, Decision};
 use sessions::{Session, Sessions};
@@ -47,8 +48,8 @@ impl SignIns {
             asked: Mutex::default(),
             passkeys: Mutex::new(passkeys),
             sessions: Mutex::default(),
-            trying: Rates::new(minute, SIGN_INS_PER_SOURCE),
-            asking: Rates::new(minute, PASSKEY_REQUESTS_PER_SOURCE),
+            trying: Rates::new(SIGN_INS_PER_SOURCE, minute),
+            asking: Rates::new(PASSKEY_REQUESTS_PER_SOURCE, minute),
         }
     }
 }
@@ -156,7 +157,7 @@ impl Controller {
         if self.signs_orders(&passkey.credential_id, &passkey.key) {
             return Err(nobody("the roster has this passkey for orders by now"));
         }
-        self.challenges.accept_owner(&sign_in.challenge_id, &passkey.owner)?;
+        self.challenges.accept(&sign_in.challenge_id, Whose::Owner(&passkey.owner))?;
         let mut random = [0; 32];
         getrandom::fill(&mut random)
             .map_err(|error| Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string()))?;
@@ -356,7 +357,8 @@ impl Controller {
         PasskeysView { passkeys: own.map(view).collect() }
     }
 
-    /// Removes one of them, and ends the sessions it began.
+    /// Removes one of them, and ends the sessions it began. An owner, or the operator, also dismisses so what waits to be
+    /// confirmed, whoever handed it in.
     ///
     /// # Errors
     /// `passkey_not_found`, `persistence_failed`.
@@ -367,9 +369,16 @@ impl Controller {
 
     fn try_remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let of = own(by);
+        let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));
+        let was_waiting = may_dismiss && lock(&self.sign_ins.asked).forget(code);
         let mut passkeys = lock(&self.sign_ins.passkeys);
         let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
-        if passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))? == 0 {
+        let removed = passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
+        if removed == 0 && was_waiting {
+            tracing::info!(%code, by = by.actor(), "a passkey that waited was dismissed");
+            return Ok(());
+        }
+        if removed == 0 {
             return Err(Refusal::new(Code::PasskeyNotFound, format!("You have no passkey {code}.")));
         }
         lock(&self.sign_ins.sessions).end(|_, session| session.passkey == *code);

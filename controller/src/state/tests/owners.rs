@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, record};
+use lucia_proto::bounded::Version;
 use lucia_proto::code::Code;
+use lucia_proto::digest::Digest;
 use lucia_proto::json;
 use lucia_proto::key::NodeKey;
 use lucia_proto::limits::{APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
 use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey};
 use lucia_proto::owner_api::{Application, Applied};
-use lucia_proto::owner_queue::ApplicationFile;
+use lucia_proto::owner_queue::{ApplicationFile, RejectionFile};
 use lucia_proto::test_support::{OrderWorld, key};
 
 use super::bench::{World, code, start, write};
@@ -58,7 +60,6 @@ fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
         ask(&world, &format!("p{n}"), &key(60 + n), ip(100 + n)).unwrap();
     }
     assert_eq!(files(&world), APPLICATIONS_MAX);
-    assert_eq!(code(ask(&world, "more", &key(80), ip(2))), Some(Code::RegistryFull));
     // The same key asks again: from anywhere, under a name of its choice, and waits no longer for it.
     world.advance(60);
     assert_eq!(ask(&world, "p0", &key(60), ip(3)).unwrap(), first);
@@ -90,6 +91,66 @@ fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
     world.controller.tick();
     assert_eq!(files(&world), 0);
     ask(&world, "p0", &key(60), ip(1)).unwrap();
+}
+
+// spec: CO-223
+#[test]
+fn an_application_that_was_rejected_on_the_workers_host_is_dropped() {
+    let world = World::new();
+    let id = |n: u8| OwnerId::of(&key(n).public().fingerprint());
+    let name = |n: u8| format!("application-{}.json", id(n));
+    let asked = |n: u8| std::fs::read(world.file(&format!("nodes/owner-requests/{}", name(n))));
+    let reject = |n: u8, application| {
+        let file = RejectionFile { schema_version: Version, application };
+        write(&world.file(&format!("nodes/owner-responses/{}", name(n))), &file.to_bytes().unwrap());
+        world.controller.tick();
+    };
+    for n in [60, 61] {
+        ask(&world, &format!("p{n}"), &key(n), ip(n)).unwrap();
+    }
+    // A rejection of other bytes, as of an hour ago, counts for nothing.
+    reject(60, Digest::of(b"others"));
+    assert!(asked(60).is_ok());
+    let bytes = asked(60).unwrap();
+    reject(60, Digest::of(&bytes));
+    assert!(asked(60).is_err() && asked(61).is_ok());
+    assert_eq!(world.controller.applicants().len(), 1);
+    // Its place is free, and the key is not barred.
+    world.advance(1);
+    ask(&world, "p60", &key(60), ip(60)).unwrap();
+    world.controller.tick();
+    assert!(asked(60).is_ok());
+}
+
+// spec: CO-222
+#[test]
+fn in_a_full_list_of_applications_the_source_with_most_gives_way() {
+    let world = World::new();
+    let id = |n: u8| OwnerId::of(&key(n).public().fingerprint());
+    let waits = |world: &World, n: u8| world.file(&format!("nodes/owner-requests/application-{}.json", id(n))).exists();
+    ask(&world, "honest", &key(50), ip(1)).unwrap();
+    // Four sources fill the rest.
+    let rest = u8::try_from(APPLICATIONS_MAX).unwrap() - 1;
+    for n in 0..rest {
+        world.advance(1);
+        ask(&world, &format!("p{n}"), &key(60 + n), ip(10 + n / 4)).unwrap();
+    }
+    assert_eq!(files(&world), APPLICATIONS_MAX);
+    // Each newcomer takes the place of the oldest of whoever has most, until no source has two more than another.
+    for (n, gone) in [(0, 60_u8), (1, 64), (2, 68)] {
+        world.advance(1);
+        ask(&world, &format!("n{n}"), &key(90 + n), ip(100 + n)).unwrap();
+        assert!(!waits(&world, gone) && waits(&world, 90 + n) && waits(&world, 50), "{n}");
+        assert_eq!(files(&world), APPLICATIONS_MAX);
+    }
+    // A list of single ones is full.
+    for n in 3..60 {
+        world.advance(1);
+        let _ = ask(&world, &format!("n{n}"), &key(90 + n), ip(100 + n));
+    }
+    assert_eq!(code(ask(&world, "last", &key(200), ip(200))), Some(Code::RegistryFull));
+    assert!(waits(&world, 50), "a single one never gives way");
+    assert_eq!(files(&world), APPLICATIONS_MAX);
 }
 
 // spec: CO-30

@@ -62,7 +62,7 @@ fn every_call_in_every_phase() {
         [None, np(), np(), np(), np(), np(), np()],
         [None, np(), np(), np(), np(), np(), np()],
         [nr(), nr(), nr(), nr(), nr(), nr(), None],
-        [nr(), nr(), nr(), nr(), nr(), None, None],
+        [None, nr(), nr(), nr(), nr(), None, None],
         [na(), None, None, None, None, na(), na()],
         [na(), None, None, gc(), gc(), na(), na()],
         [it(), Some(C::NotGranted), None, it(), it(), it(), it()],
@@ -409,6 +409,23 @@ fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
         assert_eq!(code(answer), Some(Code::DeviceNotFound));
     }
     assert_eq!(code(world.controller.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
+}
+
+// spec: JO-221
+#[test]
+fn a_discovered_machine_is_dismissed_whatever_the_time() {
+    let world = World::new();
+    world.window();
+    let machine = Machine::new(1);
+    machine.discover(&world).unwrap();
+    world.controller.dismiss(machine.id(), OPERATOR).unwrap();
+    assert_eq!(world.phase(&machine), None);
+    assert_eq!(code(machine.state(&world)), Some(Code::NodeIdentityInvalid));
+    machine.discover(&world).unwrap();
+    machine.approve(&world).unwrap();
+    let journal = world.journal();
+    assert_eq!(code(world.controller.dismiss(machine.id(), OPERATOR)), Some(Code::NotRejected));
+    assert_eq!(world.journal(), journal);
 }
 
 // spec: JO-42

@@ -21,7 +21,7 @@ use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
 use super::bench::{World, code};
 use super::owners::{fleet, publish};
-use crate::state::{Begun, By, Refusal};
+use crate::state::{AskedPasskey, Begun, By, Refusal};
 
 fn ip(last: u8) -> IpAddr {
     IpAddr::from([198, 51, 100, last])
@@ -231,7 +231,9 @@ fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     assert_eq!(code(add(&world, 71, &fleet.alice)), Some(Code::InvalidOnboardingRequest));
     assert_eq!(world.controller.passkeys(&by(&fleet.alice)).passkeys, []);
     assert_eq!(world.controller.passkeys(&by(&fleet.victor)).passkeys, [view]);
-    // Nobody removes another's; the operator removes any.
+    // What an owner dismisses is what waits under the code. Nobody removes another's; the operator removes any.
+    world.controller.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
+    assert_eq!(world.controller.passkeys(&by(&fleet.victor)).passkeys.len(), 1);
     assert_eq!(code(world.controller.remove_passkey(&asked.code, &by(&fleet.alice))), Some(Code::PasskeyNotFound));
     world.controller.remove_passkey(&asked.code, &By::Operator(0)).unwrap();
     assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired));
@@ -258,7 +260,14 @@ fn few_passkeys_wait_and_for_an_hour() {
         ask(100 + n, 10 + n / 4).unwrap();
     }
     assert_eq!(PASSKEY_REQUESTS_OPEN_PER_SOURCE, 4);
-    assert_eq!(code(ask(140, 99)), Some(Code::RegistryFull));
+    // In a full list the source with most of them gives way, and no single one.
+    let waits = |number: u8| world.controller.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
+    for n in 0..12 {
+        ask(140 + n, 60 + n).unwrap();
+    }
+    assert_eq!((100..116).filter(|number| waits(*number)).count(), 4);
+    assert_eq!(code(ask(160, 99)), Some(Code::RegistryFull));
+    assert!((140..152).all(waits));
     world.advance(PASSKEY_REQUEST_LIFETIME.as_secs());
     assert_eq!(code(confirm(&world, &form(100).code(), &fleet.alice)), Some(Code::PasskeyNotFound));
     for n in 0..4 {
@@ -270,6 +279,29 @@ fn few_passkeys_wait_and_for_an_hour() {
         add(&world, 160 + u8::try_from(n).unwrap(), &fleet.alice).unwrap();
     }
     assert_eq!(code(add(&world, 180, &fleet.alice)), Some(Code::InvalidOnboardingRequest));
+}
+
+// spec: PG-220
+#[test]
+fn an_owner_dismisses_a_passkey_that_waits_and_a_viewer_does_not() {
+    let world = World::new();
+    let fleet = fleet(&world);
+    publish(&world, &fleet);
+    for number in [71, 72] {
+        world.controller.ask_passkey(form(number), ip(9)).unwrap();
+    }
+    let waits = |number: u8| world.controller.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
+    let dismiss = |number: u8, by: &By| code(world.controller.remove_passkey(&form(number).code(), by));
+    let alice = by(&fleet.alice);
+    let viewer = fleet.roster.roster().owners.iter().find(|owner| owner.role == Role::Viewer).unwrap();
+    let (id, name) = (viewer.id.clone(), viewer.name.clone());
+    assert_eq!(dismiss(71, &By::Owner { id, name, from: ip(1), via: AuditVia::Session }), Some(Code::PasskeyNotFound));
+    assert!(waits(71));
+    assert_eq!(dismiss(71, &alice), None);
+    assert!(!waits(71) && waits(72));
+    assert_eq!(dismiss(72, &By::Operator(0)), None);
+    assert_eq!(dismiss(72, &alice), Some(Code::PasskeyNotFound));
+    assert_eq!(code(confirm(&world, &form(71).code(), &fleet.alice)), Some(Code::PasskeyNotFound));
 }
 
 // spec: PG-4
