@@ -1,6 +1,7 @@
 //! Who asks to become an owner: what the controller passed on, checked as far as it can be. Whether it is that person's
 //! key, a person on this host decides (design.md O3).
 
+use lucia_proto::bounded::Version;
 use lucia_proto::digest::Digest;
 use lucia_proto::ids::NodeId;
 use lucia_proto::json::JsonError;
@@ -8,7 +9,7 @@ use lucia_proto::key::{Fingerprint, KeyError, VerificationCode};
 use lucia_proto::limits::APPLICATION_LIFETIME;
 use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
 use lucia_proto::owner_api::{self, Application};
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
 use lucia_proto::roster::Roster;
 use lucia_proto::time::UnixTime;
 use serde::Serialize;
@@ -16,7 +17,8 @@ use thiserror::Error;
 
 use crate::chain;
 use crate::config::Config;
-use crate::owner_queue::OwnerQueue;
+use crate::owner_queue::{OwnerQueue, file_name};
+use crate::queue::ANSWER_MODE;
 
 /// Applications looked at: no controller of ours passes on more than 16.
 const LOOKED_AT: usize = 256;
@@ -41,6 +43,9 @@ pub struct Applicant {
     /// There where it is a passkey for orders: whose it is to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passkey_of: Option<OwnerId>,
+    /// The file that asks.
+    #[serde(skip)]
+    pub file: Digest,
     /// As it came: whether an owner confirmed a passkey is looked up in the roster.
     #[serde(skip)]
     pub application: Application,
@@ -105,6 +110,7 @@ pub fn judge(file_of: &OwnerId, bytes: &[u8], fleet: &Digest, now: UnixTime) -> 
         owner: file_of.clone(),
         expires_at,
         fingerprint,
+        file: Digest::of(bytes),
         passkey_of: application.passkey.as_ref().map(|passkey| passkey.owner.clone()),
         application,
     })
@@ -146,11 +152,32 @@ pub fn applications(config: &Config, fleet: &Digest, now: UnixTime) -> Applicati
             Err(error) => Err(chain(&error)),
         };
         match judged {
+            // The controller has not dropped it yet.
+            Ok(applicant) if is_rejected(&queue, &of, &applicant) => {}
             Ok(applicant) => found.open.push(applicant),
             Err(text) => found.problems.push(format!("{} is ignored: {text}", of.name())),
         }
     }
     found
+}
+
+fn is_rejected(queue: &OwnerQueue, of: &OwnerFile, applicant: &Applicant) -> bool {
+    let answer = queue.ours(&file_name(of), RejectionFile::MAX);
+    let answer = answer.and_then(|bytes| RejectionFile::from_bytes(&bytes).ok());
+    answer.is_some_and(|answer| answer.application == applicant.file)
+}
+
+/// Tells the controller that somebody on this host rejected an application: it drops it.
+///
+/// # Errors
+/// Why the answer is not written.
+pub fn reject(config: &Config, applicant: &Applicant) -> Result<(), String> {
+    let queue = OwnerQueue::open(config).map_err(|error| chain(&error))?;
+    let Some(queue) = queue else { return Err("the controller has no owner-requests directory".to_owned()) };
+    let answer = RejectionFile { schema_version: Version, application: applicant.file };
+    let bytes = answer.to_bytes().map_err(|error| chain(&error))?;
+    let name = file_name(&OwnerFile::Application(applicant.owner.clone()));
+    queue.responses.replace(&name, &bytes, ANSWER_MODE).map_err(|error| chain(&error))
 }
 
 impl Applicant {

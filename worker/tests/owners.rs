@@ -25,7 +25,7 @@ use lucia_proto::intent::{Draft, IntentCode, IntentId, SignedIntent};
 use lucia_proto::key::NodeKey;
 use lucia_proto::owner;
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
 use lucia_proto::test_support::{TestNode, TestOwner, key};
 use site::{Ran, Site, command, now};
 
@@ -88,6 +88,39 @@ impl Site {
         change(&mut file);
         self.controller.put_owner(&OwnerFile::Application(who.id.clone()), &file.to_bytes().unwrap());
     }
+}
+
+// spec: OA-220
+#[test]
+fn an_application_is_rejected_by_its_code_and_may_be_made_again() {
+    let site = Site::new("");
+    site.controller.apply(&mallory());
+    site.controller.apply(&alice());
+    let waiting = || {
+        let pending = site.json(&["owner", "pending", "--json"]);
+        pending["open"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(waiting().len(), 2);
+    assert_eq!(site.run(&["owner", "reject", "xyz"]).code, Some(64));
+    assert_eq!(site.run(&["owner", "reject", &code(&bob())]).code, Some(1));
+    assert_eq!(site.run(&["owner", "reject", &code(&mallory())]).code, Some(0));
+    // It names the very bytes, so the controller drops nothing else; and it is gone here whatever the controller does.
+    let of = OwnerFile::Application(mallory().id).name();
+    let (asked, answer) = ("owner-requests", "owner-responses");
+    let read = |dir: &str| std::fs::read(site.path(&format!("controller/nodes/{dir}/{of}"))).unwrap();
+    let rejection = RejectionFile::from_bytes(&read(answer)).unwrap();
+    assert_eq!(rejection.application, Digest::of(&read(asked)));
+    assert_eq!(waiting(), ["alice"]);
+    assert_eq!(site.run(&["owner", "reject", &code(&mallory())]).code, Some(1));
+    // Who asks again, asks again.
+    site.forge(&mallory(), |_| ());
+    assert_eq!(waiting().len(), 2);
+    site.approved(&alice(), "owner").expect(0, "alice is owner");
 }
 
 // spec: OA-3

@@ -47,6 +47,14 @@ pub(super) enum OwnerCommand {
         #[arg(long = "for", value_name = "NAME", conflicts_with = "role")]
         further: Option<String>,
     },
+    /// Reject whoever asks with this code. The key is not barred: it may ask again.
+    Reject {
+        #[command(flatten)]
+        at: At,
+        /// The code, as `owner pending` shows it.
+        #[arg(value_name = "CODE")]
+        code: String,
+    },
     /// Show owners and viewers.
     List {
         #[command(flatten)]
@@ -114,6 +122,7 @@ pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
         OwnerCommand::Approve { at, code, fingerprint, further: Some(name), .. } => {
             owner_key::add(&at.enter()?, &code, &fingerprint, &name)
         }
+        OwnerCommand::Reject { at, code } => reject(&at.enter()?, &code),
         OwnerCommand::List { at, json } => {
             let rows = rows(look(&at.enter()?)?.as_ref());
             if json { to_json(&rows) } else { Ok(list_table(&rows)) }
@@ -173,6 +182,7 @@ fn pending_table(found: &Applications) -> String {
         let _ = writeln!(out, "{:<15} {:<20} {expires_at}{what}", code.as_str(), name.as_str());
         let _ = writeln!(out, "  compare the code with the person's own machine, and take HEX from there. Then:");
         let _ = writeln!(out, "  lucia-enrollment-worker owner approve {code} --fingerprint HEX");
+        let _ = writeln!(out, "  If you do not know who asks: lucia-enrollment-worker owner reject {code}");
     }
     for problem in &found.problems {
         let _ = writeln!(out, "\n! {}", shown(problem));
@@ -281,6 +291,32 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     Ok(said)
 }
 
+fn reject(config: &Config, code: &str) -> Result<String, Failure> {
+    let usage = |error| Failure { code: Failure::USAGE, text: format!("CODE is not {error}") };
+    let code: VerificationCode = code.parse().map_err(usage)?;
+    let (_, identity) = open(config)?;
+    let found = applications(config, &identity.root.sha256(), now());
+    let mut said = String::new();
+    // Two of one code cannot be told apart here, and whoever is meant to become an owner asks again.
+    for applicant in found.open.iter().filter(|applicant| applicant.code == code) {
+        crate::applications::reject(config, applicant).map_err(Failure::refused)?;
+        let _ = writeln!(said, "Rejected {code} ({}). The controller drops it within a minute.", applicant.name);
+    }
+    if said.is_empty() { Err(Failure::refused(none_of(&found, &code))) } else { Ok(said) }
+}
+
+/// Why there is no application of this code.
+fn none_of(found: &Applications, code: &VerificationCode) -> String {
+    let mut text = format!(
+        "nobody with code {code} asks to become an owner; see `owner pending`. They ask by luciactl login, and wait an hour"
+    );
+    for problem in &found.problems {
+        text.push_str("\n! ");
+        text.push_str(&shown(problem));
+    }
+    text
+}
+
 /// The one application meant, or why there is none.
 pub(super) fn choose<'a>(
     found: &'a Applications,
@@ -289,14 +325,7 @@ pub(super) fn choose<'a>(
 ) -> Result<&'a Applicant, String> {
     let mut same = found.open.iter().filter(|applicant| applicant.code == *code).peekable();
     if same.peek().is_none() {
-        let mut text = format!(
-            "nobody with code {code} asks to become an owner; see `owner pending`. They ask by luciactl login, and wait an hour"
-        );
-        for problem in &found.problems {
-            text.push_str("\n! ");
-            text.push_str(&shown(problem));
-        }
-        return Err(text);
+        return Err(none_of(found, code));
     }
     same.find(|applicant| applicant.fingerprint == *fingerprint).ok_or_else(|| {
         format!(
