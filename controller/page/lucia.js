@@ -420,6 +420,10 @@ const ACTS = {
     await call('DELETE', `/api/host/passkeys/${dataset.code}`);
     location.reload();
   },
+  'dismiss-passkey': async ({ dataset }) => {
+    await call('DELETE', `/api/host/passkeys/${dataset.code}`);
+    location.reload();
+  },
   'close-window': async () => {
     await call('DELETE', '/api/host/onboarding/window');
     await refresh();

@@ -175,7 +175,8 @@ impl Asked {
                 let sessions = self.sessions(controller);
                 let asked: Option<VerificationCode> = self.query("asked")?;
                 let asked = asked.map(|code| controller.asked_passkey(&code));
-                render(&Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked))
+                let document = Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked);
+                render(&document.waiting(controller.waiting_passkeys()))
             }
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),

@@ -16,7 +16,7 @@ use lucia_proto::words::{action, call_refused, order_refused};
 use super::people::SessionRow;
 use super::words::{ago, clock, left};
 use super::{Frame, Tone};
-use crate::state::AskedPasskey;
+use crate::state::{AskedPasskey, WaitingPasskey};
 
 /// Who changed or ordered what.
 #[derive(Template)]
@@ -186,6 +186,8 @@ pub(crate) struct Passkeys {
     frame: Frame,
     rp_id: String,
     passkeys: Vec<PasskeyRow>,
+    /// Those of anybody that wait to be confirmed, for an owner to dismiss.
+    waiting: Vec<WaitingPasskey>,
     sessions: Vec<SessionRow>,
     /// What became of the one that was asked about. Its code is never shown from an address: that could be anybody's.
     asked: Option<(&'static str, &'static str)>,
@@ -221,10 +223,16 @@ impl Passkeys {
         Self {
             rp_id: rp_id.to_owned(),
             passkeys: passkeys.iter().map(passkey).collect(),
+            waiting: Vec::new(),
             sessions: sessions.iter().map(|session| SessionRow::new(session, &frame)).collect(),
             asked,
             frame,
         }
+    }
+
+    /// With those that wait to be confirmed.
+    pub(crate) fn waiting(self, waiting: Vec<WaitingPasskey>) -> Self {
+        Self { waiting, ..self }
     }
 }
 

@@ -3,6 +3,7 @@
 use lucia_proto::owner::KeyUse;
 
 use super::*;
+use crate::state::WaitingPasskey;
 
 const BUTTON: &str = "data-act=\"sign-here\"";
 
@@ -61,6 +62,24 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
         render(&Keys::new(frame, &[], &[], &[line()])).unwrap()
     };
     assert!(keys(&[]).contains(said) && keys(&kinds).contains("data-kinds=\"ssh-key \">This order"));
+}
+
+// spec: PG-221
+#[test]
+fn an_owner_sees_the_passkeys_that_wait_and_dismisses_them() {
+    let waiting =
+        WaitingPasskey { code: passkey().code, label: "<b>alice".parse().unwrap(), source: "2001:db8::/64".to_owned() };
+    let text = |frame: Frame| {
+        render(&Passkeys::new(frame, "c.test", (&[], &[]), None).waiting(vec![waiting.clone()])).unwrap()
+    };
+    let act = format!("data-act=\"dismiss-passkey\" data-code=\"{}\"", waiting.code);
+    let shown = text(frame("/passkeys"));
+    assert!(shown.contains(&act) && shown.contains("2001:db8::/64") && !shown.contains("<b>"));
+    assert!(SCRIPT.contains("'dismiss-passkey'"));
+    let viewer = Who { name: "victor".parse().unwrap(), role: Role::Viewer };
+    for who in [Some(viewer), None] {
+        assert!(!text(Frame::new("Passkeys", "/passkeys", who, time(NOW))).contains("dismiss-passkey"));
+    }
 }
 
 // spec: PG-87

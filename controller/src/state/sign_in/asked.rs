@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lucia_proto::host_api::KeyLabel;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::limits::{PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE};
 use lucia_proto::sign_in::PasskeyForm;
@@ -19,6 +20,17 @@ struct Open {
     /// Until when, by time since boot.
     until: Duration,
     source: Source,
+}
+
+/// A passkey that waits to be confirmed, as an owner may dismiss it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingPasskey {
+    /// What it is confirmed by.
+    pub code: VerificationCode,
+    /// As whoever handed it in calls it.
+    pub label: KeyLabel,
+    /// Where it came from: an IPv4 address or an IPv6 /64.
+    pub source: String,
 }
 
 /// What became of one that was handed in.
@@ -56,6 +68,17 @@ impl Asked {
     pub(super) fn find(&mut self, code: &VerificationCode, now: Duration) -> Option<&PasskeyForm> {
         self.expire(now);
         self.0.iter().find(|open| open.code == *code).map(|open| &open.form)
+    }
+
+    /// Those that wait, the oldest first.
+    pub(super) fn waiting(&mut self, now: Duration) -> Vec<WaitingPasskey> {
+        self.expire(now);
+        let waiting = self.0.iter().map(|open| WaitingPasskey {
+            code: open.code.clone(),
+            label: open.form.label.clone(),
+            source: open.source.to_string(),
+        });
+        waiting.collect()
     }
 
     /// It no longer waits; gives whether it did.

@@ -25,6 +25,7 @@ use super::{Act, By, Controller, lock};
 use crate::refusal::{Refusal, chain};
 use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
+pub use asked::WaitingPasskey;
 use asked::{Asked, Decision};
 use sessions::{Session, Sessions};
 
@@ -257,6 +258,11 @@ impl Controller {
                 Err(Refusal::new(Code::RegistryFull, message))
             }
         }
+    }
+
+    /// Passkeys that wait to be confirmed, for an owner to dismiss.
+    pub fn waiting_passkeys(&self) -> Vec<WaitingPasskey> {
+        lock(&self.sign_ins.asked).waiting(self.clock.since_boot())
     }
 
     /// What became of a passkey that was handed in under this code. Whoever knows the code may know that.

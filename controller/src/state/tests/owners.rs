@@ -75,10 +75,9 @@ fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
     let before = file(&world);
     assert_eq!(world.controller.apply(signed(fleet, now.plus(APPLICATION_LIFETIME)), ip(4)).unwrap(), first);
     assert_eq!(file(&world), before);
-    for asked in [
-        signed(lucia_proto::digest::Digest::of(b"another root"), now),
-        signed(fleet, now.minus(APPLICATION_CLOCK + APPLICATION_LIFETIME)),
-    ] {
+    for asked in
+        [signed(Digest::of(b"another root"), now), signed(fleet, now.minus(APPLICATION_CLOCK + APPLICATION_LIFETIME))]
+    {
         assert_eq!(code(world.controller.apply(asked, ip(4))), Some(Code::InvalidOnboardingRequest));
     }
     // They wait through a restart, and who filled the list before it does not keep others from it by address.
