@@ -102,6 +102,7 @@ round_trips! {
     "heartbeat-reply-renamed.json": HeartbeatReply,
     "heartbeat-reply.json": HeartbeatReply,
     "identity-record-frozen.json": IdentityRecord,
+    "identity-record-memory-lost.json": IdentityRecord,
     "identity-record-new.json": IdentityRecord,
     "identity-record.json": IdentityRecord,
     "installation-report.json": Question,

@@ -92,7 +92,7 @@ fn note_end(root: &Root, began: u64, exit: u8, what: String) {
 /// What a new run goes on from: what outlives a run in what the last one wrote.
 fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) -> Status {
     let before = before.unwrap_or_default();
-    let ended = End::before(&before, &boot_id);
+    let ended = End::before(before.run.as_ref(), before.ended.as_ref(), &boot_id);
     let is_mine = before.node_id.as_ref() == Some(node_id);
     let heartbeat = before.run.filter(|run| is_mine && run.boot_id == boot_id).and_then(|run| run.heartbeat);
     Status {

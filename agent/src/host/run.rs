@@ -6,8 +6,6 @@ use std::time::Duration;
 use lucia_proto::ids::BootId;
 use serde::{Deserialize, Serialize};
 
-use super::status::Status;
-
 /// An end within this of the start is one of a row of failures.
 const SHORT: Duration = Duration::from_secs(60);
 
@@ -63,9 +61,9 @@ impl End {
 
     /// How the last run in this boot ended, for the next one: as it said, or without a word.
     #[must_use]
-    pub fn before(status: &Status, boot: &BootId) -> Option<Self> {
-        let noted = status.ended.as_ref().filter(|end| end.boot_id == *boot);
-        let run = status.run.as_ref().filter(|run| run.boot_id == *boot);
+    pub fn before(run: Option<&Run>, ended: Option<&Self>, boot: &BootId) -> Option<Self> {
+        let noted = ended.filter(|end| end.boot_id == *boot);
+        let run = run.filter(|run| run.boot_id == *boot);
         match (noted, run) {
             (Some(end), Some(run)) if end.began < run.began => Some(Self::unsaid(run, end.times)),
             (None, Some(run)) => Some(Self::unsaid(run, 0)),
@@ -112,18 +110,19 @@ mod tests {
     // spec: AG-281
     #[test]
     fn a_run_that_left_no_word_was_killed() {
-        let of = |run: Option<Run>, ended: Option<End>| Status { run, ended, ..Status::default() };
+        let before =
+            |began: Option<u64>, ended: Option<&End>, digit| End::before(began.map(run).as_ref(), ended, &boot(digit));
         let said = end(100, None, 101, 0);
-        assert_eq!(End::before(&of(None, None), &boot('a')), None);
-        assert_eq!(End::before(&of(Some(run(100)), Some(said.clone())), &boot('a')), Some(said.clone()));
-        let killed = End::before(&of(Some(run(100)), None), &boot('a')).unwrap();
+        assert_eq!(before(None, None, 'a'), None);
+        assert_eq!(before(Some(100), Some(&said), 'a'), Some(said.clone()));
+        let killed = before(Some(100), None, 'a').unwrap();
         assert_eq!((killed.exit, killed.times, killed.began), (None, 1, 100));
         // What the run before it said is not its own word.
-        let after = End::before(&of(Some(run(200)), Some(end(100, None, 101, 1))), &boot('a')).unwrap();
+        let after = before(Some(200), Some(&end(100, None, 101, 1)), 'a').unwrap();
         assert_eq!((after.exit, after.times, after.began), (None, 2, 200));
         // It ended before it wrote a status.
         let early = end(300, None, 301, 78);
-        assert_eq!(End::before(&of(Some(run(200)), Some(early.clone())), &boot('a')), Some(early));
-        assert_eq!(End::before(&of(Some(run(100)), Some(said)), &boot('b')), None, "another boot tells nothing");
+        assert_eq!(before(Some(200), Some(&early), 'a'), Some(early));
+        assert_eq!(before(Some(100), Some(&said), 'b'), None, "another boot tells nothing");
     }
 }

@@ -20,7 +20,7 @@ use crate::host::notify::Notify;
 use crate::host::root::Root;
 use crate::host::scratch::Scratch;
 use crate::host::state::State;
-use crate::host::status::StatusFile;
+use crate::host::status::{Reason, Refusal, StatusFile};
 use crate::identity::installed::InstalledFacts;
 use crate::units::fake::FakeRunner;
 
@@ -293,6 +293,29 @@ async fn a_short_certificate_is_renewed_with_growing_pauses() {
         .await;
     let renewals = times(&ran, Endpoint::Renew);
     assert!((10..30).contains(&renewals.len()), "{renewals:?}");
+}
+
+/// A node that was suspended for so long that its certificate ended: what its heartbeats were refused for is past.
+// spec: AG-283
+#[tokio::test(start_paused = true)]
+async fn an_ended_certificate_leaves_only_what_its_renewal_is_refused_for() {
+    let world = World::with_certificate(600);
+    let script = || {
+        with_challenges(|seen| match seen.call {
+            Endpoint::Heartbeat => Reply::Refuse(Code::NodeIdentityInvalid),
+            Endpoint::Renew => Reply::Refuse(Code::NodeEnrollmentFailed),
+            call => panic!("{call:?} was not scripted"),
+        })
+    };
+    let held_up = |ran: &Ran| {
+        let told = |last: &Refusal| (last.call.clone(), last.reason);
+        ran.status.refusals.iter().map(told).collect::<Vec<_>>()
+    };
+    let renew = ("renew".to_owned(), Some(Reason::Worker));
+    let ran = world.run(300, script()).await;
+    assert_eq!(held_up(&ran), [("heartbeat".to_owned(), Some(Reason::Identity)), renew.clone()]);
+    let ran = world.run(4_000, script()).await;
+    assert_eq!((ran.status.doing, held_up(&ran)), (Doing::Lapsed, vec![renew]));
 }
 
 /// threats.md S-12, node side.
