@@ -5,6 +5,8 @@
 //! is looked at does not depend on what the controller could make up, such as a file's time: whoever was not looked at
 //! for longest comes first, and each node has one file.
 
+use std::path::PathBuf;
+
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError};
 use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, Removal};
 use lucia_proto::ids::NodeId;
@@ -199,6 +201,12 @@ impl Queue {
     pub(crate) fn ours(&self, name: &FileName, max: usize) -> Option<Vec<u8>> {
         read(&self.responses, name, max, FileRules { mode: ANSWER_MODE, owner: Owner::Us }).ok().flatten()
     }
+}
+
+/// Directories in the place of answers, the first eight of them.
+pub(crate) fn blocked(dir: &PrivateDir) -> Vec<PathBuf> {
+    let names = dir.list(SCAN_MAX).into_iter().flatten();
+    names.filter(|name| is_directory(dir, name)).map(|name| dir.path_of(&name)).take(8).collect()
 }
 
 pub(crate) fn is_directory(dir: &PrivateDir, name: &FileName) -> bool {

@@ -23,7 +23,7 @@ use crate::files::file;
 use crate::home::{Home, Identity};
 use crate::ledger::{Anchored, Ledger, Recent, Records};
 use crate::owner_queue::OwnerQueue;
-use crate::queue::{Queue, is_movable};
+use crate::queue::{Queue, blocked, is_movable};
 use crate::roster;
 use crate::survey::{Outlook, Row, Survey, survey};
 use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
@@ -339,12 +339,18 @@ fn look_worker(status: &mut Status, config: &Config, now: UnixTime) {
                 .to_owned(),
         );
     }
-    if queue.is_blocked(&file(STATUS_FILE)) {
-        let path = queue.responses.path_of(&file(STATUS_FILE));
+    let owners = OwnerQueue::open(config).ok().flatten();
+    for path in [Some(&queue.responses), owners.as_ref().map(|owners| &owners.responses)]
+        .into_iter()
+        .flatten()
+        .flat_map(blocked)
+    {
+        let path = path.display();
         status.problems.push(format!(
-            "a directory lies in the place of the worker's status, {}; find out who made it, then remove it",
-            path.display()
+            "{path} is a directory where the worker's answer belongs; find out who made it, then remove it"
         ));
+    }
+    if queue.is_blocked(&file(STATUS_FILE)) {
         return;
     }
     let Some(seen) = queue.ours(&file(STATUS_FILE), WORKER_STATUS_MAX).and_then(|b| WorkerStatus::from_bytes(&b).ok())

@@ -369,7 +369,10 @@ fn what_lies_in_the_place_of_what_the_worker_writes_is_said_and_holds_up_nothing
     site.run(&["once"]).expect(0, "issued 2").expect(0, "enrollment-worker.json");
     site.accept(&good());
     site.run(&["once"]).expect(0, "enrollment-worker.json");
-    site.run(&["status"]).expect(1, "enrollment-worker.json");
+    let status = site.run(&["status"]);
+    for place in &stand {
+        status.expect(1, place.to_str().unwrap());
+    }
     // Once they are gone, the next turn writes what could not be written.
     stand.iter().for_each(|place| std::fs::remove_dir_all(place).unwrap());
     let ran = site.run(&["once"]);
