@@ -65,7 +65,7 @@ fn every_hardening_line_is_explained() {
 /// What a unit may use at most: memory, tasks, open files, log lines in an interval of 30 s.
 const BOUNDS: [(&str, [&str; 5]); 4] = [
     ("lucia-node-agent.service", ["128M", "64", "1024", "30s", "500"]),
-    ("lucia-controller.service", ["512M", "256", "8192", "30s", "2000"]),
+    ("lucia-controller.service", ["1024M", "256", "8192", "30s", "2000"]),
     ("lucia-enrollment-worker.service", ["384M", "32", "256", "30s", "500"]),
     (OF_A_USER, ["256M", "32", "256", "30s", "500"]),
 ];
