@@ -21,7 +21,7 @@ const WORKER: u32 = 64_999;
 const CONTROLLER: u32 = 64_997;
 
 /// Every verb, with arguments that reach the worker's directory.
-const VERBS: [&[&str]; 23] = [
+const VERBS: [&[&str]; 24] = [
     &["status"],
     &["status", "--json"],
     &["once"],
@@ -36,6 +36,7 @@ const VERBS: [&[&str]; 23] = [
     &["owner", "pending"],
     &["owner", "list"],
     &["owner", "approve", "1a2b-3c4d-5e6f", "--fingerprint", "00"],
+    &["owner", "reject", "1a2b-3c4d-5e6f"],
     &["owner", "remove", "alice", "--yes"],
     &["roster", "show"],
     &["roster", "policy", "show"],
