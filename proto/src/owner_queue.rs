@@ -174,7 +174,7 @@ mod tests {
     fn the_files_survive_their_bytes_and_take_nothing_more() {
         let asked = ApplicationFile {
             schema_version: Version,
-            application: Application::sign("alice".parse().unwrap(), crate::digest::Digest::of(b"root"), NOW, &key(7)),
+            application: Application::sign("alice".parse().unwrap(), Digest::of(b"root"), NOW, &key(7)),
             expires_at: NOW,
         };
         let bytes = asked.to_bytes().unwrap();

@@ -190,7 +190,7 @@ pub(crate) enum PasskeyVerb {
     /// Shows your passkeys; over the socket everybody's.
     #[command(after_help = "Example:\n  luciactl passkey list")]
     List,
-    /// Removes one, and ends its sessions.
+    /// Removes one, and ends its sessions; an owner also dismisses so one that waits to be confirmed.
     #[command(after_help = "Example:\n  luciactl passkey remove 1a2b-3c4d-5e6f")]
     Remove {
         /// Its code.
