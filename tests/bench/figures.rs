@@ -14,6 +14,8 @@ pub(crate) struct Figures {
 pub(crate) enum Goal {
     /// At most this.
     Most(f64),
+    /// At least this.
+    Least(f64),
     /// Exactly this.
     Exactly(f64),
 }
@@ -23,6 +25,7 @@ impl Figures {
     pub(crate) fn add(&mut self, name: &str, value: f64, unit: &str, goal: Goal) {
         let (sign, bound, good) = match goal {
             Goal::Most(bound) => ("<=", bound, value <= bound),
+            Goal::Least(bound) => (">=", bound, value >= bound),
             Goal::Exactly(bound) => ("=", bound, (value - bound).abs() < 1e-9),
         };
         self.printed += 1;

@@ -6,7 +6,7 @@
 //!
 //! `make bench` builds the programs in release mode first. `QUICK=1` shortens or leaves out what takes minutes;
 //! `--programs DIR` takes the programs from elsewhere, for a build with symbols; `--only PART` measures one of
-//! `controller`, `page`, `scale`, `flood` and `agent`.
+//! `controller`, `page`, `scale`, `flood`, `strangers` and `agent`.
 
 mod agent;
 mod controller;
@@ -18,6 +18,7 @@ mod page;
 mod people;
 mod scale;
 mod site;
+mod strangers;
 mod trace;
 
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ fn run() -> Result<Figures, Failure> {
     }
     if wanted("flood") {
         flood::measure(&bin, &mut figures)?;
+    }
+    if wanted("strangers") {
+        strangers::measure(&bin, &mut figures)?;
     }
     if !wanted("agent") {
         return Ok(figures);
