@@ -63,10 +63,15 @@ impl Budget {
     ///
     /// # Errors
     /// `too_many_requests` when this source has its part, `busy` when there are none left.
-    pub(super) fn take(self: &Arc<Self>, holder: Holder, bytes: usize) -> Result<Option<Hold>, ApiError> {
+    pub(super) fn take(
+        self: &Arc<Self>,
+        holder: impl FnOnce() -> Holder,
+        bytes: usize,
+    ) -> Result<Option<Hold>, ApiError> {
         if bytes <= SMALL {
             return Ok(None);
         }
+        let holder = holder();
         let mut guard = self.taken();
         let taken = &mut *guard;
         let held = taken.by_holder.get(&holder).copied().unwrap_or(0);
@@ -137,7 +142,7 @@ mod tests {
     fn fill(budget: &Arc<Budget>, holder: Holder, bytes: usize) -> (Vec<Hold>, Code) {
         let mut held = Vec::new();
         loop {
-            match budget.take(holder, bytes) {
+            match budget.take(|| holder, bytes) {
                 Ok(hold) => held.push(hold.unwrap()),
                 Err(error) => return (held, error.code),
             }
@@ -157,12 +162,12 @@ mod tests {
         for n in 30..99 {
             flood.extend(fill(&budget, Holder::Stranger(ip(n)), SMALL + 1).0);
         }
-        assert_eq!(budget.take(Holder::Stranger(ip(99)), BODY_MAX).unwrap_err().code, Code::Busy);
-        assert!(budget.take(Holder::Stranger(ip(99)), SMALL).unwrap().is_none(), "what is small takes nothing");
+        assert_eq!(budget.take(|| Holder::Stranger(ip(99)), BODY_MAX).unwrap_err().code, Code::Busy);
+        assert!(budget.take(|| Holder::Stranger(ip(99)), SMALL).unwrap().is_none(), "what is small takes nothing");
         assert!(budget.taken().all <= BODIES_MAX - RESERVED);
-        let nodes: Vec<_> = (100..180).map(|n| budget.take(Holder::Known(ip(n)), BODY_MAX)).collect();
+        let nodes: Vec<_> = (100..180).map(|n| budget.take(|| Holder::Known(ip(n)), BODY_MAX)).collect();
         assert!(nodes.iter().all(Result::is_ok), "eighty nodes at once find room");
-        assert!(budget.take(Holder::Operator, RESERVED / 8).is_ok());
+        assert!(budget.take(|| Holder::Operator, RESERVED / 8).is_ok());
         drop((one, flood, nodes));
         let taken = budget.taken();
         assert_eq!((taken.all, taken.strangers, taken.by_holder.len()), (0, 0, 0));
@@ -174,11 +179,11 @@ mod tests {
         let budget = Arc::<Budget>::default();
         let (held, why) = fill(&budget, Holder::Known(ip(1)), BODY_MAX);
         assert_eq!((held.len() * BODY_MAX <= PER_KNOWN, why), (true, Code::TooManyRequests));
-        let large = budget.take(Holder::Operator, RESERVED).unwrap();
-        assert_eq!(budget.take(Holder::Operator, SMALL + 1).unwrap_err().code, Code::TooManyRequests);
+        let large = budget.take(|| Holder::Operator, RESERVED).unwrap();
+        assert_eq!(budget.take(|| Holder::Operator, SMALL + 1).unwrap_err().code, Code::TooManyRequests);
         drop(large);
-        let all: Vec<Hold> = (2..).map_while(|n| budget.take(Holder::Known(ip(n)), RESERVED / 4).ok()?).collect();
+        let all: Vec<Hold> = (2..).map_while(|n| budget.take(|| Holder::Known(ip(n)), RESERVED / 4).ok()?).collect();
         assert!(all.len() <= BODIES_MAX / (RESERVED / 4));
-        assert_eq!(budget.take(Holder::Known(ip(99)), RESERVED).unwrap_err().code, Code::Busy);
+        assert_eq!(budget.take(|| Holder::Known(ip(99)), RESERVED).unwrap_err().code, Code::Busy);
     }
 }

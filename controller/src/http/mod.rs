@@ -288,7 +288,7 @@ impl Edge {
                 self.admit(found.row, &parts.headers, source)?;
             }
             let max = edge::announced(found.row, &body);
-            self.held = self.shared.budget.take(holder(&peer, source), max)?.map(Arc::new);
+            self.held = self.shared.budget.take(|| holder(&peer, source), max)?.map(Arc::new);
             let body = edge::body(body, max, arrived.until).await?;
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
@@ -319,7 +319,7 @@ impl Edge {
             }
         }
         .await
-        .and_then(|response| self.charge(holder(&peer, from), response));
+        .and_then(|response| self.charge(|| holder(&peer, from), response));
         let close = match &result {
             Ok(answer) if matches!(answer.body(), Body::Events(_)) => pace.streaming(),
             Ok(_) => pace.answering(false),
@@ -369,12 +369,18 @@ impl Edge {
     ///
     /// # Errors
     /// As [`Budget::take`].
-    fn charge(&self, holder: Holder, mut response: Response<Body>) -> Result<Response<Body>, ApiError> {
+    fn charge(
+        &self,
+        holder: impl FnOnce() -> Holder,
+        mut response: Response<Body>,
+    ) -> Result<Response<Body>, ApiError> {
         if let Body::Whole(body) = response.body_mut()
             && let Some(bytes) = std::mem::take(body).into_inner()
         {
-            let hold = self.shared.budget.take(holder, bytes.len())?;
-            *body = Full::new(hold.map_or_else(|| bytes.clone(), |hold| hold.around(bytes.clone())));
+            *body = Full::new(match self.shared.budget.take(holder, bytes.len())? {
+                Some(hold) => hold.around(bytes),
+                None => bytes,
+            });
         }
         Ok(response)
     }
