@@ -250,11 +250,10 @@ async function follow(code) {
 async function approve(form) {
   const { device, code, fingerprint } = form.dataset;
   const hostname = form.elements.hostname.value;
-  await call('POST', `/api/host/devices/${device}/approve-install`, {
-    hostname,
-    diskId: form.elements.disk.value,
-    confirmation: form.elements.erase.value,
-  });
+  // A machine that runs has no disk to choose: it joins as it is.
+  const { disk, erase } = form.elements;
+  const erased = disk ? { diskId: disk.value, confirmation: erase.value } : {};
+  await call('POST', `/api/host/devices/${device}/approve-install`, { hostname, ...erased });
   form.closest('section').hidden = true;
   // What is compared is typed by a person from the machine's own screen, and never handed over by a page.
   const atWorker = `admit it on the worker's host: lucia-enrollment-worker admit ${code} --fingerprint HEX, where HEX is what the machine's own screen shows.`;
@@ -262,7 +261,7 @@ async function approve(form) {
     say(`Approved as ${hostname}. Now ${atWorker}`);
     return;
   }
-  say(`Approved as ${hostname}; its installation may begin.`);
+  say(`Approved as ${hostname}; ${disk ? 'its installation' : 'what is typed on the machine'} may begin.`);
   try {
     await draft('admit', [device], JSON.stringify({ fingerprint, hostname }));
   } catch (error) {
@@ -281,7 +280,7 @@ async function isKnown(form) {
   if (!node) return;
   by('replaces-name').textContent = node.hostname;
   by('replaces-node').textContent = node.hostname;
-  by('replaces-disk').textContent = form.elements.disk.value || 'ID';
+  if (form.elements.disk) by('replaces-disk').textContent = form.elements.disk.value || 'ID';
   by('replaces-id').textContent = node.verificationCode;
   by('replaces-seen').textContent = node.lastSeenAt ? `, last heard at ${node.lastSeenAt}` : ', never heard from';
 }

@@ -198,8 +198,9 @@ pub struct Installation {
     pub can_request_installation_grant: bool,
     /// The approved name.
     pub hostname: Hostname,
-    /// The disk that will be erased.
-    pub disk_id: DiskId,
+    /// The disk that will be erased; absent where a running machine joins, and none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
 }
 
 /// Answer to `grant`: the one-time permission to install.
@@ -214,8 +215,9 @@ pub struct Grant {
     pub request_id: RequestId,
     /// The approved name.
     pub hostname: Hostname,
-    /// The disk that may be erased.
-    pub disk_id: DiskId,
+    /// The disk that may be erased; absent where a running machine joins, and none may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
     /// The inventory that was approved.
     pub inventory_revision: u32,
     /// Until when the installation may begin.

@@ -94,10 +94,12 @@ impl<'de> Deserialize<'de> for Minutes {
 pub struct ApproveForm {
     /// What the node will be called.
     pub hostname: Hostname,
-    /// The disk that will be erased, by its id in the inventory.
-    pub disk_id: DiskId,
-    /// [`ERASE`]; anything else is refused.
-    pub confirmation: String,
+    /// The disk that will be erased, by its id in the inventory. Absent for a machine that runs: it joins as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
+    /// [`ERASE`] where there is a disk; anything else is refused. Absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<String>,
     /// The node that had this name, its machine having lost its key or been installed anew: it is removed in the same
     /// act. Absent: nobody has the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,6 +214,9 @@ pub struct DeviceView {
     pub inventory_revision: u32,
     /// What it says it is made of.
     pub inventory: HardwareInventory,
+    /// It is an installed system that runs: it joins as it is, and no disk is erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
     /// The approved installation, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskView>,
@@ -233,8 +238,9 @@ pub struct TaskView {
     pub phase: TaskPhase,
     /// The approved name.
     pub hostname: Hostname,
-    /// The disk that will be erased.
-    pub disk_id: DiskId,
+    /// The disk that will be erased; absent where a running machine joins, and none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
     /// The node whose name it takes over; the worker lets it only after an act there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<NodeId>,

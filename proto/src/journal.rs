@@ -28,7 +28,7 @@ use crate::json::{self, JsonError};
 use crate::key::{Fingerprint, VerificationCode};
 use crate::limits::{ACTOR_MAX, EVENTS_MAX, JOURNAL_MAX, JSON_DEPTH_MAX, MESSAGE_MAX, PUBLIC_KEY_PEM_MAX};
 use crate::names::{DiskId, Hostname};
-use crate::phase::{DevicePhase, TaskPhase};
+use crate::phase::{DevicePhase, TaskKind, TaskPhase};
 use crate::time::UnixTime;
 
 /// Who did something, as the event log shows it: `operator:1000`, `device`, `controller`.
@@ -79,6 +79,10 @@ pub struct DeviceRow {
     pub former_hostname: Option<Hostname>,
     /// What it is made of.
     pub inventory: HardwareInventory,
+    /// An installed system introduced itself: it joins as it runs. Absent in rows of installers, and in all that were
+    /// written before there was this member.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
     /// [`HardwareInventory::inventory_hash`] of it.
     pub inventory_hash: Digest,
     /// Rises with each change of that hash, from 1.
@@ -105,7 +109,7 @@ pub struct DeviceRow {
     pub kept: Option<KeptRow>,
 }
 
-/// One approved installation, with all that was approved.
+/// One approval, an installation or a joining machine, with all that was approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TaskRow {
@@ -115,8 +119,9 @@ pub struct TaskRow {
     pub device_id: NodeId,
     /// The approved name.
     pub hostname: Hostname,
-    /// The disk that may be erased.
-    pub disk_id: DiskId,
+    /// The disk that may be erased; absent in a [`TaskKind::Join`], where none may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
     /// The approved key.
     pub fingerprint: Fingerprint,
     /// The approved hardware.
@@ -353,6 +358,14 @@ impl Journal {
     /// The task of this id, to change.
     pub fn task_mut(&mut self, id: &TaskId) -> Option<&mut TaskRow> {
         self.tasks.iter_mut().find(|task| task.task_id == *id)
+    }
+}
+
+impl TaskRow {
+    /// What was approved.
+    #[must_use]
+    pub const fn kind(&self) -> TaskKind {
+        TaskKind::of(self.disk_id.as_ref())
     }
 }
 

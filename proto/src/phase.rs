@@ -8,6 +8,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::names::DiskId;
+
 /// Where a device stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DevicePhase {
@@ -25,6 +27,23 @@ pub enum DevicePhase {
     Failed,
     /// An owner or operator said no.
     Rejected,
+}
+
+/// What a person approves. The disk tells them apart: without one nothing is ever erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskKind {
+    /// An installer erases a disk and puts a system on it.
+    Install,
+    /// A system that runs becomes a node as it is.
+    Join,
+}
+
+impl TaskKind {
+    /// The kind of an approval with this disk.
+    #[must_use]
+    pub const fn of(disk: Option<&DiskId>) -> Self {
+        if disk.is_some() { Self::Install } else { Self::Join }
+    }
 }
 
 /// Where an approved installation stands.

@@ -278,8 +278,9 @@ pub struct GrantRequest {
     pub request_id: RequestId,
     /// The inventory the approval was for.
     pub inventory_revision: u32,
-    /// The disk the approval was for.
-    pub disk_id: DiskId,
+    /// The disk the approval was for; absent where a running machine joins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<DiskId>,
 }
 
 /// How far the installer is.
@@ -343,6 +344,10 @@ pub struct Discover {
     pub purpose: Purpose,
     /// What the machine is.
     pub inventory: crate::inventory::HardwareInventory,
+    /// An installed system speaks, not an installer: the machine becomes a node as it runs, and no disk is erased. What an
+    /// installer sends has no such member, as before there was one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
 }
 
 macro_rules! report {

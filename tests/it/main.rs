@@ -7,6 +7,7 @@ mod world;
 mod attack;
 mod clock;
 mod clones;
+mod comeback;
 mod enroll;
 mod hostile;
 mod hostile_queue;

@@ -233,7 +233,8 @@ impl SimNode {
     /// When it is refused.
     pub async fn discover(&mut self) -> Result<Discovered, Failure> {
         let challenge: Challenge = self.get(Endpoint::BootChallenge).await?;
-        let report = Discover { node_id: self.id.clone(), purpose: Purpose::Discover, inventory: inventory()? };
+        let report =
+            Discover { node_id: self.id.clone(), purpose: Purpose::Discover, inventory: inventory()?, running: false };
         let proof = Proof::sign(&report, &challenge, &self.key)?;
         let call = DiscoverCall {
             challenge_id: proof.challenge_id,

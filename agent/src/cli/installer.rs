@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_proto::code::Code;
 use lucia_proto::key::NodeKey;
+use lucia_proto::names::DiskId;
 use lucia_proto::time::Clock;
 use serde_json::json;
 
@@ -19,9 +21,9 @@ use crate::host::boot::{self, BootId};
 use crate::host::clock::SystemClock;
 use crate::host::root::Root;
 use crate::host::state::State;
-use crate::host::status::{Doing, Status, StatusFile};
+use crate::host::status::{self, Doing, Status, StatusFile};
 use crate::host::{chain, random, secrets};
-use crate::identity::{key, rekey};
+use crate::identity::{key, rekey, running};
 use crate::install::discover::{console_box, discover as discover_once};
 use crate::install::stage::{self, StageError, Staged};
 use crate::install::target::{MAX, Target, TargetError};
@@ -45,6 +47,10 @@ impl Session {
         secrets::protect().map_err(Exit::failed)?;
         let trust = Trust::load(root).map_err(Exit::config)?;
         let mut state = State::hold(root, verb).map_err(Exit::failed)?;
+        if make_key && status::was_removed(&state) {
+            // An agent of before the note removed the identity, and what says so goes with the next status.
+            running::note(&state).map_err(Exit::failed)?;
+        }
         let key = if make_key { key::load_or_make(&mut state) } else { key::load(&state) };
         let key = Arc::new(key.map_err(Exit::failed)?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -90,6 +96,7 @@ fn print(text: &str) {
 pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(), Exit> {
     let mut session = Session::open(root, "discover", true)?;
     let inventory = inventory::gather(root).map_err(Exit::failed)?;
+    let mut running = running::is_running(&session.state).map_err(Exit::failed)?;
     let fingerprint = session.key.public().fingerprint();
     let node_id = fingerprint.node_id();
     if !json {
@@ -99,8 +106,14 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
     let end = clock.since_boot().saturating_add(timeout);
     let found = block_on(async {
         loop {
-            let error = match discover_once(&mut session.client, &inventory).await {
+            let error = match discover_once(&mut session.client, &inventory, running).await {
                 Ok(found) => return Ok(found),
+                // A controller of before the member refuses it, and approves an installation: what this machine does with that
+                // is its own affair, and no disk is erased.
+                Err(error) if running && error.code() == Some(Code::InvalidBody) => {
+                    running = false;
+                    continue;
+                }
                 Err(error) => error,
             };
             let pause = session.backoff.next(Pace::after(&error), error.retry_after());
@@ -132,6 +145,9 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
         );
     } else {
         print(&format!("The controller knows this machine; it can be approved until {}.", found.expires_at));
+        if running::is_running(&session.state).map_err(Exit::failed)? {
+            print("It runs, so nothing on it is erased. Next: lucia-node-agent wait-install");
+        }
     }
     Ok(())
 }
@@ -160,7 +176,7 @@ pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -
             };
             Exit::with(code, &error)
         })?;
-    session.tell(Doing::Granted);
+    session.tell(if grant.disk_id.is_some() { Doing::Granted } else { Doing::Joining });
     if json {
         print(
             &json!({
@@ -172,7 +188,11 @@ pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -
             .to_string(),
         );
     } else {
-        print(&format!("hostname {}\ndisk {}\nuntil {}", grant.hostname, grant.disk_id, grant.expires_at));
+        let what = grant.disk_id.as_ref().map_or_else(
+            || "no disk is erased; next: lucia-node-agent rekey --finish".to_owned(),
+            |disk| format!("disk {disk}"),
+        );
+        print(&format!("hostname {}\n{what}\nuntil {}", grant.hostname, grant.expires_at));
     }
     Ok(())
 }
@@ -184,9 +204,11 @@ pub(super) fn guard(root: &Root) -> Result<(), Exit> {
     let inventory = inventory::gather(root).map_err(Exit::failed)?;
     let device = block_on(device_state(&mut session.client))?.map_err(|error| call_failed(&error))?;
     let now = session.client.server_now().ok_or_else(|| Exit::said(1, "the controller's time is not known"))?;
-    let grant = guard_rules::check(installation.as_ref(), &boot, &inventory, &device, now)
+    let running = running::is_running(&session.state).map_err(Exit::failed)?;
+    let grant = guard_rules::check(running, installation.as_ref(), &boot, &inventory, &device, now)
         .map_err(|refusal| Exit::with(refusal.exit_code(), &refusal))?;
-    print(&format!("disk {} may be erased for {}", grant.disk_id, grant.hostname));
+    let disk = grant.disk_id.as_ref().map_or("none", DiskId::as_str);
+    print(&format!("disk {disk} may be erased for {}", grant.hostname));
     Ok(())
 }
 

@@ -10,8 +10,8 @@ use crate::host::root::Root;
 use crate::host::state::{State, StateError};
 use crate::host::status::{Doing, Status, StatusFile};
 use crate::host::{chain, secrets};
-use crate::identity::key::{self, KeyError};
-use crate::identity::rekey::{self, Rekeyed};
+use crate::identity::key::KeyError;
+use crate::identity::rekey::{self, Former, Rekeyed};
 
 /// Another verb of the agent runs.
 const IN_USE: u8 = 40;
@@ -24,20 +24,25 @@ pub(super) fn run(root: &Root, yes: bool) -> Result<(), Exit> {
     secrets::protect().map_err(Exit::failed)?;
     let done = replace(root, |former| if yes { Ok(()) } else { ask_on_terminal(former) })?;
     let Rekeyed { former, aside, fingerprint } = done;
+    let kept = aside.map_or_else(
+        || "The former key was gone".to_owned(),
+        |aside| {
+            format!("The former key is kept in {}; destroy it once nobody needs it", root.state().join(aside).display())
+        },
+    );
+    let of = former.map_or_else(String::new, |former| format!(" (it was the key of node {former})"));
     let [first, second] = fingerprint.rows();
     let text = format!(
-        "The key of node {former} is kept in {}; destroy it once nobody needs it.\nThis machine has a new key, \
-         fingerprint\n  {first}\n  {second}\nNext: lucia-node-agent discover, approve it, lucia-node-agent wait-install, \
-         lucia-node-agent rekey --finish",
-        root.state().join(aside).display()
+        "{kept}{of}.\nThis machine has a new key, fingerprint\n  {first}\n  {second}\nNext: lucia-node-agent discover, approve \
+         it, lucia-node-agent wait-install, lucia-node-agent rekey --finish"
     );
     // A closed pipe is how a reader says that it has enough.
     let _ = writeln!(std::io::stdout(), "{text}");
     Ok(())
 }
 
-/// Everything but the words: `confirm` is asked with the node whose key goes.
-fn replace(root: &Root, confirm: impl FnOnce(&NodeId) -> Result<(), Exit>) -> Result<Rekeyed, Exit> {
+/// Everything but the words: `confirm` is asked with what goes.
+fn replace(root: &Root, confirm: impl FnOnce(&Former) -> Result<(), Exit>) -> Result<Rekeyed, Exit> {
     if let Err(StateError::Dir(error @ DirError::Missing { .. })) = State::open(root) {
         return Err(Exit::said(NO_KEY, format!("there is no key to replace: {}", chain(&error))));
     }
@@ -47,11 +52,11 @@ fn replace(root: &Root, confirm: impl FnOnce(&NodeId) -> Result<(), Exit>) -> Re
         }
         _ => Exit::failed(error),
     })?;
-    let key = key::load(&state).map_err(|error| match &error {
-        KeyError::Lost { .. } | KeyError::Removed | KeyError::None => Exit::with(NO_KEY, &error),
+    let former = rekey::former(&state).map_err(|error| match &error {
+        KeyError::Removed | KeyError::None => Exit::with(NO_KEY, &error),
         _ => Exit::failed(error),
     })?;
-    confirm(&key.public().fingerprint().node_id())?;
+    confirm(&former)?;
     let done = rekey::rekey(&mut state).map_err(Exit::failed)?;
     let status = Status {
         doing: Doing::Rekeyed,
@@ -63,23 +68,35 @@ fn replace(root: &Root, confirm: impl FnOnce(&NodeId) -> Result<(), Exit>) -> Re
     Ok(done)
 }
 
-fn ask_on_terminal(former: &NodeId) -> Result<(), Exit> {
+fn ask_on_terminal(former: &Former) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(Exit::said(USAGE, "rekey asks, and there is no terminal to ask on: add --yes"));
     }
+    let word = word(former);
+    let node = former.node_id.as_ref().map_or_else(|| "the node it was".to_owned(), |id| format!("node {id}"));
+    let key = if former.is_lost() {
+        "The former key is gone; a copy of it in a backup is worth more."
+    } else {
+        "The former key is kept aside."
+    };
     eprint!(
-        "This makes a new key. This machine is node {former} no longer: it has to be discovered and approved anew, and \
-         its certificate is removed. The former key is kept aside.\nType {former} to go on: "
+        "This makes a new key. This machine is then no longer {node}: its certificate is removed, and it must be discovered \
+         and approved again. {key}\nType {word} to go on: "
     );
-    confirmed(former, &mut stdin.lock())
+    confirmed(word, &mut stdin.lock())
 }
 
-/// Whether the next line is the node id.
-fn confirmed(former: &NodeId, input: &mut impl BufRead) -> Result<(), Exit> {
+/// What is typed: the node that goes, where it is known.
+fn word(former: &Former) -> &str {
+    former.node_id.as_ref().map_or("rekey", NodeId::as_str)
+}
+
+/// Whether the next line is this word.
+fn confirmed(word: &str, input: &mut impl BufRead) -> Result<(), Exit> {
     let mut line = String::new();
     input.read_line(&mut line).map_err(Exit::failed)?;
-    if line.trim_end_matches(['\r', '\n']) == former.as_str() {
+    if line.trim_end_matches(['\r', '\n']) == word {
         Ok(())
     } else {
         Err(Exit::said(NOT_CONFIRMED, "not confirmed, nothing was done"))
@@ -91,6 +108,7 @@ mod tests {
     use super::*;
     use crate::host::scratch::Scratch;
     use crate::host::state::StateFile;
+    use crate::identity::key;
 
     // spec: AG-45
     #[test]
@@ -107,15 +125,15 @@ mod tests {
         assert_eq!(code(replace(&root, |_| Ok(()))), Err(IN_USE));
         drop(state);
         for typed in ["", "yes\n", "0123456789abcdef0123456789abcdef\n"] {
-            let answer = replace(&root, |former| confirmed(former, &mut typed.as_bytes()));
+            let answer = replace(&root, |former| confirmed(word(former), &mut typed.as_bytes()));
             assert_eq!(code(answer), Err(NOT_CONFIRMED), "{typed:?}");
         }
         assert_eq!(State::open(&root).unwrap().read(StateFile::Key).unwrap(), before);
         let done = replace(&root, |asked| {
-            assert_eq!(*asked, former);
-            confirmed(asked, &mut format!("{former}\n").as_bytes())
+            assert_eq!(asked.node_id.as_ref(), Some(&former));
+            confirmed(word(asked), &mut format!("{former}\n").as_bytes())
         });
-        assert_eq!(done.unwrap().former, former);
+        assert_eq!(done.unwrap().former, Some(former));
         let told = crate::host::status::read(&root).unwrap().unwrap();
         assert!(told.line().contains("rekey --finish"), "{}", told.line());
     }
@@ -141,10 +159,14 @@ mod tests {
         let text = said(state);
         assert!(text.contains("an owner removed") && text.contains("lucia-node-agent discover"), "{text}");
         assert!(!text.contains("backup"), "{text}");
-        // A key that went otherwise is a loss, whatever the status says.
+        // A key that went otherwise is a loss, whatever the status says: a person's word makes another.
         state = State::hold(&root, "test").unwrap();
         state.replace(StateFile::Installed, b"{}").unwrap();
-        let text = said(state);
-        assert!(text.contains("is gone") && text.contains("backup"), "{text}");
+        drop(state);
+        let done = replace(&root, |former| {
+            assert!(former.is_lost() && former.node_id.is_none());
+            confirmed(word(former), &mut "rekey\n".as_bytes())
+        });
+        assert_eq!(done.unwrap().aside, None);
     }
 }

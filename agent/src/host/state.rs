@@ -36,6 +36,8 @@ pub enum StateFile {
     Installed,
     /// The grant, in the installer.
     Installation,
+    /// That this is an installed system.
+    System,
     /// The starts of the daemon.
     Starts,
     /// The directory's files as they last worked.
@@ -50,7 +52,7 @@ pub enum StateFile {
 
 impl StateFile {
     /// Every file.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Key,
         Self::Csr,
         Self::Certificate,
@@ -58,6 +60,7 @@ impl StateFile {
         Self::Bundle,
         Self::Installed,
         Self::Installation,
+        Self::System,
         Self::Starts,
         Self::Directory,
         Self::Roster,
@@ -76,6 +79,7 @@ impl StateFile {
             Self::Bundle => "bundle.json",
             Self::Installed => "installed.json",
             Self::Installation => "installation.json",
+            Self::System => "system.json",
             Self::Starts => "starts.json",
             Self::Directory => "directory.json",
             Self::Roster => "roster.json",
@@ -87,7 +91,7 @@ impl StateFile {
     /// Most bytes it can have.
     const fn max(self) -> u64 {
         match self {
-            Self::Key => 1024,
+            Self::Key | Self::System => 1024,
             Self::Starts => 4096,
             Self::Csr => 8192,
             Self::Installed | Self::Installation | Self::Status => 16 * 1024,

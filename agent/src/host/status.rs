@@ -35,6 +35,8 @@ pub enum Doing {
     AwaitingApproval,
     /// In the installer: the grant is there.
     Granted,
+    /// May become a node as it runs.
+    Joining,
     /// In the installer: the system is on the disk.
     Staged,
     /// Asks for its first certificate.
@@ -327,6 +329,7 @@ impl Status {
             Doing::Starting => "starting".to_owned(),
             Doing::AwaitingApproval => "waiting for an operator to approve this machine".to_owned(),
             Doing::Granted => "may install; the installer goes on".to_owned(),
+            Doing::Joining => "approved; run `lucia-node-agent rekey --finish`".to_owned(),
             Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
             Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
             Doing::Certified => "has its certificate; the first heartbeat is on its way".to_owned(),

@@ -23,8 +23,9 @@ pub struct InstalledFacts {
     pub task_id: TaskId,
     /// The approved name.
     pub hostname: Hostname,
-    /// The installer's boot: the daemon does not run in it.
-    pub install_boot_id: BootId,
+    /// The installer's boot: the daemon does not run in it. Absent where no installer ran and the machine joined as it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install_boot_id: Option<BootId>,
     /// The installed system's machine id.
     pub machine_id: MachineId,
 }

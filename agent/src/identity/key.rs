@@ -15,8 +15,9 @@ use crate::host::status;
 pub enum KeyError {
     /// There was one.
     #[error(
-        "the node's key {path} is gone, and with it the node's identity; restore the file from a backup, or install \
-         this machine anew (remove the node, discover and approve it). The agent never makes a second key by itself"
+        "the node's key {path} is gone, and with it the node's identity; restore the file from a backup, or run \
+         `lucia-node-agent rekey`, which makes a new key that must be approved in the old one's place. The agent never \
+         makes a second key by itself"
     )]
     Lost {
         /// Where it was.
@@ -33,8 +34,8 @@ pub enum KeyError {
     None,
     /// There is one that cannot be used.
     #[error(
-        "the node's key {path} is damaged; restore the file from a backup, or install this machine anew (remove the \
-         node, discover and approve it). The agent never makes a second key by itself"
+        "the node's key {path} is damaged; restore the file from a backup, or run `lucia-node-agent rekey`, which makes a \
+         new key that must be approved in the old one's place. The agent never makes a second key by itself"
     )]
     Damaged {
         /// Where it is.
@@ -69,7 +70,7 @@ pub fn load(state: &State) -> Result<NodeKey, KeyError> {
 fn had_one(state: &State) -> Result<bool, KeyError> {
     let mut had = state.had_key();
     for file in StateFile::ALL {
-        let of_a_node = !matches!(file, StateFile::Key | StateFile::Status);
+        let of_a_node = !matches!(file, StateFile::Key | StateFile::Status | StateFile::System);
         had = had || (of_a_node && state.exists(file).map_err(KeyError::State)?);
     }
     Ok(had)

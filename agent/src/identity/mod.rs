@@ -10,6 +10,7 @@ pub mod key;
 pub mod rekey;
 mod rename;
 pub mod renew;
+pub mod running;
 pub mod starts;
 
 use std::sync::Arc;

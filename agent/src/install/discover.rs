@@ -10,16 +10,17 @@ use lucia_proto::report::{Discover, Purpose};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
 
-/// Sends key and inventory. Saying the same twice gets the same answer.
+/// Sends key and inventory, and whether an installed system sends them. Saying the same twice gets the same answer.
 ///
 /// # Errors
 /// Any [`CallError`]; `admission_closed` while no discovery window is open.
 pub async fn discover<T: Transport>(
     client: &mut Client<T>,
     inventory: &HardwareInventory,
+    running: bool,
 ) -> Result<Discovered, CallError> {
     let node_id = client.node_id().clone();
-    let report = Discover { node_id, purpose: Purpose::Discover, inventory: inventory.clone() };
+    let report = Discover { node_id, purpose: Purpose::Discover, inventory: inventory.clone(), running };
     client.call(Endpoint::Discover, &report, None).await?.json()
 }
 

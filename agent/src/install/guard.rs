@@ -16,6 +16,12 @@ pub enum Refusal {
     /// `wait-install` has not got a grant.
     #[error("there is no grant; run `lucia-node-agent wait-install` first")]
     NoGrant,
+    /// It is no installer.
+    #[error(
+        "this machine runs an installed system and joins as it is; no disk of it may be erased. Run `lucia-node-agent rekey \
+         --finish`, or boot the installer to install it again"
+    )]
+    Runs,
     /// The grant is over.
     #[error("the grant was good until {until}; discover this machine and approve it again")]
     Expired {
@@ -51,6 +57,7 @@ impl Refusal {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::NoGrant => 20,
+            Self::Runs => 25,
             Self::Expired { .. } => 21,
             Self::OtherBoot => 22,
             Self::Disk { .. } => 23,
@@ -59,17 +66,22 @@ impl Refusal {
     }
 }
 
-/// Checks everything, the local facts first. `now` is the controller's time.
+/// Checks everything, the local facts first. `running`: an installed system asks, and no installer. `now` is the
+/// controller's time.
 ///
 /// # Errors
 /// The first condition that does not hold.
 pub fn check<'a>(
+    running: bool,
     installation: Option<&'a Installation>,
     boot: &BootId,
     inventory: &HardwareInventory,
     device: &DeviceState,
     now: UnixTime,
 ) -> Result<&'a Grant, Refusal> {
+    if running {
+        return Err(Refusal::Runs);
+    }
     let grant = installation.and_then(|kept| kept.grant.as_ref()).ok_or(Refusal::NoGrant)?;
     if installation.is_none_or(|kept| kept.boot_id != *boot) {
         return Err(Refusal::OtherBoot);
@@ -83,8 +95,9 @@ pub fn check<'a>(
         return Err(Refusal::Expired { until });
     }
     let fixed = |disk: &lucia_proto::inventory::Disk| !disk.is_removable && !disk.is_read_only;
-    if !inventory.disk(&grant.disk_id).is_some_and(fixed) {
-        return Err(Refusal::Disk { disk: grant.disk_id.clone() });
+    let disk = grant.disk_id.as_ref().ok_or(Refusal::Runs)?;
+    if !inventory.disk(disk).is_some_and(fixed) {
+        return Err(Refusal::Disk { disk: disk.clone() });
     }
     let agreed = matches!(device.phase, DevicePhase::Approved | DevicePhase::Installing)
         && device.device_id == grant.device_id

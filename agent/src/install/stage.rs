@@ -38,6 +38,11 @@ pub enum StageError {
     /// The grant was given in another boot.
     #[error("the grant was given in another boot of the installer; discover this machine and approve it again")]
     OtherBoot,
+    /// The machine was approved as it runs.
+    #[error(
+        "this machine was approved to join as it runs, with no installation; run `lucia-node-agent rekey --finish`"
+    )]
+    Joins,
     /// `installation.json` fails.
     #[error("the grant cannot be read")]
     Installation(#[source] InstallationError),
@@ -98,10 +103,10 @@ pub struct Staged<'a> {
 /// [`StageError::NoGrant`], [`StageError::OtherBoot`], [`StageError::Installation`].
 pub fn granted(state: &State, boot: &BootId) -> Result<Grant, StageError> {
     let kept = Installation::read(state).map_err(StageError::Installation)?.ok_or(StageError::NoGrant)?;
-    if kept.boot_id != *boot {
-        return Err(StageError::OtherBoot);
-    }
-    kept.grant.ok_or(StageError::NoGrant)
+    let other_boot = kept.boot_id != *boot;
+    let grant = kept.grant.ok_or(StageError::NoGrant)?;
+    // A system that runs is the same after a reboot.
+    if other_boot && grant.disk_id.is_some() { Err(StageError::OtherBoot) } else { Ok(grant) }
 }
 
 /// Tells the controller, stages, tells it again; a failure while writing is reported as `Failed`.
@@ -114,6 +119,9 @@ pub async fn stage_and_report<T: Transport>(
     grant: &Grant,
     staged: Staged<'_>,
 ) -> Result<InstalledFacts, StageError> {
+    if grant.disk_id.is_none() {
+        return Err(StageError::Joins);
+    }
     reporting(client, || stage(target, grant, staged)).await
 }
 
@@ -199,7 +207,7 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
         node_id: staged.key.public().fingerprint().node_id(),
         task_id: grant.task_id.clone(),
         hostname: grant.hostname.clone(),
-        install_boot_id: staged.boot.clone(),
+        install_boot_id: Some(staged.boot.clone()),
         machine_id,
     };
     facts.write(&state).map_err(StageError::Installed)?;

@@ -47,7 +47,7 @@ fn grant() -> Grant {
         device_id: node().node_id,
         request_id: RequestId::from_random([5; 16]),
         hostname: node().hostname,
-        disk_id: "wwn-1".parse().unwrap(),
+        disk_id: Some("wwn-1".parse().unwrap()),
         inventory_revision: 2,
         expires_at: start().plus(Duration::from_secs(900)),
         progress_expires_at: start().plus(Duration::from_secs(7200)),
@@ -87,18 +87,26 @@ fn inventory(disk: &str) -> HardwareInventory {
 
 const DISK: &str = r#"{"id":"wwn-1","path":"/dev/sda","sizeBytes":1,"isRemovable":false,"isReadOnly":false}"#;
 
-// spec: AG-20
+// spec: AG-20, AG-302
 #[test]
 fn the_guard_lets_nothing_pass_but_all_conditions_together() {
     let now = start();
     let later = |secs| now.plus(Duration::from_secs(secs));
     let judge = |kept: Option<&Installation>, boot: &BootId, disk: &str, device: &DeviceState, now| {
-        guard::check(kept, boot, &inventory(disk), device, now).map(|_| ()).map_err(|refusal| refusal.exit_code())
+        guard::check(false, kept, boot, &inventory(disk), device, now)
+            .map(|_| ())
+            .map_err(|refusal| refusal.exit_code())
     };
     let (good, approved) = (kept(), device(DevicePhase::Approved));
     assert_eq!(judge(Some(&good), &boot(), DISK, &approved, now), Ok(()));
     assert_eq!(judge(Some(&good), &boot(), DISK, &approved, later(900)), Ok(()));
     assert_eq!(judge(None, &boot(), DISK, &approved, now), Err(20));
+    // A system that runs is never erased, whatever was granted; nor is anything without a disk in the grant.
+    let runs = guard::check(true, Some(&good), &boot(), &inventory(DISK), &approved, now);
+    assert_eq!(runs.map_err(|refusal| refusal.exit_code()), Err(25));
+    let mut joins = kept();
+    joins.grant.as_mut().unwrap().disk_id = None;
+    assert_eq!(judge(Some(&joins), &boot(), DISK, &approved, now), Err(25));
     assert_eq!(judge(Some(&Installation { grant: None, ..kept() }), &boot(), DISK, &approved, now), Err(20));
     assert_eq!(judge(Some(&good), &boot(), DISK, &approved, later(901)), Err(21));
     let other = "44444444-4444-4444-8444-444444444444".parse().unwrap();
@@ -246,7 +254,7 @@ async fn a_grant_for_anything_else_than_was_asked_is_not_used() {
         ("task", |grant| grant.task_id = TestNode::new(8).task_id),
         ("request", |grant| grant.request_id = RequestId::from_random([6; 16])),
         ("inventory", |grant| grant.inventory_revision = 3),
-        ("disk", |grant| grant.disk_id = "wwn-2".parse().unwrap()),
+        ("disk", |grant| grant.disk_id = Some("wwn-2".parse().unwrap())),
         ("hostname", |grant| grant.hostname = TestNode::new(8).hostname),
     ];
     for (want, change) in cases {
@@ -361,7 +369,7 @@ fn staging_lays_every_file_and_may_be_repeated() {
     for name in ["node.key", "installed.json"] {
         assert_eq!(first[&format!("var/lib/lucia/agent/{name}")].0, 0o600, "{name}");
     }
-    assert_eq!(facts.install_boot_id, boot());
+    assert_eq!(facts.install_boot_id, Some(boot()));
     // Again: the same files, the same machine id.
     assert_eq!(stage_into(&dir).unwrap(), facts);
     let without_lease = |mut tree: BTreeMap<String, (u32, Vec<u8>)>| {

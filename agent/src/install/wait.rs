@@ -15,6 +15,7 @@ use crate::client::{CallError, Client, cure};
 use crate::host::boot::BootId;
 use crate::host::random::{self, NoRandomness};
 use crate::host::state::{State, StateError};
+use crate::identity::running::is_running;
 
 /// Time between two questions while a person thinks.
 const ASK_EVERY: Pace =
@@ -141,6 +142,9 @@ async fn step<T: Transport>(client: &mut Client<T>, state: &State, boot: &BootId
             Some(grant) => Ok(Step::Granted(Box::new(grant))),
             None => Ok(Step::Waiting("approved; waiting for the grant")),
         },
+        DevicePhase::AwaitingEnrollment if is_running(state).unwrap_or(false) => {
+            ended("it was approved and is ready already: run `systemctl start lucia-node-agent`")
+        }
         DevicePhase::AwaitingEnrollment => ended("it was installed already: reboot it into the installed system"),
         DevicePhase::Managed => ended("it is a node already; remove the node first if it is to be installed anew"),
         DevicePhase::Failed => ended("run `lucia-node-agent discover` again and approve it anew"),
@@ -158,7 +162,9 @@ async fn take_grant<T: Transport>(
     let question = Question { node_id: client.node_id().clone(), purpose: Purpose::Installation };
     let approved: api::Installation = client.call(Endpoint::Installation, &question, None).await?.json()?;
     let kept = Installation::read(state).map_err(file)?;
-    let kept = kept.filter(|kept| kept.task_id == approved.task_id && kept.boot_id == *boot);
+    // A system that runs is the same after a reboot.
+    let here = |kept: &Installation| kept.boot_id == *boot || approved.disk_id.is_none();
+    let kept = kept.filter(|kept| kept.task_id == approved.task_id && here(kept));
     let mut kept = match kept {
         Some(Installation { grant: Some(grant), .. }) => return Ok(Some(grant)),
         Some(kept) => kept,

@@ -170,7 +170,7 @@ pub fn check(facts: &Facts, installed: Option<InstalledFacts>) -> Result<Install
     if facts.machine_id.as_ref() != Some(&installed.machine_id) {
         return elsewhere("/etc/machine-id is not that of the installation");
     }
-    if facts.boot_id == installed.install_boot_id {
+    if installed.install_boot_id.as_ref() == Some(&facts.boot_id) {
         return Err(NotInstalled::InstallersBoot);
     }
     if !facts.certified && facts.hostname != installed.hostname.as_str() {
@@ -211,7 +211,7 @@ mod tests {
             node_id: key.public().fingerprint().node_id(),
             task_id: lucia_proto::ids::TaskId::from_random([1; 16]),
             hostname: "n1".parse().unwrap(),
-            install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
+            install_boot_id: Some("33333333-3333-4333-8333-333333333333".parse().unwrap()),
             machine_id: MACHINE.parse().unwrap(),
         };
         (scratch, installed)
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_installers_boot_is_refused() {
         let (scratch, installed) = good();
-        let same = InstalledFacts { install_boot_id: BOOT.parse().unwrap(), ..installed };
+        let same = InstalledFacts { install_boot_id: Some(BOOT.parse().unwrap()), ..installed };
         assert_eq!(judge(&scratch, Some(same)), Err(12));
     }
 

@@ -106,7 +106,7 @@ impl World {
             node_id: self.node.node_id.clone(),
             task_id: self.node.task_id.clone(),
             hostname: self.node.hostname.clone(),
-            install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
+            install_boot_id: Some("33333333-3333-4333-8333-333333333333".parse().unwrap()),
             machine_id: "22222222222242228222222222222222".parse().unwrap(),
         }
     }

@@ -4,6 +4,7 @@
 //! | step | a crash before the next one |
 //! |---|---|
 //! | `orders.json` says that things go from here on | the next start goes on here, whatever else is left |
+//! | `system.json` says that an installed system is left | as before |
 //! | key files, sshd's drop-in and sssd.conf are removed, both services told | as before |
 //! | all of the private directory but what is named here is removed, the key with it | as before |
 //! | the lease forgets that there was a key, `installed.json` is removed | as before |
@@ -17,6 +18,7 @@ use crate::directory::files::{self, File, FilesError};
 use crate::host::chain;
 use crate::host::root::Root;
 use crate::host::state::{State, StateError, StateFile};
+use crate::identity::running;
 use crate::keys::files::{Files, KeysError};
 use crate::keys::reply::Told;
 use crate::units::{Act, Runner};
@@ -25,7 +27,7 @@ use crate::units::{Act, Runner};
 pub const REMOVED: &str = "an owner removed this node's identity: key, certificate, directory and SSH keys of the fleet are gone, \
      accounts of this machine itself are as before; to bring it back begin with `lucia-node-agent discover`";
 /// What stays to the end: what says that there is something to end, and what people read.
-const LAST: [StateFile; 3] = [StateFile::Orders, StateFile::Installed, StateFile::Status];
+const LAST: [StateFile; 4] = [StateFile::Orders, StateFile::Installed, StateFile::System, StateFile::Status];
 
 /// The identity is not removed yet; the next start goes on.
 #[derive(Debug, Error)]
@@ -64,6 +66,8 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
     if !record.is_wiping() {
         wiping.write(state).map_err(RemoveError::Record)?;
     }
+    // What is left is an installed system, and no installer: discovery says so, and no disk of it may be erased.
+    running::note(state).map_err(RemoveError::State)?;
     remove_keys(root)?;
     let had = files::kept(state);
     for file in File::ALL {

@@ -259,10 +259,12 @@ pub(crate) struct Device {
 #[command(after_help = "\
 Examples:
   luciactl approve 1a2b-3c4d-5e6f --fingerprint HEX --hostname web-1 --disk ID
+  luciactl approve 1a2b-3c4d-5e6f --fingerprint HEX --hostname web-1 --replaces web-1
   luciactl approve 1a2b-3c4d-5e6f --fingerprint \"FIRST ROW
     SECOND ROW\" --hostname web-1 --disk ID
 
-CODE and HEX are read from the machine's own screen, ID from luciactl onboarding.
+CODE and HEX are read from the machine's own screen, ID from luciactl onboarding. The second is for a machine that runs
+and has a new key: nothing is erased.
 Without --fingerprint you are asked for its two rows.")]
 pub(crate) struct Approve {
     /// The verification code, as the machine shows it.
@@ -275,18 +277,18 @@ pub(crate) struct Approve {
     /// What the node will be called.
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname: Hostname,
-    /// The disk to erase, by the id that `onboarding` shows.
+    /// The disk to erase, by the id that `onboarding` shows. Leave it out for a machine that runs, which joins as it is.
     #[arg(long, value_name = "ID")]
-    pub(crate) disk: DiskId,
+    pub(crate) disk: Option<DiskId>,
     /// The node that had this name, if this is its machine with a new key: it is removed in the same act, and nothing
-    /// of it passes on. By hostname, node id or verification code; one that was removed before by its node id.
+    /// of it passes on. By hostname, node id or verification code, also one that was removed before.
     #[arg(long, value_name = "NODE")]
     pub(crate) replaces: Option<String>,
-    /// Does not ask before the disk is given to be erased.
+    /// Does not ask before the machine is approved, and its disk given to be erased.
     #[arg(long)]
     pub(crate) yes: bool,
-    /// The same, said as the question wants it answered.
-    #[arg(long, value_name = "ERASE", conflicts_with = "yes", value_parser = ["ERASE"])]
+    /// The same for a disk, said as the question wants it answered.
+    #[arg(long, value_name = "ERASE", conflicts_with = "yes", requires = "disk", value_parser = ["ERASE"])]
     pub(crate) erase: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::IntentKind;
 use lucia_proto::key::{Fingerprint, VerificationCode};
 use lucia_proto::limits::SSH_KEY_LINE_MAX;
-use lucia_proto::names::{AccountName, Hostname};
+use lucia_proto::names::{AccountName, DiskId, Hostname};
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::ssh_key::SshKey;
 use lucia_proto::time::UnixTime;
@@ -77,12 +77,28 @@ async fn may_be_approved(
             "the discovery of {code} is over; start the installer on it again while the window is open"
         ));
     }
-    let disk = device.inventory.disks.iter().find(|disk| disk.id == args.disk);
-    if disk.is_none_or(|disk| disk.is_removable || disk.is_read_only || disk.size_bytes == 0) {
-        return refuse(format!(
-            "{code} has no disk {} that can be erased; luciactl onboarding shows its disks",
-            args.disk
-        ));
+    let fits = |id: &DiskId| {
+        let disk = device.inventory.disk(id);
+        disk.is_some_and(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0)
+    };
+    match &args.disk {
+        None if device.running => {}
+        Some(_) if device.running => {
+            return refuse(format!(
+                "{code} runs an installed system and joins as it is, so no disk of it is erased; leave --disk out"
+            ));
+        }
+        Some(disk) if fits(disk) => {}
+        Some(disk) => {
+            return refuse(format!(
+                "{code} has no disk {disk} that can be erased; luciactl onboarding shows its disks"
+            ));
+        }
+        None => {
+            return refuse(format!(
+                "{code} runs an installer, which erases a disk: name it with --disk; luciactl onboarding shows its disks"
+            ));
+        }
     }
     // The operator's call signs and shows no order, so the controller's own word is soon enough.
     if client.me().is_some() {
@@ -123,19 +139,22 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     }
     let ended = |failure: Failure| if draft.is_some() { failure.unsigned() } else { failure };
     if !args.yes && args.erase.is_none() {
-        let mut sentence = format!(
-            "This erases disk {} of {} and installs {} on it.",
-            args.disk, device.verification_code, args.hostname
-        );
+        let (code, name) = (&device.verification_code, &args.hostname);
+        let mut sentence = match &args.disk {
+            Some(disk) => format!("This erases disk {disk} of {code} and installs {name} on it."),
+            None => format!("This makes the running machine {code} the node {name}; nothing on it is erased."),
+        };
         if let Some(removed) = &removed {
             let _ = write!(sentence, "\n{removed}");
         }
         if draft.is_some() {
             sentence.push_str("\nAnd it signs the order above.");
         }
-        ask(&sentence, ERASE).map_err(ended)?;
+        let word = if args.disk.is_some() { ERASE } else { args.hostname.as_str() };
+        ask(&sentence, word).map_err(ended)?;
     }
-    let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation: ERASE.to_owned(), replaces };
+    let confirmation = args.disk.as_ref().map(|_| ERASE.to_owned());
+    let form = ApproveForm { hostname: args.hostname, disk_id: args.disk, confirmation, replaces };
     let view = client.post(Endpoint::Approve, Some(&device.device_id), &form).await;
     let view = view.map_err(|error| ended(error.into()))?;
     if let (Some(me), Some(draft)) = (client.me(), &draft) {
@@ -153,8 +172,8 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     Ok(view)
 }
 
-/// The node whose place a device takes, and what becomes of it in words. One that was removed before is known by its id
-/// alone, as the worker has it.
+/// The node whose place a device takes, and what becomes of it in words. One that was removed before still has its name at
+/// the worker: it is found among the controller's events, or else by its id.
 pub(crate) async fn former(client: &Client, text: &str) -> Result<(NodeId, String), Failure> {
     match find(client, text).await {
         Ok((id, name)) => {
@@ -163,13 +182,12 @@ pub(crate) async fn former(client: &Client, text: &str) -> Result<(NodeId, Strin
             let sentence = show::replacing(&id, &name, line, view.server_time);
             Ok((id, sentence))
         }
-        Err(Failure::NoNode(text)) => match text.parse::<NodeId>() {
-            Ok(id) => {
-                let sentence = format!("It takes the place of {id}, which is no node here any more.");
-                Ok((id, sentence))
-            }
-            Err(_) => Err(Failure::NoNode(text)),
-        },
+        Err(Failure::NoNode(text)) => {
+            let removed = removed(client, &text).await?.or_else(|| text.parse().ok());
+            let id = removed.ok_or_else(|| Failure::NoNode(text.clone()))?;
+            let sentence = format!("It takes the place of {text} ({id}), which was removed.");
+            Ok((id, sentence))
+        }
         Err(failure) => Err(failure),
     }
 }

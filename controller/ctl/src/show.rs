@@ -10,6 +10,7 @@ use lucia_proto::host_api::{
 use lucia_proto::ids::NodeId;
 use lucia_proto::journal::NewName;
 use lucia_proto::key::Fingerprint;
+use lucia_proto::names::DiskId;
 use lucia_proto::phase::DevicePhase;
 use lucia_proto::text::{bytes, counted, shown, span};
 use lucia_proto::time::UnixTime;
@@ -92,10 +93,12 @@ fn device(out: &mut String, device: &DeviceView, now: UnixTime, screen: Screen) 
     }
     if let Some(task) = &device.task {
         line(out, "hostname", task.hostname.as_str());
-        line(out, "disk", task.disk_id.as_str());
+        line(out, "disk", task.disk_id.as_ref().map_or("none: it joins as it runs", DiskId::as_str));
         if let Some(old) = &task.replaces {
             line(out, "replaces", &format!("{old}, which was removed with the approval"));
         }
+    } else if device.running {
+        line(out, "disk", "none is erased: it runs, and joins as it is");
     } else {
         for disk in &inventory.disks {
             let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
@@ -121,9 +124,10 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         Next::Compare(left) => {
             let disks = device.inventory.disks.iter().find(|disk| !disk.is_removable && !disk.is_read_only);
             let disk = disks.map_or("DISK", |disk| disk.id.as_str());
+            let disk = if device.running { String::new() } else { format!(" --disk {disk}") };
             format!(
                 "compare both rows of the fingerprint with the machine's screen; if equal, within {}:\n{:15}luciactl approve \
-                 {code} --hostname NAME --disk {disk} --fingerprint HEX\n{:15}HEX is both rows of that screen, in quotes; \
+                 {code} --hostname NAME{disk} --fingerprint HEX\n{:15}HEX is both rows of that screen, in quotes; \
                  without --fingerprint you are asked for them",
                 span(left),
                 "",
@@ -145,6 +149,7 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         | Next::Answers
         | Next::Refused(_)
         | Next::Admit(_)
+        | Next::Here(_)
         | Next::Nothing) => next.to_string(),
     }
 }

@@ -13,6 +13,9 @@ use super::servers::{Acts, announced, machine, phase};
 use super::words::{NOTHING, left, print_rows};
 use super::{Frame, Tone};
 
+/// What stands for the disk of an approval that erases none.
+const NO_DISK: &str = "none: the machine joins as it runs";
+
 /// The document.
 #[derive(Template)]
 #[template(path = "device.html")]
@@ -44,6 +47,8 @@ pub(crate) struct Device {
     admission: Option<Admission>,
     /// What was approved: the name, and the disk.
     task: Option<(String, String)>,
+    /// It is an installed system, which joins as it runs.
+    running: bool,
 }
 
 /// The order that admits a machine.
@@ -112,7 +117,11 @@ impl Device {
                 tone: super::orders::tone(line.state),
                 waits: line.state == DraftState::Drafted,
             }),
-            task: device.task.as_ref().map(|task| (task.hostname.to_string(), task.disk_id.to_string())),
+            task: device.task.as_ref().map(|task| {
+                let disk = task.disk_id.as_ref().map_or_else(|| NO_DISK.to_owned(), ToString::to_string);
+                (task.hostname.to_string(), disk)
+            }),
+            running: device.running,
             frame,
         }
     }

@@ -276,7 +276,7 @@ pub(crate) struct Gone {
     frame: Frame,
     what: String,
     awaited: String,
-    comes_back: &'static str,
+    comes_back: String,
     command: Option<String>,
     events: Vec<EventRow>,
 }
@@ -289,7 +289,7 @@ impl Gone {
         Self {
             what: removed.what(),
             awaited: removed.awaited(),
-            comes_back: removed.machine.comes_back(),
+            comes_back: removed.comes_back(),
             command: removed.command(),
             events,
             frame,

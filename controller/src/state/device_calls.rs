@@ -44,13 +44,18 @@ impl Controller {
         let whose = if is_known { Whose::Device(&id) } else { Whose::Stranger(Source::of(from)) };
         self.challenges.accept(&proof.challenge_id, whose)?;
         let now = self.clock.now();
-        let inventory = verified.into_report().inventory;
+        let Discover { inventory, running, .. } = verified.into_report();
         let limits = self.limits;
-        if self.keeper.read().device(&id).is_some_and(|device| device.inventory != inventory) {
+        if self
+            .keeper
+            .read()
+            .device(&id)
+            .is_some_and(|device| device.inventory != inventory || device.running != running)
+        {
             self.changes.allow(&id, self.clock.since_boot())?;
         }
         let answer = self.keeper.change(|journal| {
-            journal::discover(journal, Discovery { key: &key, inventory, address: from, limits }, now)
+            journal::discover(journal, Discovery { key: &key, inventory, running, address: from, limits }, now)
         })?;
         self.nodes.add(key, None, false);
         self.follow_journal();

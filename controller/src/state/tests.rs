@@ -7,6 +7,7 @@ mod certificates;
 mod challenges;
 mod durability;
 mod enrolment;
+mod join;
 mod keys;
 mod lists;
 pub(crate) mod owners;

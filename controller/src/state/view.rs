@@ -41,6 +41,7 @@ impl Controller {
                 expires_at: device.expires_at,
                 inventory_revision: device.inventory_revision,
                 inventory: device.inventory.clone(),
+                running: device.running,
                 task: task_view(&journal, device, || queue.asked(&device.device_id)),
                 message: device.message.as_ref().and_then(|text| Message::fitted(text.as_str())),
                 barred: self.bars(&device.fingerprint),

@@ -91,7 +91,8 @@ impl Machine {
 
     pub(crate) fn discover(&self, site: &Site) -> Answer {
         let challenge = site.send(&request("GET", Endpoint::BootChallenge.path(), &[], "")).read();
-        let report = Discover { node_id: self.id().clone(), purpose: Purpose::Discover, inventory: inventory() };
+        let report =
+            Discover { node_id: self.id().clone(), purpose: Purpose::Discover, inventory: inventory(), running: false };
         let proof = Proof::sign(&report, &challenge, &self.node.key).unwrap();
         let call = DiscoverCall {
             challenge_id: proof.challenge_id,
@@ -119,7 +120,7 @@ impl Machine {
             purpose: Purpose::Grant,
             request_id: RequestId::from_random([self.number; 16]),
             inventory_revision: 1,
-            disk_id: "disk0".parse().unwrap(),
+            disk_id: Some("disk0".parse().unwrap()),
         };
         self.device_call(site, Endpoint::Grant, &report)
     }

@@ -11,7 +11,7 @@ use crate::json::JsonError;
 use crate::key::PUBLIC_KEY_LABEL;
 use crate::limits::{DEVICES_MAX, EVENTS_MAX, FORMER_STARTS_MAX, PUBLIC_KEY_PEM_MAX, TASKS_MAX};
 use crate::pem;
-use crate::phase::DevicePhase;
+use crate::phase::{DevicePhase, TaskKind};
 
 /// Why a journal is not believed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -180,6 +180,10 @@ impl Journal {
             }
             if row.replaces.as_ref() == Some(&row.device_id) {
                 return refuse("replaces", "is this very device");
+            }
+            let joins = row.kind() == TaskKind::Join;
+            if !row.phase.is_ended() && devices.get(&row.device_id).is_some_and(|device| device.running != joins) {
+                return refuse("diskId", "is missing in an installation, or there for a machine that runs");
             }
             if row.authority_expires_at < row.approved_at {
                 return refuse("authorityExpiresAt", "is before approvedAt");

@@ -75,6 +75,7 @@ mod tests {
         device.hostname = Some("h".repeat(63).parse().unwrap());
         device.message = Some(longest());
         device.address = "1111:2222:3333:4444:5555:6666:7777:8888".parse().unwrap();
+        device.running = true;
         (device.inventory_revision, device.discovered_at, device.expires_at) = (u32::MAX, late, late);
         assert!(size(&device) < DEVICE_ROW_MAX + size(&device.inventory), "{}", size(&device));
         let holder = Holder {
@@ -95,7 +96,7 @@ mod tests {
         node.kept = Some(KeptRow { at: late, holder, refused });
         assert!(size(&node) < DEVICE_ROW_MAX + size(&node.inventory), "{}", size(&node));
         task.hostname = "h".repeat(63).parse().unwrap();
-        task.disk_id = "d".repeat(256).parse().unwrap();
+        task.disk_id = Some("d".repeat(256).parse().unwrap());
         (task.inventory_revision, task.approved_at, task.authority_expires_at) = (u32::MAX, late, late);
         task.grant = task.grant.map(|grant| GrantRow { granted_at: late, progress_expires_at: late, ..grant });
         task.replaces = Some(task.device_id.clone());

@@ -26,6 +26,7 @@ fn device(number: u8, phase: DevicePhase) -> DeviceRow {
         former_hostname: None,
         inventory_hash: inventory().inventory_hash(),
         inventory: inventory(),
+        running: false,
         inventory_revision: 1,
         verification_code: fingerprint.verification_code(),
         discovered_at: NOW,
@@ -53,7 +54,7 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
         task_id,
         device_id: device.device_id.clone(),
         hostname,
-        disk_id: "virtio-1".parse().unwrap(),
+        disk_id: Some("virtio-1".parse().unwrap()),
         fingerprint: device.fingerprint,
         inventory_hash: device.inventory_hash,
         inventory_revision: 1,
@@ -126,7 +127,7 @@ fn text_that_is_no_longer_printable_stops_no_journal_from_before() {
 // spec: JO-22
 #[test]
 fn rows_that_contradict_one_another_are_refused() {
-    let cases: [(&str, Change); 41] = [
+    let cases: [(&str, Change); 43] = [
         ("fingerprint", |j| j.devices[0].fingerprint = j.devices[1].fingerprint),
         ("fingerprint", |j| j.devices[0].device_id = "0123456789abcdef0123456789abcdef".parse().unwrap()),
         ("publicKeyPem", |j| j.devices[0].public_key_pem = j.devices[1].public_key_pem.clone()),
@@ -157,6 +158,8 @@ fn rows_that_contradict_one_another_are_refused() {
             j.tasks[1].hostname = j.tasks[0].hostname.clone();
         }),
         ("taskId", |j| j.tasks.push(j.tasks[6].clone())),
+        ("diskId", |j| j.tasks[1].disk_id = None),
+        ("diskId", |j| j.devices[3].running = true),
         ("replaces", |j| j.tasks[6].replaces = Some(j.tasks[6].device_id.clone())),
         ("fingerprint", |j| j.tasks[6].fingerprint = j.tasks[5].fingerprint),
         // A key of the same id: half of a SHA-256 would have to be found for it.

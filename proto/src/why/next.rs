@@ -35,6 +35,8 @@ pub enum Next {
     TakeName(Hostname),
     /// The worker refused it, in these words.
     Refused(String),
+    /// It runs, and this is typed on it.
+    Here(&'static str),
     /// It is a node.
     Nothing,
     /// Its installation failed.
@@ -49,8 +51,24 @@ impl Next {
     pub fn of(device: &DeviceView, now: UnixTime) -> Self {
         let task = device.task.as_ref();
         let until = task.and_then(|task| task.progress_expires_at).map(|until| until.since(now));
+        let asked = task.is_some_and(|task| task.enrollment_pending_since.is_some() || task.refused.is_some());
         match device.phase {
             _ if device.barred => Self::Barred,
+            DevicePhase::Discovered if device.running && device.expires_at <= now => {
+                Self::Here("its discovery is over: open the window and run lucia-node-agent discover on it again")
+            }
+            DevicePhase::Approved if device.running && until.is_none() => Self::Here(
+                "it is approved: run lucia-node-agent wait-install on it, then lucia-node-agent rekey --finish",
+            ),
+            DevicePhase::Approved | DevicePhase::Installing if device.running => {
+                Self::Here("it has its permission: run lucia-node-agent rekey --finish on it")
+            }
+            DevicePhase::AwaitingEnrollment if device.running && !asked => {
+                Self::Here("it is ready: run systemctl start lucia-node-agent on it, which asks for its certificate")
+            }
+            DevicePhase::Failed if device.running => {
+                Self::Here("run lucia-node-agent discover on it again, or dismiss it")
+            }
             DevicePhase::Discovered if device.expires_at <= now => Self::Over,
             DevicePhase::Discovered => Self::Compare(device.expires_at.since(now)),
             DevicePhase::Approved if until.is_some() => Self::Installs(until),
@@ -117,6 +135,7 @@ impl fmt::Display for Next {
                  order in that node's place is signed, or somebody admits it so on the worker's host"
             ),
             Self::Refused(why) => write!(f, "the worker refuses its certificate, and no order changes that: {why}"),
+            Self::Here(text) => f.write_str(text),
             Self::Nothing => f.write_str("nothing: it is a node"),
             Self::Failed => f.write_str("start the installer on it again, or dismiss it"),
             Self::Rejected => f.write_str("it was rejected: restore or dismiss it"),

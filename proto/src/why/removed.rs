@@ -103,31 +103,37 @@ impl Removed {
     }
 }
 
-impl Machine {
-    /// How it becomes a node again.
+impl Removed {
+    /// How its machine becomes a node again, by what is typed there and to approve it: with a new key, which nothing is
+    /// erased for. At the worker the name stays the former key's until the new one replaces it.
     #[must_use]
-    pub const fn comes_back(self) -> &'static str {
-        match self {
-            Self::Wiped => {
-                "Its machine wiped that identity: lucia-node-agent discover on it makes a new key, which is approved as any \
-                 other."
+    pub fn comes_back(&self) -> String {
+        let key = match self.machine {
+            Machine::Wiped => {
+                "Its machine wiped that identity. To bring it back run lucia-node-agent discover on it, which makes a new key."
             }
-            Self::Unheard => {
-                "Its machine did not tell that it wiped that identity. Where lucia-node-agent status on it says that an owner \
-                 removed it, lucia-node-agent discover makes a new key; else lucia-node-agent rekey does. It is approved as any \
-                 other."
+            Machine::Unheard => {
+                "Its machine did not report that it wiped that identity. To bring it back run lucia-node-agent status on it: \
+                 where that says that an owner removed the identity, lucia-node-agent discover makes a new key; else first \
+                 systemctl stop lucia-node-agent and lucia-node-agent rekey, then lucia-node-agent discover."
             }
-            Self::Kept => {
-                "Its machine still has that key and comes back only with a new one: run lucia-node-agent rekey on it, or install \
-                 it anew, and approve it as any other."
+            Machine::Kept => {
+                "Its machine still has that key and comes back only with a new one: run systemctl stop lucia-node-agent on it, \
+                 then lucia-node-agent rekey and lucia-node-agent discover."
             }
-        }
+        };
+        let name = self.hostname.as_ref().map_or("NAME", Hostname::as_str);
+        format!(
+            "{key} Nothing is erased: approve it with luciactl approve CODE --fingerprint HEX --hostname {name} --replaces {}, \
+             then run lucia-node-agent wait-install, lucia-node-agent rekey --finish and systemctl start lucia-node-agent on it.",
+            self.typed()
+        )
     }
 }
 
 impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.what(), self.awaited(), self.machine.comes_back())
+        write!(f, "{} {} {}", self.what(), self.awaited(), self.comes_back())
     }
 }
 
@@ -149,21 +155,19 @@ mod tests {
             key: KeyEnd::AwaitsConfirmation,
             machine: Machine::Kept,
         };
-        assert_eq!(
-            removed.to_string(),
-            "web-1 was removed on 2026-11-30T20:00:00Z by alice. No owner's order told the worker so: it gives the key \
-             nothing and bars it for good once somebody on its host types lucia-enrollment-worker confirm-removals web-1. \
-             Its machine still has that key and comes back only with a new one: run lucia-node-agent rekey on it, or install \
-             it anew, and approve it as any other."
-        );
+        let text = removed.to_string();
+        assert!(text.starts_with("web-1 was removed on 2026-11-30T20:00:00Z by alice. No owner's order"), "{text}");
+        let approve = "luciactl approve CODE --fingerprint HEX --hostname web-1 --replaces web-1,";
+        for command in
+            ["lucia-node-agent rekey and lucia-node-agent discover", approve, "lucia-node-agent rekey --finish"]
+        {
+            assert!(text.contains(command), "{text}");
+        }
         assert_eq!(removed.command().as_deref(), Some("lucia-enrollment-worker confirm-removals web-1"));
-        for (machine, verb, other) in [
-            (Machine::Wiped, "lucia-node-agent discover", Some("rekey")),
-            (Machine::Kept, "lucia-node-agent rekey", Some("discover")),
-            (Machine::Unheard, "lucia-node-agent discover makes a new key; else lucia-node-agent rekey does", None),
-        ] {
+        for (machine, rekeys) in [(Machine::Wiped, false), (Machine::Kept, true), (Machine::Unheard, true)] {
             let text = Removed { machine, ..removed.clone() }.to_string();
-            assert!(text.contains(verb) && other.is_none_or(|other| !text.contains(other)), "{text}");
+            assert!(text.contains("lucia-node-agent discover"), "{text}");
+            assert_eq!(text.contains("systemctl stop lucia-node-agent"), rekeys, "{text}");
         }
         for (replaced, heir, key, words) in [
             (

@@ -69,7 +69,7 @@ impl Machine<'_> {
             node_id: node.node_id.clone(),
             task_id: node.task_id.clone(),
             hostname: node.hostname.clone(),
-            install_boot_id: "00000001-0000-4000-8000-000000000001".parse().unwrap(),
+            install_boot_id: Some("00000001-0000-4000-8000-000000000001".parse().unwrap()),
             machine_id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
         };
         facts.write(&state).unwrap();

@@ -21,6 +21,7 @@ use lucia_agent::host::notify::Notify;
 use lucia_agent::host::root::{AGENT_BINARY, Root};
 use lucia_agent::host::state::State;
 use lucia_agent::host::status::{Refusal, Status, StatusFile};
+use lucia_agent::identity::running::is_running;
 use lucia_agent::identity::{Identity, key};
 use lucia_agent::install::discover::discover;
 use lucia_agent::install::stage::{Staged, granted, stage_and_report};
@@ -258,7 +259,8 @@ impl Machine {
         let mut session = self.session()?;
         let mut backoff = Backoff::new(self.seed());
         loop {
-            match discover(&mut session.client, &session.inventory).await {
+            let running = is_running(&session.state).map_err(|error| chain(&error))?;
+            match discover(&mut session.client, &session.inventory, running).await {
                 Ok(found) => {
                     assert_eq!(found.device_id, session.key.public().fingerprint().node_id());
                     return Ok(());
@@ -274,15 +276,16 @@ impl Machine {
         wait_install(&mut client, &state, &boot, &mut backoff, |_| {}).await.map(drop).map_err(|error| chain(&error))
     }
 
-    async fn guard(&self) -> Result<(), Failed> {
+    pub(crate) async fn guard(&self) -> Result<(), Failed> {
         let Session { boot, state, inventory, mut client, .. } = self.session()?;
         let kept = Installation::read(&state).map_err(|error| chain(&error))?;
         let device = device_state(&mut client).await.map_err(|error| chain(&error))?;
         let now = client.server_now().expect("the controller's time");
-        guard::check(kept.as_ref(), &boot, &inventory, &device, now).map(drop).map_err(|error| chain(&error))
+        let running = is_running(&state).map_err(|error| chain(&error))?;
+        guard::check(running, kept.as_ref(), &boot, &inventory, &device, now).map(drop).map_err(|error| chain(&error))
     }
 
-    async fn stage(&self) -> Result<(), Failed> {
+    pub(crate) async fn stage(&self) -> Result<(), Failed> {
         let Session { boot, state, trust, key, mut client, .. } = self.session()?;
         let target = Target::open(self.installed.path()).map_err(|error| chain(&error))?;
         let grant = granted(&state, &boot).map_err(|error| chain(&error))?;

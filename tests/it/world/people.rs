@@ -47,10 +47,12 @@ impl World {
                     assert_eq!(device.fingerprint, fingerprint, "the codes at both ends are one");
                     let mut disks = device.inventory.disks.iter();
                     let disk = disks.rfind(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0);
+                    // What runs joins as it is.
+                    let disk = disk.filter(|_| !device.running).map(|disk| disk.id.clone());
                     let form = ApproveForm {
                         hostname: hostname.parse().unwrap(),
-                        disk_id: disk.expect("a disk").id.clone(),
-                        confirmation: ERASE.to_owned(),
+                        confirmation: disk.as_ref().map(|_| ERASE.to_owned()),
+                        disk_id: disk,
                         replaces: replaces.cloned(),
                     };
                     let _ = controller.approve(&device.device_id, &form, ACTOR);

@@ -38,7 +38,7 @@ fn installed(ca: &TestCa) -> Scratch {
         node_id: node.node_id.clone(),
         task_id: node.task_id.clone(),
         hostname: node.hostname.clone(),
-        install_boot_id: "33333333-3333-4333-8333-333333333333".parse().unwrap(),
+        install_boot_id: Some("33333333-3333-4333-8333-333333333333".parse().unwrap()),
         machine_id: MachineId::from_random([2; 16]),
     };
     facts.write(&state).unwrap();

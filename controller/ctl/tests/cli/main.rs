@@ -120,6 +120,10 @@ fn device(phase: &str, more: &str) -> String {
     )
 }
 
+fn events(lines: &str) -> (u16, String) {
+    (200, format!(r#"{{"events":[{lines}],"lastSequence":{}}}"#, u8::from(!lines.is_empty())))
+}
+
 fn task(more: &str) -> String {
     format!(
         r#","task":{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"AwaitingEnrollment","hostname":"web-1",
@@ -223,16 +227,32 @@ fn an_approval_in_the_place_of_another_names_it_and_then_the_act_at_the_worker()
         let list = || (200, nodes(if known { &line } else { "" }));
         let mut answers = vec![seen(), list()];
         answers.push(if known { list() } else { seen() });
+        if !known {
+            answers.push(events(""));
+        }
         answers.push((200, onboarding(true, &[])));
         let fake = Fake::new(answers);
         let output = fake.run(&[&base[..], &[named]].concat());
         assert_eq!(output.status.code(), Some(0), "{named} {}", said(&output));
         let form = format!(r#"{{"hostname":"web-1","diskId":"wwn-0x5","confirmation":"ERASE","replaces":"{OLD}"}}"#);
-        assert_eq!(fake.asked()[3], format!("POST /api/host/devices/{ID}/approve-install {form}"), "{named}");
+        assert_eq!(
+            fake.asked().last().unwrap(),
+            &format!("POST /api/host/devices/{ID}/approve-install {form}"),
+            "{named}"
+        );
     }
-    let fake = Fake::new(vec![seen(), (200, nodes("")), seen()]);
+    // One that was removed before goes by the name it had as well.
+    let removed = format!(
+        r#"{{"sequence":1,"at":"2026-11-29T19:00:00Z","kind":"DeviceRemoved","actor":"owner:alice","deviceId":"{OLD}","hostname":"web-1"}}"#
+    );
+    let fake = Fake::new(vec![seen(), (200, nodes("")), seen(), events(&removed), (200, onboarding(true, &[]))]);
+    let output = fake.run(&[&base[..], &["web-1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(fake.asked()[4].contains(&format!(r#""replaces":"{OLD}""#)), "{:?}", fake.asked());
+
+    let fake = Fake::new(vec![seen(), (200, nodes("")), seen(), events("")]);
     let output = fake.run(&[&base[..], &["web-9"]].concat());
-    assert_eq!((output.status.code(), fake.asked().len()), (Some(1), 3), "{}", said(&output));
+    assert_eq!((output.status.code(), fake.asked().len()), (Some(1), 4), "{}", said(&output));
     assert!(said(&output).contains("web-9"), "{}", said(&output));
 
     let more = format!(r#","enrollmentPendingSince":"2026-11-29T19:59:59Z","replaces":"{OLD}""#);
@@ -240,6 +260,28 @@ fn an_approval_in_the_place_of_another_names_it_and_then_the_act_at_the_worker()
     let output = said(&Fake::new(vec![(200, waits)]).run(&["onboarding"]));
     let act = format!("lucia-enrollment-worker admit 1a2b-3c4d-5e6f --replaces web-1 --fingerprint {FINGERPRINT}");
     assert!(output.contains(&act) && output.contains(OLD), "{output}");
+}
+
+// spec: CT-300
+#[test]
+fn a_machine_that_runs_is_approved_without_a_disk_and_is_asked_for_none() {
+    let runs = || (200, onboarding(true, &[device("Discovered", r#","running":true"#)]));
+    let base = ["approve", "1a2b-3c4d-5e6f", "--fingerprint", FINGERPRINT, "--hostname", "web-1", "--yes"];
+    let fake = Fake::new(vec![runs(), (200, onboarding(true, &[]))]);
+    let output = fake.run(&base);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(fake.asked()[1], format!(r#"POST /api/host/devices/{ID}/approve-install {{"hostname":"web-1"}}"#));
+    // A disk of one that runs, and an installation without a disk, are refused before anything is asked of anybody.
+    let installs = || (200, onboarding(true, &[device("Discovered", "")]));
+    for (seen, more) in [(runs(), &["--disk", "wwn-0x5"][..]), (installs(), &[])] {
+        let fake = Fake::new(vec![seen]);
+        let output = fake.run(&[&base[..], more].concat());
+        assert_eq!((output.status.code(), fake.asked().len()), (Some(1), 1), "{}", said(&output));
+        assert!(said(&output).contains("--disk"), "{}", said(&output));
+    }
+    // What onboarding prints for it is what works.
+    let text = said(&Fake::new(vec![runs()]).run(&["onboarding"]));
+    assert!(text.contains("luciactl approve 1a2b-3c4d-5e6f --hostname NAME --fingerprint HEX"), "{text}");
 }
 
 // spec: CT-6

@@ -115,7 +115,7 @@ fn looks() -> Vec<Sample> {
                 "devices": [{
                     "deviceId": ID, "fingerprint": HASH, "verificationCode": CODE, "phase": "Approved",
                     "address": "192.0.2.1", "discoveredAt": AT, "expiresAt": AT, "inventoryRevision": 1,
-                    "inventory": inventory, "task": task, "message": "why", "barred": true,
+                    "running": true, "inventory": inventory, "task": task, "message": "why", "barred": true,
                 }],
             }),
         ),

@@ -186,7 +186,12 @@ fn a_machines_document_has_its_name_its_disks_and_what_is_to_be_signed_before_it
         "{text}"
     );
     let chosen = render(&Device::new(frame("/devices/{id}"), &device(), None)).unwrap();
-    assert!(chosen.contains("<code>d1</code></label>") && chosen.contains("nothing is erased"), "{chosen}");
+    assert!(chosen.contains("<code>d1</code></label>") && chosen.contains("id=\"erase\""), "{chosen}");
+    // What runs joins as it is: there is no disk to choose and no word to type.
+    let runs = DeviceView { running: true, ..device() };
+    let joins = render(&Device::new(frame("/devices/{id}"), &runs, None)).unwrap();
+    assert!(!joins.contains("name=\"disk\"") && !joins.contains("id=\"erase\""), "{joins}");
+    assert!(joins.contains("lucia-node-agent rekey --finish"), "{joins}");
     // What was carried out is no more amber here than elsewhere.
     let done = render(&Device::new(frame("/devices/{id}"), &approved(), Some(&draft_line(DraftState::Done)))).unwrap();
     assert!(done.contains("class=\"tag ok\"") && !done.contains("command again"), "{done}");

@@ -1,10 +1,9 @@
-//! What an operator approves: this key, on this hardware, under this name, onto this disk.
+//! What an operator approves: this key, on this hardware, under this name, onto this disk, or as it runs.
 
 use lucia_proto::code::Code;
 use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::host_api::{ApproveForm, ERASE};
 use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::inventory::HardwareInventory;
 use lucia_proto::journal::{DeviceRow, EventKind, Journal, TaskRow};
 use lucia_proto::limits::INSTALL_AUTHORITY;
 use lucia_proto::names::{DiskId, Hostname};
@@ -32,10 +31,12 @@ pub(in crate::state) struct Approval<'a> {
 /// Approves an installation.
 pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, now: UnixTime) -> Result<(), Refusal> {
     let Approval { id, form, actor, task_id, own_names, tasks_max } = approval;
-    if form.confirmation != ERASE {
+    if form.confirmation.as_deref() != form.disk_id.as_ref().map(|_| ERASE) {
         return Err(Refusal::new(
             Code::InvalidOnboardingRequest,
-            format!("confirmation: the disk will be erased, so this must be {ERASE:?}."),
+            format!(
+                "confirmation: with a disk, which will be erased, this must be {ERASE:?}; without one it must be absent."
+            ),
         ));
     }
     let device = journal.device(id).ok_or_else(|| not_found(id))?;
@@ -58,7 +59,7 @@ pub(in crate::state) fn approve(journal: &mut Journal, approval: Approval<'_>, n
     if let Some(holder) = holder(journal, &form.hostname).filter(|holder| Some(*holder) != replaced.as_ref()) {
         return Err(Refusal::new(Code::HostnameInUse, held_by(journal, holder, &form.hostname)));
     }
-    check_disk(&device.inventory, &form.disk_id)?;
+    check_disk(device, form.disk_id.as_ref())?;
     let row = TaskRow {
         task_id: task_id.clone(),
         device_id: id.clone(),
@@ -146,10 +147,26 @@ fn replaced(journal: &Journal, id: &NodeId, form: &ApproveForm) -> Result<Option
     }
 }
 
-fn check_disk(inventory: &HardwareInventory, id: &DiskId) -> Result<(), Refusal> {
-    let cure = "luciactl onboarding shows the disks there are";
-    let refuse = |why: &str| Err(Refusal::new(Code::IneligibleDisk, format!("Disk {id} {why}; {cure}.")));
-    match inventory.disk(id) {
+fn check_disk(device: &DeviceRow, id: Option<&DiskId>) -> Result<(), Refusal> {
+    let refuse = |why: String| Err(Refusal::new(Code::IneligibleDisk, why));
+    let id = match id {
+        None if device.running => return Ok(()),
+        None => {
+            return refuse(
+                "diskId: this machine runs an installer, which must be told which disk to erase.".to_owned(),
+            );
+        }
+        Some(_) if device.running => {
+            return refuse(
+                "diskId: this machine runs an installed system, which joins as it is; no disk of it may be erased. Approve it \
+                 without --disk."
+                    .to_owned(),
+            );
+        }
+        Some(id) => id,
+    };
+    let refuse = |why: &str| refuse(format!("Disk {id} {why}; luciactl onboarding shows the disks there are."));
+    match device.inventory.disk(id) {
         None => refuse("is not in the device's inventory"),
         Some(disk) if disk.is_removable => refuse("can be taken out"),
         Some(disk) if disk.is_read_only => refuse("refuses writes"),

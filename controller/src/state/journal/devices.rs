@@ -23,6 +23,8 @@ pub(in crate::state) struct Discovery<'a> {
     pub(in crate::state) key: &'a NodePublicKey,
     /// What it says it is.
     pub(in crate::state) inventory: HardwareInventory,
+    /// An installed system said it, and no installer.
+    pub(in crate::state) running: bool,
     /// Where it called from.
     pub(in crate::state) address: IpAddr,
     /// Most devices and tasks there may be.
@@ -77,6 +79,7 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         former_hostname: None,
         inventory_hash: discovery.inventory.inventory_hash(),
         inventory: discovery.inventory,
+        running: discovery.running,
         inventory_revision: 1,
         verification_code,
         discovered_at: now,
@@ -163,9 +166,9 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
     if device.inventory != discovery.inventory {
         fits(journal, id, &discovery)?;
     }
-    let changed = device.inventory_hash != hash;
     let task = device.task_id.clone();
     let granted = task.as_ref().and_then(|task| journal.task(task)).is_some_and(|task| task.grant.is_some());
+    let (inventory_changed, running_changed) = (device.inventory_hash != hash, device.running != discovery.running);
     let over = device.phase == DevicePhase::Failed || device.expires_at <= now;
     if device.phase == DevicePhase::Failed {
         // What failed is over: a new attempt starts from nothing.
@@ -176,12 +179,15 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
         }
     }
     let held = granted && journal.device(id).is_some_and(|device| device.task_id.is_some());
+    // What was granted as one kind stays of that kind: an installed system may say who it is before it is a node.
+    let changed = inventory_changed || (running_changed && !held);
     if changed {
         let event = if held { DeviceEvent::InventoryChangedAfterGrant } else { DeviceEvent::InventoryChanged };
         step(journal, id, event, Code::InvalidTransition)?;
         if let Some(device) = journal.device_mut(id) {
             device.inventory_revision = device.inventory_revision.saturating_add(1);
             device.inventory_hash = hash;
+            device.running = if held { device.running } else { discovery.running };
         }
         note(journal, now, EventKind::InventoryChanged, DEVICE, Some(id), task.as_ref())?;
     }

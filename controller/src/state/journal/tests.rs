@@ -8,6 +8,7 @@ fn discovery(machine: &Machine) -> Discovery<'_> {
     Discovery {
         key: machine.node.key.public(),
         inventory: inventory(1 << 30),
+        running: false,
         address: machine.from,
         limits: Limits { devices: 8, tasks: 8 },
     }

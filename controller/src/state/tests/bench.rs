@@ -205,6 +205,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
 pub(crate) struct Machine {
     pub(crate) node: TestNode,
     pub(crate) inventory: HardwareInventory,
+    pub(crate) running: bool,
     pub(crate) request_id: RequestId,
     pub(crate) revision: u32,
     pub(crate) certificate: String,
@@ -228,6 +229,7 @@ impl Machine {
         Self {
             node: TestNode::new(number),
             inventory: inventory(1 << 30),
+            running: false,
             request_id: RequestId::from_random([number; 16]),
             revision: 1,
             certificate: String::new(),
@@ -252,8 +254,12 @@ impl Machine {
     }
 
     pub(crate) fn discover_call(&self, challenge: &Challenge) -> DiscoverCall {
-        let report =
-            Discover { node_id: self.id().clone(), purpose: Purpose::Discover, inventory: self.inventory.clone() };
+        let report = Discover {
+            node_id: self.id().clone(),
+            purpose: Purpose::Discover,
+            inventory: self.inventory.clone(),
+            running: self.running,
+        };
         let proof = Proof::sign(&report, challenge, &self.node.key).unwrap();
         DiscoverCall {
             challenge_id: proof.challenge_id,
@@ -271,8 +277,8 @@ impl Machine {
     pub(crate) fn form(&self) -> ApproveForm {
         ApproveForm {
             hostname: self.node.hostname.clone(),
-            disk_id: "disk0".parse().unwrap(),
-            confirmation: "ERASE".to_owned(),
+            disk_id: Some("disk0".parse().unwrap()),
+            confirmation: Some("ERASE".to_owned()),
             replaces: None,
         }
     }
@@ -300,7 +306,7 @@ impl Machine {
             purpose: Purpose::Grant,
             request_id: self.request_id.clone(),
             inventory_revision: self.revision,
-            disk_id: "disk0".parse().unwrap(),
+            disk_id: Some("disk0".parse().unwrap()),
         }
     }
 

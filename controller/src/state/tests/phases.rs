@@ -203,8 +203,8 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
     ] {
         let mut form = machine.form();
         form.hostname = hostname.parse().unwrap();
-        form.disk_id = disk.parse().unwrap();
-        form.confirmation = confirmation.to_owned();
+        form.disk_id = Some(disk.parse().unwrap());
+        form.confirmation = Some(confirmation.to_owned());
         assert_eq!(code(world.controller.approve(machine.id(), &form, OPERATOR)), Some(want), "{hostname} {disk}");
     }
     let stranger = Machine::new(9);
@@ -229,7 +229,7 @@ fn one_grant_a_task_and_the_same_request_gets_the_same_answer() {
     let before = machine.installation(&world).unwrap();
     assert!(before.can_request_installation_grant);
     let mut other = machine.grant_request();
-    other.disk_id = "usb0".parse().unwrap();
+    other.disk_id = Some("usb0".parse().unwrap());
     assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::ApprovalMismatch));
     let grant = machine.grant(&world).unwrap();
     assert_eq!((&grant.task_id, &grant.hostname), (&before.task_id, &before.hostname));
@@ -240,7 +240,7 @@ fn one_grant_a_task_and_the_same_request_gets_the_same_answer() {
     other.request_id = RequestId::from_random([77; 16]);
     assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::GrantConsumed));
     let mut other = machine.grant_request();
-    other.disk_id = "usb0".parse().unwrap();
+    other.disk_id = Some("usb0".parse().unwrap());
     assert_eq!(code(machine.grant_with(&world, &other)), Some(Code::RequestReused));
     // The id of this grant, used by another machine.
     let mut second = Machine::new(2);

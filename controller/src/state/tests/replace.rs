@@ -86,7 +86,7 @@ fn only_the_holder_of_the_name_is_replaced_and_a_refusal_changes_nothing() {
     old.heartbeat(&world).unwrap();
     other.heartbeat(&world).unwrap();
     // The holder of the name, and something else is wrong: it stays, too.
-    let form = ApproveForm { replaces: Some(old.id().clone()), disk_id: "usb0".parse().unwrap(), ..new.form() };
+    let form = ApproveForm { replaces: Some(old.id().clone()), disk_id: Some("usb0".parse().unwrap()), ..new.form() };
     assert_eq!(code(world.controller.approve(new.id(), &form, OPERATOR)), Some(Code::IneligibleDisk));
     assert_eq!(std::fs::read_dir(world.file("nodes/removals")).unwrap().count(), 0);
     old.heartbeat(&world).unwrap();
