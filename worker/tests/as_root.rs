@@ -191,7 +191,7 @@ fn what_leads_to_the_queues_is_roots_and_a_shut_queue_is_said() {
     own("controller/nodes", 0);
     for shut in ["removals", "enrollment-requests"] {
         let path = site.path("controller/nodes").join(shut);
-        fs::set_permissions(&path, PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         let status = site.path("controller/nodes/enrollment-responses/enrollment-worker.json");
         fs::remove_file(&status).unwrap();
         site.run(&["once"]).expect(0, shut);

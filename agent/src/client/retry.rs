@@ -65,12 +65,13 @@ impl Pace {
     }
 }
 
-/// Counts failures of one pace in a row and says how long to wait after each. A count under one pace says nothing under
-/// another: after ten lost connections in five minutes, the first refusal is still the first.
+/// Counts the failures of each pace since the last success and says how long to wait after each. A count under one pace
+/// says nothing under another: after ten lost connections in five minutes, the first refusal is still the first. Nor does
+/// one lost connection undo the hourly pace of an identity that was refused all day.
 #[derive(Debug)]
 pub struct Backoff {
-    pace: Option<Pace>,
-    failures: u32,
+    /// One entry a pace, of which there are five.
+    failures: Vec<(Pace, u32)>,
     random: u64,
 }
 
@@ -78,22 +79,21 @@ impl Backoff {
     /// A back-off whose jitter comes from `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { pace: None, failures: 0, random: seed }
+        Self { failures: Vec::new(), random: seed }
     }
 
     /// A call succeeded.
-    pub const fn reset(&mut self) {
-        self.failures = 0;
+    pub fn reset(&mut self) {
+        self.failures.clear();
     }
 
     /// How long to wait after one more failure. A `Retry-After` is the least, up to [`RETRY_AFTER_MAX`], and the
     /// jitter comes on top of it, so that not all nodes come back in one second.
     pub fn next(&mut self, pace: Pace, retry_after: Option<Duration>) -> Duration {
-        if self.pace.replace(pace) != Some(pace) {
-            self.failures = 0;
-        }
-        let longest = pace.base.saturating_mul(1 << self.failures.min(20)).min(pace.cap);
-        self.failures = self.failures.saturating_add(1);
+        let before = self.failures.iter().position(|(of, _)| *of == pace);
+        let (_, count) = before.map_or((pace, 0), |at| self.failures.swap_remove(at));
+        self.failures.push((pace, count.saturating_add(1)));
+        let longest = pace.base.saturating_mul(1 << count.min(20)).min(pace.cap);
         let pause = if pace.jitter { self.spread(longest) } else { longest };
         pause + retry_after.unwrap_or_default().min(RETRY_AFTER_MAX)
     }
@@ -167,7 +167,8 @@ mod tests {
                 vec![refused, refused, refused, lost, lost],
                 vec![30, 60, 120, 2, 4],
             ),
-            ("refused between two that wait", vec![waiting, waiting, refused, waiting], vec![5, 10, 30, 5]),
+            ("refused between two that wait", vec![waiting, waiting, refused, waiting], vec![5, 10, 30, 20]),
+            ("a lost connection between two refusals", vec![refused, refused, lost, refused], vec![30, 60, 2, 120]),
             ("two paces of one base", vec![wrong, wrong, refused, renewal], vec![30, 60, 30, 30]),
             ("for good", vec![refused; 9], vec![30, 60, 120, 240, 480, 960, 1920, 3600, 3600]),
         ] {
