@@ -35,14 +35,16 @@ impl Source {
     pub(super) fn read() -> Self {
         let mut source = Self { items: BTreeMap::new(), tables: BTreeMap::new() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/src");
-        let mut waiting = vec![root];
+        let mut waiting = vec![root.clone()];
         while let Some(path) = waiting.pop() {
             if path.is_dir() {
                 waiting.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
                 continue;
             }
             let file = path.to_string_lossy();
-            if !file.ends_with(".rs") || file.contains("/tests") || file.contains("/test_support") {
+            // Below the root: the folder that holds the project may have any name.
+            let inner = path.strip_prefix(&root).unwrap().to_string_lossy();
+            if !file.ends_with(".rs") || inner.contains("tests") || inner.contains("test_support") {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
