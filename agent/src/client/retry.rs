@@ -153,7 +153,7 @@ mod tests {
     fn failures_of_one_kind_lengthen_no_pause_of_another() {
         let plain = |pace: Pace| Pace { jitter: false, ..pace };
         let (lost, waiting) = (plain(Pace::ANSWERLESS), plain(Pace::WAITING));
-        let (wrong, refused, renewal) = (plain(Pace::WRONG), plain(Pace::REFUSED), Pace::RENEWAL);
+        let (wrong, refused) = (plain(Pace::WRONG), plain(Pace::REFUSED));
         for (what, paces, want) in [
             ("one kind alone", vec![lost; 6], vec![2, 4, 8, 16, 30, 30]),
             ("unreadable after lost connections", vec![lost, lost, lost, lost, lost, wrong], vec![2, 4, 8, 16, 30, 30]),
@@ -169,7 +169,7 @@ mod tests {
             ),
             ("refused between two that wait", vec![waiting, waiting, refused, waiting], vec![5, 10, 30, 20]),
             ("a lost connection between two refusals", vec![refused, refused, lost, refused], vec![30, 60, 2, 120]),
-            ("two paces of one base", vec![wrong, wrong, refused, renewal], vec![30, 60, 30, 30]),
+            ("two paces of one base", vec![wrong, wrong, refused, wrong], vec![30, 60, 30, 120]),
             ("for good", vec![refused; 9], vec![30, 60, 120, 240, 480, 960, 1920, 3600, 3600]),
         ] {
             let mut backoff = Backoff::new(5);
