@@ -39,7 +39,7 @@ pub enum DraftError {
     #[error("the draft contradicts itself; draft it anew")]
     DoesNotFit(#[source] OutOfBounds),
     /// A label has characters that nobody sees.
-    #[error("a label of the draft has characters that cannot be seen; draft it anew with another label")]
+    #[error("a label of the draft has characters that cannot be seen; draft the order again with another label")]
     Hidden,
     /// It is longer than one may be when signed.
     #[error("the draft is too long to be sent; name fewer nodes")]
