@@ -131,10 +131,13 @@ mod tests {
     #[test]
     fn codes_and_commands_are_never_broken() {
         let command = "               luciactl approve 1a2b-3c4d-5e6f --hostname NAME --disk ID --fingerprint HEX\n";
+        // Its words go by no option, so nothing but its being a command keeps them together.
+        let many = "      luciactl keys add alice laptop.pub web-1 web-2 web-3 web-4 web-5\n";
         let quoted = "  next         on its host somebody runs `lucia-enrollment-worker pending --all` and looks\n";
         let key = format!("  key          {}\n", "f".repeat(64));
         for width in 1..120 {
             assert_eq!(wrapped(command, Some(width)), command);
+            assert_eq!(wrapped(many, Some(width)), many);
             let text = wrapped(quoted, Some(width));
             assert!(text.contains("`lucia-enrollment-worker pending --all`"), "{width}: {text}");
             assert!(wrapped(&key, Some(width)).contains(&"f".repeat(64)));
