@@ -62,6 +62,9 @@ fn writes(node: &Node, file: &str, text: &str) {
 
 fn unit(node: &Node) -> (String, String) {
     let show = |property: &str| said(node, &["systemctl", "show", "--value", "-p", property, "lucia-node-agent"]);
+    // It reports READY before such an end, so a start may return while the unit still ends.
+    let ended = |_: &u32| show("ActiveState") != "deactivating";
+    assert!((0..500).find(ended).is_some(), "the unit stays at its end");
     (show("ActiveState"), show("ExecMainStatus"))
 }
 
