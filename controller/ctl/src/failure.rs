@@ -246,7 +246,10 @@ impl Failure {
                 CallError::NoSocket { .. } | CallError::Unreachable { .. } | CallError::Closed | CallError::Silent,
             ) => Exit(UNAVAILABLE),
             Self::NobodyToAsk | Self::SayFingerprint | Self::OwnersOnly(_) | Self::ScopesTwice => Exit(USAGE),
-            Self::Sign(SignError::TypeAdmission(_)) | Self::Nodes(NodesProblem::NobodyKnows(_)) => Exit(USAGE),
+            Self::Sign(SignError::TypeAdmission(_))
+            | Self::Nodes(
+                NodesProblem::NobodyKnows(_) | NodesProblem::OtherName { .. } | NodesProblem::ControllersWord { .. },
+            ) => Exit(USAGE),
             Self::Context(ContextError::Unknown(_) | ContextError::NoneInUse | ContextError::Taken(_)) => Exit(USAGE),
             Self::Context(_) | Self::Root(_) | Self::Call(CallError::Root(_)) => Exit(CONFIG),
             Self::Key(OwnerKeyError::File(_) | OwnerKeyError::Missing(_) | OwnerKeyError::NotKey(_)) => Exit(CONFIG),

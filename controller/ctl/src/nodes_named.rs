@@ -2,6 +2,9 @@
 //!
 //! The words under an order have nodes by their ids. Names stand beside them while a list of the last 24 hours is believed;
 //! else a person says which machine each id is, by its code: an old list could still map a name to a key that was stolen.
+//!
+//! A name that was typed counts for a node where that list has it, or where the order has the very name, which worker and
+//! node compare. The controller found the node by it, and it may have found another.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,7 +29,9 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::files::{self, FileError, Secret, Turn};
 use crate::roster::{self, RosterProblem};
+use crate::table;
 use crate::tell::{note, typed, write_beside};
+use crate::wrap::wrapped;
 
 /// The mark of the list that was believed last, beside the key.
 const NOTE: &str = "names";
@@ -67,12 +72,62 @@ pub(crate) enum NodesProblem {
         /// As typed.
         typed: String,
     },
+    /// The order has another name than the one that was typed.
+    #[error(
+        "nothing was signed: the order is for {signed} ({node}), and no believed list of the worker calls that node {}. If \
+         it is the one you mean, use its present name {signed}", shown(.typed)
+    )]
+    OtherName {
+        /// As typed.
+        typed: String,
+        /// The node that the controller found by it.
+        node: NodeId,
+        /// In the order.
+        signed: Hostname,
+    },
+    /// The order has no name, and the worker's list has not the one that was typed.
+    #[error(
+        "nothing was signed: that {} is node {node} is the controller's word alone, the worker's list does not say so. Name \
+         it by its id or its code, as its own screen shows it; or run it on a terminal, without --yes, and type its code", shown(.typed)
+    )]
+    ControllersWord {
+        /// As typed.
+        typed: String,
+        /// The node that the controller found by it.
+        node: NodeId,
+    },
     /// The note is none.
     #[error("{0} is no note of nodes; remove it if nobody but you can have changed it")]
     BadNote(String),
     /// It cannot be read or written.
     #[error("the nodes that were seen cannot be noted: {0}")]
     Note(FileError),
+}
+
+/// A node as it was typed, and the one that was found by it among what the controller says there is.
+#[derive(Debug)]
+pub(crate) struct Meant {
+    /// Name, id or code.
+    pub(crate) typed: String,
+    /// What was found.
+    pub(crate) node: NodeId,
+}
+
+impl Meant {
+    pub(crate) fn new(typed: &str, node: &NodeId) -> Self {
+        Self { typed: typed.to_owned(), node: node.clone() }
+    }
+
+    /// Whether what was typed tells by itself that it is this node: it is its id, or its code.
+    fn is_its_own_word(&self) -> bool {
+        self.node.as_str() == self.typed || has_code(&self.node, &self.typed)
+    }
+}
+
+/// A node's id and its code begin with the same digits of its key's fingerprint.
+fn has_code(node: &NodeId, text: &str) -> bool {
+    let code = text.trim().parse::<VerificationCode>().ok();
+    code.is_some_and(|code| node.as_str().starts_with(&code.as_str().replace('-', "")))
 }
 
 /// Nodes that stood in an order that was signed here.
@@ -128,27 +183,81 @@ fn nodes<'a>(read: &'a ReadDraft<'_>) -> &'a [NodeId] {
     }
 }
 
-/// Says under an order what its nodes are called; has the code of each typed that no believed name says anything about.
-pub(crate) async fn tell(client: &Client, me: &Me, read: &ReadDraft<'_>, yes: bool) -> Result<(), Failure> {
+/// Says under an order what its nodes are called; has the code of each typed that no believed name says anything about, and
+/// whatever else shows that a node is the one that was meant.
+pub(crate) async fn tell(
+    client: &Client,
+    me: &Me,
+    read: &ReadDraft<'_>,
+    meant: &[Meant],
+    yes: bool,
+) -> Result<(), Failure> {
     let nodes = nodes(read);
-    if nodes.is_empty() {
+    let by_name: Vec<_> = meant.iter().filter(|meant| !meant.is_its_own_word()).collect();
+    if nodes.is_empty() && by_name.is_empty() {
         return Ok(());
     }
     let (names, seen) = (list(client, me).await?, seen(me)?);
     let named = |id: &NodeId| names.as_ref().ok().and_then(|names| names.get(id)).map(|node| &node.hostname);
-    write_beside(&lines(nodes, &names, &seen, read.body().hostname()))?;
+    if !nodes.is_empty() {
+        write_beside(&lines(nodes, &names, &seen, signed_name(read)))?;
+    }
     for id in nodes.iter().filter(|id| named(id).is_none()) {
-        let Some(text) = typed(&format!("The code of the machine that node {id} is, from its own screen: "), yes)?
-        else {
-            return Err(NodesProblem::NobodyKnows(id.clone()).into());
-        };
-        // A node's id and its code begin with the same digits of its key's fingerprint.
-        let code = text.trim().parse::<VerificationCode>().ok();
-        if code.is_none_or(|code| !id.as_str().starts_with(&code.as_str().replace('-', ""))) {
-            return Err(NodesProblem::OtherCode { node: id.clone(), typed: text.trim().to_owned() }.into());
+        code_typed(id, yes, || NodesProblem::NobodyKnows(id.clone()))?;
+    }
+    for Meant { typed, node } in by_name {
+        if named(node).is_some_and(|name| name.as_str() == typed) {
+            continue;
+        }
+        match signed_name(read) {
+            Some(signed) if signed.as_str() == typed => {}
+            Some(signed) => name_typed(typed, node, signed, yes)?,
+            // Its code was just typed.
+            None if nodes.contains(node) && named(node).is_none() => {}
+            None => {
+                code_typed(node, yes, || NodesProblem::ControllersWord { typed: typed.clone(), node: node.clone() })?
+            }
         }
     }
     Ok(())
+}
+
+/// The name that an order calls its node by. That of an admission is the new node's, not that of the one it replaces.
+fn signed_name<'a>(read: &'a ReadDraft<'_>) -> Option<&'a Hostname> {
+    match read.body() {
+        Body::Admit(_) => None,
+        body => body.hostname(),
+    }
+}
+
+/// Has a node's code typed.
+fn code_typed(node: &NodeId, yes: bool, nobody: impl FnOnce() -> NodesProblem) -> Result<(), Failure> {
+    let question = format!("The code of the machine that node {node} is, from its own screen: ");
+    let text = typed(&question, yes)?.ok_or_else(nobody)?;
+    if has_code(node, &text) {
+        return Ok(());
+    }
+    Err(NodesProblem::OtherCode { node: node.clone(), typed: text.trim().to_owned() }.into())
+}
+
+/// Has the name typed that is signed, where another one was typed before.
+fn name_typed(said: &str, node: &NodeId, signed: &Hostname, yes: bool) -> Result<(), Failure> {
+    let sentence = format!(
+        "You typed {}. The order is for {signed} ({node}), and no believed list of the worker calls that node {}.",
+        shown(said),
+        shown(said)
+    );
+    let question = format!("{}\nType {signed} to go on: ", wrapped(&sentence, table::beside()));
+    let other = || NodesProblem::OtherName { typed: said.to_owned(), node: node.clone(), signed: signed.clone() };
+    let text = typed(&question, yes)?.ok_or_else(other)?;
+    if text.trim_end_matches(['\r', '\n']) == signed.as_str() { Ok(()) } else { Err(Failure::NotConfirmed) }
+}
+
+/// What the last question says besides, where an order calls a node otherwise than it was typed.
+pub(crate) fn otherwise(read: &ReadDraft<'_>, meant: &[Meant]) -> Option<String> {
+    let signed = signed_name(read)?;
+    let other = meant.iter().find(|meant| !meant.is_its_own_word() && meant.typed != signed.as_str())?;
+    Some(format!("You typed {}; the order is for {signed} ({}).", shown(&other.typed), other.node))
 }
 
 /// The lines under an order. `signed` is the name that stands in it, where one does.

@@ -24,6 +24,7 @@ use crate::args::{Approve, Events, KeysVerb, NodesWanted};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::names::{self, Names};
+use crate::nodes_named::Meant;
 use crate::order::OrderError;
 use crate::tell::{Out, ask, fingerprint, in_json, note, paste, write};
 use crate::wrap::wrapped;
@@ -135,7 +136,8 @@ pub(crate) async fn approve(client: &Client, args: Approve) -> Result<Onboarding
     let draft = client.me().map(|me| order::admit(me, fingerprint, args.hostname.clone(), replaces.clone()));
     let draft = draft.transpose()?;
     if let (Some(me), Some(draft)) = (client.me(), &draft) {
-        sign::tell(client, me, draft, args.yes).await?;
+        let meant = args.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
+        sign::tell(client, me, draft, meant.as_slice(), args.yes).await?;
     }
     let ended = |failure: Failure| if draft.is_some() { failure.unsigned() } else { failure };
     if !args.yes && args.erase.is_none() {
@@ -219,7 +221,8 @@ pub(crate) async fn keep(client: &Client, out: Out, node: &str, start: StartId, 
     }
     if let Some(me) = client.me() {
         let draft = order::decide(me, &view, Some(start.clone()))?;
-        return sign::order(client, me, out, &draft, &show::keeping(&view, &start), yes).await;
+        let meant = [Meant::new(node, &id)];
+        return sign::order(client, me, out, &draft, &meant, &show::keeping(&view, &start), yes).await;
     }
     if !yes {
         ask(&show::keeping(&view, &start), &name)?;
@@ -233,7 +236,7 @@ pub(crate) async fn split(client: &Client, out: Out, node: &str, yes: bool) -> R
     let (id, name, view) = frozen(client, node).await?;
     if let Some(me) = client.me() {
         let draft = order::decide(me, &view, None)?;
-        return sign::order(client, me, out, &draft, &show::splitting(&view), yes).await;
+        return sign::order(client, me, out, &draft, &[Meant::new(node, &id)], &show::splitting(&view), yes).await;
     }
     if !yes {
         ask(&show::splitting(&view), &name)?;
@@ -248,12 +251,13 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
     // What is no node yet holds nothing that could be wiped: there the call is enough.
     if let Some(me) = client.me()
         && let roster = roster::signer(client, me, &[]).await?
-        && let Some(node) = find_node(client, node).await?
+        && let Some(found) = find_node(client, node).await?
     {
         roster::may_order(&roster, IntentKind::RemoveIdentity)?;
-        let sentence = sentence(node.hostname.as_str(), &node.node_id);
-        let draft = order::remove(me, node.node_id.clone(), node.certified_name().clone())?;
-        return sign::order(client, me, out, &draft, &sentence, yes).await;
+        let (id, name) = (&found.node_id, found.certified_name());
+        let draft = order::remove(me, id.clone(), name.clone())?;
+        let meant = [Meant::new(node, id)];
+        return sign::order(client, me, out, &draft, &meant, &sentence(name.as_str(), id), yes).await;
     }
     let (id, name) = find(client, node).await?;
     if !yes {

@@ -19,6 +19,7 @@ use crate::args::{
 use crate::client::{CallError, Client, Me};
 use crate::context::{self, Config, ContextError};
 use crate::failure::Failure;
+use crate::nodes_named::Meant;
 use crate::operator::Looked;
 use crate::order::{self, OrderError};
 use crate::roster::RosterProblem;
@@ -296,9 +297,10 @@ async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Fa
     {
         return Err(OrderError::SayReplaces(approved).into());
     }
+    let meant = args.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
     let draft = order::admit(me, fingerprint, hostname, replaces)?;
     let sentence = "Sign it only if the fingerprint was read from the machine's own screen.";
-    sign::order(client, me, out, &draft, sentence, args.yes).await
+    sign::order(client, me, out, &draft, meant.as_slice(), sentence, args.yes).await
 }
 
 async fn release(client: &Client, me: &Me, out: Out, args: ReleaseLapse) -> Result<(), Failure> {
@@ -308,7 +310,8 @@ async fn release(client: &Client, me: &Me, out: Out, args: ReleaseLapse) -> Resu
     let view = operator::about(client, &node.node_id).await?;
     let draft = order::release(me, &view)?;
     let sentence = show::released(&view);
-    sign::order(client, me, out, &draft, &sentence, args.yes).await
+    let meant = [Meant::new(&args.node, &node.node_id)];
+    sign::order(client, me, out, &draft, &meant, &sentence, args.yes).await
 }
 
 async fn owners(client: &Client, out: Out) -> Result<(), Failure> {

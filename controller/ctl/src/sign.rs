@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::client::{Client, Me};
 use crate::clock;
 use crate::failure::{Ending, Failure};
+use crate::nodes_named::Meant;
 use crate::tell::{self, Out, ask, note, write_beside};
 use crate::{nodes_named, roster};
 
@@ -119,7 +120,7 @@ pub(crate) async fn sign(
     if let Body::Admit(body) = draft.body() {
         compare(&body.fingerprint, yes)?;
     }
-    tell(client, me, &view.draft, yes).await?;
+    tell(client, me, &view.draft, &[], yes).await?;
     if draft.intent().owner != *me.id() {
         note("Another owner gave this order; yours is the second signature.");
     }
@@ -142,12 +143,12 @@ fn compare(ordered: &Fingerprint, yes: bool) -> Result<(), Failure> {
 }
 
 /// Shows an order whole, as it is about to be signed: where the question is asked, whatever becomes of the answer.
-pub(crate) async fn tell(client: &Client, me: &Me, draft: &Draft, yes: bool) -> Result<(), Failure> {
+pub(crate) async fn tell(client: &Client, me: &Me, draft: &Draft, meant: &[Meant], yes: bool) -> Result<(), Failure> {
     let read = draft.read_new().map_err(SignError::Draft)?;
     let mut lines = read.words();
     lines.extend(beside(&read, me.roster.get().map(VerifiedRoster::roster)));
     write_beside(&lines)?;
-    nodes_named::tell(client, me, &read, yes).await.map_err(Failure::unsigned)
+    nodes_named::tell(client, me, &read, meant, yes).await.map_err(Failure::unsigned)
 }
 
 /// What stands under the words of an order: the same bytes as they are compared by eye, and the owner's name by the roster
@@ -200,18 +201,21 @@ pub(crate) fn given(draft: &Draft, signature: &IntentSignature) -> String {
     format!("Signed order {} with key {key}. luciactl drafts shows what becomes of it.", what.unwrap_or_default())
 }
 
-/// Shows an order of our own, asks, and gives it.
+/// Shows an order of our own, about nodes that were typed so, asks, and gives it.
 pub(crate) async fn order(
     client: &Client,
     me: &Me,
     out: Out,
     draft: &Draft,
+    meant: &[Meant],
     sentence: &str,
     yes: bool,
 ) -> Result<(), Failure> {
-    tell(client, me, draft, yes).await?;
+    tell(client, me, draft, meant, yes).await?;
     if !yes {
-        ask(sentence, "yes").map_err(Failure::unsigned)?;
+        let read = draft.read_new().map_err(SignError::Draft)?;
+        let otherwise = nodes_named::otherwise(&read, meant).map(|line| format!("\n{line}")).unwrap_or_default();
+        ask(&format!("{sentence}{otherwise}"), "yes").map_err(Failure::unsigned)?;
     }
     let signature = give(client, me, draft).await?;
     out.say(&signature, || format!("{}\n", given(draft, &signature)))

@@ -1,8 +1,8 @@
 //! An owner's orders about SSH keys: what an account has by the last one, and the next.
 //!
-//! The last one counts only with the signature of an owner of the roster. Which of those is the last, and which node has
-//! which name, is the controller's word: an older one is refused by nodes that hold a newer, and the next is shown whole
-//! before it is signed, each key that the account will have, in full.
+//! The last one counts only with the signature of an owner of the roster. Which of those is the last is the controller's
+//! word: an older one is refused by nodes that hold a newer, and the next is shown whole before it is signed, each key that
+//! the account will have, in full. Which node has which name is the worker's word.
 
 use lucia_proto::host_api::{KeyLabel, NodeLine};
 use lucia_proto::ids::NodeId;
@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::args::{KeysVerb, NodesWanted};
 use crate::client::{Client, Me};
 use crate::failure::Failure;
+use crate::nodes_named::Meant;
 use crate::operator::{is_named, public_key};
 use crate::order::{self, OrderError};
 use crate::patience::Progress;
@@ -71,14 +72,15 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
     let held = held(client, me, &roster, &account).await?;
     let keys = change.of(&account, held.keys)?;
     let nodes = client.nodes().await?;
-    let named = named(&nodes.nodes, &wanted, held.nodes)?;
+    let (named, meant) = named(&nodes.nodes, &wanted, held.nodes)?;
     let revision = match wanted.revision {
         Some(revision) => revision,
         None => held.revision.checked_add(1).ok_or(OrderError::NoRevision)?,
     };
     let draft = order::ssh_keys(me, named.clone(), SshKeys { account, keys }, revision)?;
     let count = u64::try_from(named.len()).unwrap_or(u64::MAX);
-    sign::order(client, me, out, &draft, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
+    let sentence = format!("This is for {}.", counted(count, "node"));
+    sign::order(client, me, out, &draft, &meant, &sentence, wanted.yes).await
 }
 
 /// What becomes of the keys.
@@ -111,19 +113,20 @@ impl Change {
     }
 }
 
-/// Whom the next order is for: those that are named, all there are, or those of the last one.
-fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<Vec<NodeId>, OrderError> {
+/// Whom the next order is for: those that are named, all there are, or those of the last one; and how they were named.
+fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(Vec<NodeId>, Vec<Meant>), OrderError> {
     if wanted.all {
-        return Ok(all.iter().map(|node| node.node_id.clone()).collect());
+        return Ok((all.iter().map(|node| node.node_id.clone()).collect(), Vec::new()));
     }
     if wanted.nodes.is_empty() {
-        return Ok(last);
+        return Ok((last, Vec::new()));
     }
     let one = |text: &String| {
         let found = all.iter().find(|node| is_named(node, text));
-        found.map(|node| node.node_id.clone()).ok_or_else(|| OrderError::NoNode(text.clone()))
+        found.map(|node| Meant::new(text, &node.node_id)).ok_or_else(|| OrderError::NoNode(text.clone()))
     };
-    wanted.nodes.iter().map(one).collect()
+    let meant = wanted.nodes.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    Ok((meant.iter().map(|meant| meant.node.clone()).collect(), meant))
 }
 
 /// What was ordered about this account.
@@ -238,10 +241,10 @@ mod tests {
         };
         let ids = |numbers: &[u8]| numbers.iter().map(|number| node(*number).node_id).collect::<Vec<_>>();
         let last = || ids(&[3]);
-        assert_eq!(named(&all, &wanted(&[], true), last()).unwrap(), ids(&[1, 2, 3]));
-        assert_eq!(named(&all, &wanted(&[], false), last()).unwrap(), ids(&[3]));
+        assert_eq!(named(&all, &wanted(&[], true), last()).unwrap().0, ids(&[1, 2, 3]));
+        assert_eq!(named(&all, &wanted(&[], false), last()).unwrap().0, ids(&[3]));
         let by = ["n2", "0101-0101-0101", &"03".repeat(16)];
-        assert_eq!(named(&all, &wanted(&by, false), last()).unwrap(), ids(&[2, 1, 3]));
+        assert_eq!(named(&all, &wanted(&by, false), last()).unwrap().0, ids(&[2, 1, 3]));
         assert!(
             matches!(named(&all, &wanted(&["n1", "n9"], false), last()), Err(OrderError::NoNode(name)) if name == "n9")
         );

@@ -70,7 +70,8 @@ pub(crate) fn splitting(view: &NodeView) -> String {
         out,
         "This removes {} ({}) for good. Each machine that is to be a node again needs `lucia-node-agent rekey` and a new \
          approval, under a name that is free.",
-        view.node.hostname, view.node.node_id
+        view.node.certified_name(),
+        view.node.node_id
     );
     out
 }

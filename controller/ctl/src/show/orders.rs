@@ -183,7 +183,7 @@ pub(crate) fn dropping(line: &DraftLine) -> String {
 pub(crate) fn released(view: &NodeView) -> String {
     let node = &view.node;
     let mut out = String::new();
-    line(&mut out, "node", &format!("{} ({})", node.hostname, node.node_id));
+    line(&mut out, "node", &format!("{} ({})", node.certified_name(), node.node_id));
     if let Some(ended) = node.certificate_expires_at {
         line(&mut out, "gone for", &span(view.server_time.since(ended)));
     }

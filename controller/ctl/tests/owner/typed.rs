@@ -1,17 +1,19 @@
 //! What a person types before anything is signed that they cannot see: the digits of an admission, and the code of a node that
-//! no believed name says anything about.
+//! no believed name says anything about. And what they typed on the command line: a name, by which a lying controller finds another
+//! node.
 
 use std::time::Duration;
 
-use lucia_proto::intent::{Draft, IntentKind};
+use lucia_proto::host_api::{NodeView, NodesView};
+use lucia_proto::intent::{Body, Draft, IntentKind};
 use lucia_proto::limits::LIST_AGE_MAX;
 use lucia_proto::lists::{NamedNode, SignedList};
-use lucia_proto::owner_api::NamesView;
-use lucia_proto::test_support::{OrderWorld, key};
+use lucia_proto::owner_api::{DraftsView, NamesView};
+use lucia_proto::test_support::{OrderWorld, TestNode, key};
 
-use crate::orders::{signed, view, who};
+use crate::orders::{add, drafts, onboarding, order, read, signed, taken, view, who};
 use crate::server::{By, NAMES, Server, Step, get, names, names_of, refusal, step};
-use crate::site::{Site, ended, said, world};
+use crate::site::{Site, arg, ended, said, world};
 
 fn look(draft: &Draft) -> Step {
     let code = draft.read().unwrap().code();
@@ -164,4 +166,209 @@ fn a_list_that_is_older_than_one_that_was_seen_is_not_believed() {
     assert!(!said(&older).contains("n-6"));
     ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "n-7");
     server.done();
+}
+
+const YES: (&str, &str) = ("Type yes to go on: ", "yes");
+const CODE: &str = "from its own screen: ";
+
+/// A node's line, by these names.
+fn line(node: &TestNode, hostname: &str, former: Option<&str>) -> String {
+    let former = former.map(|name| format!(r#","formerHostname":"{name}""#)).unwrap_or_default();
+    let code = node.fingerprint.verification_code();
+    format!(
+        r#"{{"nodeId":"{}","hostname":"{hostname}","verificationCode":"{code}","state":"Online"{former}}}"#,
+        node.node_id
+    )
+}
+
+fn listed(world: &OrderWorld, lines: &[String]) -> Step {
+    let text = format!(r#"{{"serverTime":"{}","nodes":[{}]}}"#, world.now, lines.join(","));
+    get("GET /api/host/nodes", &read::<NodesView>(&text))
+}
+
+fn about(world: &OrderWorld, node: &TestNode, line: &str, more: &str) -> Step {
+    let text = format!(
+        r#"{{"serverTime":"{}","node":{line},"fingerprint":"{}","taskId":"00000000-0000-4000-8000-000000000000",
+        "samples":[]{more}}}"#,
+        world.now, node.fingerprint
+    );
+    get(format!("GET /api/host/nodes/{}", node.node_id), &read::<NodeView>(&text))
+}
+
+/// What a lying controller does with a rename that is none: it finds another node by the name that was typed.
+// spec: LC-360
+#[test]
+fn a_name_that_is_neither_signed_nor_the_workers_ends_no_other_node() {
+    let world = world();
+    let (meant, victim) = (world.node.hostname.to_string(), world.other.hostname.to_string());
+    let lie = line(&world.other, &meant, Some(&victim));
+    // The code of the machine that was meant, on another's line.
+    let own = |node: &TestNode| node.fingerprint.verification_code().to_string();
+    let code = own(&world.node);
+    let by_code = line(&world.other, &victim, None).replace(&own(&world.other), &code);
+    let holder = |start: &str| {
+        format!(r#"{{"startId":"{}","address":"192.0.2.1","firstSeenAt":"{}"}}"#, start.repeat(16), world.now)
+    };
+    let frozen = format!(r#","frozen":{{"at":"{}","holders":[{},{}]}}"#, world.now, holder("09"), holder("0b"));
+    let ended_at = world.now.minus(Duration::from_secs(40 * 24 * 3600));
+    let lapsed = lie.replace(r#""state""#, &format!(r#""certificateExpiresAt":"{ended_at}","state""#));
+    let start = "09".repeat(16);
+    let cases: [(&[&str], Vec<Step>, &str); 5] = [
+        (&["remove", &meant], vec![], &lie),
+        (&["remove", &code], vec![], &by_code),
+        (&["clone", "split", &meant], vec![about(&world, &world.other, &lie, &frozen)], &lie),
+        (&["clone", "keep", &meant, "--start", &start], vec![about(&world, &world.other, &lie, &frozen)], &lie),
+        (&["release-lapse", &meant], vec![about(&world, &world.other, &lapsed, "")], &lie),
+    ];
+    for (args, more, lie) in cases {
+        let script = [who(&world), listed(&world, &[lie.to_owned()])].into_iter().chain(more).collect();
+        let server = Server::new(world.clone(), script);
+        let output = Site::alice(&world, server.port).run(&[args, &["--yes"]].concat());
+        ended(&output, 64, &format!("use its present name {victim}"));
+        assert!(!said(&output).contains("Signed order"), "{}", said(&output));
+        server.done();
+    }
+    // A person is told both names, and types the one that is signed.
+    let question = format!("Type {victim} to go on: ");
+    for (answer, goes_on) in [("yes", false), (meant.as_str(), false), (victim.as_str(), true)] {
+        let script = [who(&world), listed(&world, std::slice::from_ref(&lie))].into_iter();
+        let script = script.chain(goes_on.then(|| [add(), signed()]).into_iter().flatten()).collect();
+        let server = Server::new(world.clone(), script);
+        let answers = [(question.as_str(), answer), YES];
+        let (done, text) = Site::alice(&world, server.port).on_terminal(&["remove", &meant], &answers);
+        assert_eq!((done, text.contains("Signed order")), (goes_on, goes_on), "{answer}: {text}");
+        assert!(text.contains(&format!("You typed {meant}")), "{text}");
+        assert!(!text.contains(&format!("This removes {meant}")), "{text}");
+        assert_eq!(text.contains(&format!("This removes {victim}")), goes_on, "{text}");
+        server.done();
+    }
+}
+
+/// While the worker knows the former name alone.
+// spec: LC-361
+#[test]
+fn the_worker_s_name_of_a_node_that_is_renamed_is_enough_and_the_next_one_is_not() {
+    let world = world();
+    let (former, next) = (world.node.hostname.as_str(), "next-name");
+    let renamed = line(&world.node, next, Some(former));
+    let id = world.node.node_id.as_str();
+    let code = world.node.fingerprint.verification_code();
+    for named in [former, id, code.as_str()] {
+        let script = vec![who(&world), listed(&world, std::slice::from_ref(&renamed)), add(), signed()];
+        let server = Server::new(world.clone(), script);
+        ended(&Site::alice(&world, server.port).run(&["remove", named, "--yes"]), 0, "Signed order");
+        let (body, ids, _) = taken(&world, &order(&server.done()), IntentKind::RemoveIdentity);
+        let Body::RemoveIdentity(body) = body else { panic!("{body:?}") };
+        assert_eq!((body.hostname.as_str(), ids), (former, vec![world.node.node_id.clone()]), "{named}");
+    }
+    // Once the certificate has the next name, it is signed, and the worker's list may still have the former one.
+    let done = renamed.replace(r#""state""#, r#""renameStep":"heartbeat","state""#);
+    let script = vec![who(&world), listed(&world, &[done]), add(), signed()];
+    let server = Server::new(world.clone(), script);
+    let output = Site::alice(&world, server.port).run(&["remove", former, "--yes"]);
+    ended(&output, 0, "WARNING: the order calls it otherwise");
+    server.done();
+    let script = vec![who(&world), listed(&world, &[renamed])];
+    let server = Server::new(world.clone(), script);
+    let output = Site::alice(&world, server.port).run(&["remove", next, "--yes"]);
+    ended(&output, 64, &format!("use its present name {former}"));
+    server.done();
+}
+
+/// An order about SSH keys has no name that worker or node could compare.
+// spec: LC-362
+#[test]
+fn ssh_keys_go_to_a_named_node_by_the_worker_s_word_or_its_code() {
+    let world = world();
+    let (meant, victim) = (world.node.hostname.to_string(), world.other.hostname.to_string());
+    let none: DraftsView = drafts(&world, &[]);
+    let script = |lines: &[String], signs: bool| {
+        let script = [who(&world), get("GET /api/host/intents", &none), listed(&world, lines)].into_iter();
+        script.chain(signs.then(|| [add(), signed()]).into_iter().flatten()).collect::<Vec<_>>()
+    };
+    let lie = || [line(&world.other, &meant, None), line(&world.node, &victim, None)];
+    let run = |lines: &[String], signs, answers: Option<&[(&str, &str)]>| {
+        let server = Server::new(world.clone(), script(lines, signs));
+        let site = Site::alice(&world, server.port);
+        site.write("new.pub", KEY, 0o644);
+        let file = site.path("new.pub");
+        let args = ["keys", "add", "alice", arg(&file), "--label", "desk", "--nodes", &meant];
+        let (code, text) = match answers {
+            Some(answers) => {
+                let (done, text) = site.on_terminal(&args, answers);
+                (if done { Some(0) } else { Some(1) }, text)
+            }
+            None => {
+                let output = site.run(&[&args[..], &["--yes"]].concat());
+                (output.status.code(), said(&output))
+            }
+        };
+        (code, text, server.done())
+    };
+    let (code, text, _) = run(&lie(), false, None);
+    assert!(code == Some(64) && text.contains("is the controller's word alone"), "{text}");
+    // The one who was meant is not the one who would get the key.
+    let [own, other] = [&world.node, &world.other].map(|node| node.fingerprint.verification_code());
+    let (code, text, _) = run(&lie(), false, Some(&[(CODE, own.as_str())]));
+    assert!(code == Some(1) && text.contains("is not the code of node"), "{text}");
+    let (code, text, asked) = run(&lie(), true, Some(&[(CODE, other.as_str()), YES]));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(order(&asked).intent_json.contains(world.other.node_id.as_str()));
+    let honest = [line(&world.node, &meant, None), line(&world.other, &victim, None)];
+    let (code, text, asked) = run(&honest, true, None);
+    assert_eq!(code, Some(0), "{text}");
+    let (_, ids, _) = taken(&world, &order(&asked), IntentKind::SshKey);
+    assert_eq!(ids, std::slice::from_ref(&world.node.node_id));
+}
+
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8eHRwbGhkYFxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA";
+
+/// An admission bars the key of the node whose place it takes.
+// spec: LC-363
+#[test]
+fn a_node_is_replaced_by_the_worker_s_name_its_id_or_its_code() {
+    let world = world();
+    let device = world.node.fingerprint.verification_code();
+    let print = world.node.fingerprint.to_string();
+    let third = TestNode::new(78);
+    let (victim, its_code) = (third.node_id.clone(), third.fingerprint.verification_code());
+    let view = names_of(&world, |list| {
+        list.entries = vec![
+            NamedNode { id: world.other.node_id.clone(), hostname: world.other.hostname.clone() },
+            NamedNode { id: victim.clone(), hostname: third.hostname.clone() },
+        ];
+    });
+    let meant = world.other.hostname.as_str();
+    let base = ["admit", device.as_str(), "--fingerprint", &print, "--hostname", "new-1", "--replaces"];
+    let lie = line(&third, meant, None);
+    let script = |names: bool, signs: bool| {
+        let seen = get("GET /api/host/onboarding", &onboarding(&world, "AwaitingEnrollment", ""));
+        let nodes = || listed(&world, std::slice::from_ref(&lie));
+        let script = [who(&world), seen, nodes(), nodes()].into_iter().chain(names.then(|| get(NAMES, &view)));
+        script.chain(signs.then(|| [add(), signed()]).into_iter().flatten()).collect()
+    };
+    let server = Server::new(world.clone(), script(true, false));
+    let output = Site::alice(&world, server.port).run(&[&base[..], &[meant, "--yes"]].concat());
+    ended(&output, 64, "is the controller's word alone");
+    server.done();
+    let approve = ["approve", device.as_str(), "--fingerprint", &print, "--hostname", "new-1", "--disk", "wwn-0x5"];
+    let seen = get("GET /api/host/onboarding", &onboarding(&world, "Discovered", ""));
+    let nodes = || listed(&world, std::slice::from_ref(&lie));
+    let server = Server::new(world.clone(), vec![who(&world), seen, nodes(), nodes(), nodes(), get(NAMES, &view)]);
+    let output = Site::alice(&world, server.port).run(&[&approve[..], &["--replaces", meant, "--yes"]].concat());
+    ended(&output, 64, "is the controller's word alone");
+    server.done();
+    for (typed, signs) in [(device.as_str(), false), (its_code.as_str(), true)] {
+        let server = Server::new(world.clone(), script(true, signs));
+        let site = Site::alice(&world, server.port);
+        let (done, text) = site.on_terminal(&[&base[..], &[meant]].concat(), &[(CODE, typed), YES]);
+        assert_eq!(done, signs, "{text}");
+        server.done();
+    }
+    for plain in [victim.as_str(), its_code.as_str()] {
+        let server = Server::new(world.clone(), script(false, true));
+        let output = Site::alice(&world, server.port).run(&[&base[..], &[plain, "--yes"]].concat());
+        ended(&output, 0, "(admit)");
+        server.done();
+    }
 }
