@@ -3,7 +3,9 @@
 //! hyper's own header timeout runs between two requests as well, so with it either a node's connection dies between
 //! heartbeats or a slow head may take minutes. Here the stream itself knows where it is: before a head, inside one,
 //! at work, or answering. Each has its own deadline, and [`Watch`] ends the connection that misses it. The same place
-//! hands the raw bytes of each head to [`HeadScan`] and notices what was sent ahead of its turn.
+//! hands the raw bytes of each head to [`HeadScan`] and notices what was sent ahead of its turn. While an answer is being
+//! written nothing is read: who sends on without reading its answer keeps the answer's deadline, and a request that comes
+//! by then is the next one.
 //!
 //! Between two requests nothing of hyper exists: its buffers are the larger half of what a waiting connection would take,
 //! and nodes' connections wait all but a moment of their time. [`Watch::begun`] waits for a request's first byte;
@@ -158,7 +160,7 @@ impl Pace {
         let mut guard = self.state();
         let state = &mut *guard;
         match &mut state.phase {
-            Phase::Idle(_) | Phase::Answer(_) => {
+            Phase::Idle(_) => {
                 let now = Instant::now();
                 state.request_until = now + self.timeouts.request;
                 state.is_served = false;
@@ -175,8 +177,13 @@ impl Pace {
                 }
             }
             Phase::Work => state.body(bytes.len()),
-            Phase::Stream(_) | Phase::Over(_) => {}
+            Phase::Answer(_) | Phase::Stream(_) | Phase::Over(_) => {}
         }
+    }
+
+    /// Whether an answer is being written. What comes by then is for whoever waits for the next request.
+    fn is_answering(&self) -> bool {
+        matches!(self.state().phase, Phase::Answer(_))
     }
 
     /// The connection is over for us, whatever hyper still does with it.
@@ -252,6 +259,10 @@ impl<S: AsyncRead + Unpin> Paced<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.pace.is_answering() {
+            // hyper goes on when the answer can be written; its end, the deadline and the stop wake it as well.
+            return Poll::Pending;
+        }
         if let Some(first) = this.first.take() {
             buf.put_slice(&[first]);
             // What it has to say is said when it is asked for more.
@@ -392,6 +403,7 @@ impl<'a, F: Future<Output = ()>> Watch<'a, F> {
 
     /// Waits for the first byte of a request.
     pub(super) async fn begun<S: AsyncRead + Unpin>(&mut self, stream: &mut Paced<S>) -> Begun {
+        stream.instead = None;
         poll_fn(|cx| {
             let mut byte = [0];
             let mut buf = ReadBuf::new(&mut byte);
@@ -463,6 +475,9 @@ where
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+
     use super::*;
 
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -476,8 +491,12 @@ mod tests {
         assert_eq!(pace.deadline(), Some(start + timeouts.head));
         pace.read(GET);
         assert_eq!(pace.deadline(), None);
+        pace.arrived();
         assert!(!pace.answering(false));
         assert_eq!(pace.deadline(), Some(start + timeouts.request));
+        // What comes during the answer begins nothing.
+        pace.read(GET);
+        assert_eq!((pace.deadline(), pace.instead_of(b"HTTP/1.1 400")), (Some(start + timeouts.request), None));
         pace.flushed();
         assert_eq!(pace.deadline(), Some(start + timeouts.idle));
         // One byte of the next head, and the time of a head begins; more bytes do not prolong it.
@@ -519,6 +538,82 @@ mod tests {
         assert!(!pace.is_idle(), "no second request is waited for");
         pace.read(b"more");
         assert_eq!(pace.deadline(), Some(Instant::now() + timeouts.idle));
+    }
+
+    /// How long the answers of [`long`] are: nothing between the two ends holds that much.
+    const LONG: usize = 200_000;
+
+    /// The end of a connection whose every request gets a long answer of the request's letter, served until it ends, and
+    /// how many requests were answered whole.
+    async fn long(io: tokio::io::DuplexStream, timeouts: Timeouts) -> (usize, Option<Code>) {
+        let pace = Pace::new(timeouts);
+        let (alarm, stopped) = (std::pin::pin!(tokio::time::sleep(LINGER)), std::pin::pin!(std::future::pending()));
+        let service = hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| {
+            let pace = Arc::clone(&pace);
+            async move {
+                pace.arrived();
+                let letter = request.uri().path().trim_start_matches('/').repeat(LONG);
+                pace.answering(false);
+                Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from(letter))))
+            }
+        });
+        let builder = hyper::server::conn::http1::Builder::new();
+        let mut watch = Watch::new(&pace, alarm, stopped);
+        let (mut stream, mut whole) = (Paced::new(io, Arc::clone(&pace)), 0);
+        while watch.begun(&mut stream).await == Begun::Yes {
+            match watch.drive(builder.serve_connection(TokioIo::new(stream), &service)).await {
+                Ended::Answered(again) => (stream, whole) = (again, whole + 1),
+                Ended::Closed | Ended::Broken(_) | Ended::TooSlow => break,
+            }
+        }
+        (whole, pace.refused())
+    }
+
+    fn get(letter: char) -> Vec<u8> {
+        format!("GET /{letter} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+    }
+
+    // spec: HT-370
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_on_and_reads_no_answer_is_let_go_in_the_time_of_the_answer() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let timeouts = Timeouts::default();
+        for more in [&b"G"[..], GET, &[GET, GET].concat(), b"no head\n\n"] {
+            let (mut far, near) = tokio::io::duplex(1024);
+            let start = Instant::now();
+            let serving = tokio::spawn(long(near, timeouts));
+            far.write_all(&get('x')).await.unwrap();
+            far.read_exact(&mut [0; 8]).await.unwrap();
+            far.write_all(more).await.unwrap();
+            let ended = tokio::time::timeout(timeouts.request * 3, serving).await;
+            let (whole, refused) = ended.expect("the connection ends").unwrap();
+            assert_eq!((whole, refused), (0, None));
+            assert_eq!(start.elapsed().as_secs(), timeouts.request.as_secs());
+        }
+    }
+
+    // spec: HT-371
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_comes_during_an_answer_gets_its_own_after_it() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut far, near) = tokio::io::duplex(1024);
+        let serving = tokio::spawn(long(near, Timeouts::default()));
+        far.write_all(&get('x')).await.unwrap();
+        far.read_exact(&mut [0; 8]).await.unwrap();
+        far.write_all(&get('y')).await.unwrap();
+        let mut said = String::from("HTTP/1.1");
+        for letter in ["x", "y"] {
+            // A head holds no line of 200,000 letters.
+            while !said.contains(&letter.repeat(LONG)) {
+                let mut bytes = [0; 4096];
+                let count = far.read(&mut bytes).await.unwrap();
+                assert_ne!(count, 0, "the answer {letter} is cut");
+                said.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+            }
+        }
+        assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 2);
+        drop(far);
+        assert_eq!(serving.await.unwrap(), (2, None));
     }
 
     // spec: HT-7
