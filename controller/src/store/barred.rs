@@ -2,8 +2,10 @@
 //! restart whatever lies in the worker's directory by then (design.md O8).
 
 use lucia_durable::PrivateDir;
-use lucia_proto::limits::LIST_FILE_MAX;
-use lucia_proto::lists::SignedBarred;
+use lucia_proto::json;
+use lucia_proto::key::Fingerprint;
+use lucia_proto::limits::{JSON_DEPTH_MAX, LIST_FILE_MAX, LIST_PAYLOAD_MAX};
+use lucia_proto::lists::{List, SignedBarred};
 
 use super::json_file::{JsonFile, JsonFileError};
 
@@ -15,9 +17,24 @@ const LIST: JsonFile = JsonFile {
     max: LIST_FILE_MAX,
 };
 
+/// What is kept of it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// As it was signed.
+    pub(crate) signed: SignedBarred,
+    /// Its keys, in ascending order. It was verified when it was written, so they count without a bundle.
+    pub(crate) keys: Vec<Fingerprint>,
+}
+
 /// The list, if one was ever taken.
-pub(crate) fn read(dir: &PrivateDir) -> Result<Option<SignedBarred>, JsonFileError> {
-    LIST.read(dir, FILE)
+pub(crate) fn read(dir: &PrivateDir) -> Result<Option<Kept>, JsonFileError> {
+    let Some(signed) = LIST.read::<SignedBarred>(dir, FILE)? else { return Ok(None) };
+    let path = dir.path_of(&LIST.name(FILE)?);
+    let list: List<Fingerprint> = json::from_slice(signed.parts().payload(), LIST_PAYLOAD_MAX, JSON_DEPTH_MAX)
+        .map_err(|source| JsonFileError::Damaged { path, without: LIST.without, source })?;
+    let mut keys = list.entries;
+    keys.sort_unstable();
+    Ok(Some(Kept { signed, keys }))
 }
 
 /// Writes it: before the list counts.

@@ -24,9 +24,27 @@ use crate::store::json_file::JsonFileError;
 
 /// What is held of them. `seen` is taken after the queue; the lists themselves are held for no write.
 pub(super) struct Lists {
-    barred: RwLock<Option<Arc<Barred>>>,
+    barred: RwLock<Held>,
     names: RwLock<Option<Arc<Names>>>,
     seen: Mutex<Seen>,
+}
+
+/// Whom the worker bars.
+enum Held {
+    /// By the list that was held before the start, until a verified one takes its place: it counts also while no bundle says
+    /// who signed it, and where the worker that did was retired since.
+    Before(Vec<Fingerprint>),
+    /// By the list that was verified last.
+    Verified(Arc<Barred>),
+}
+
+impl Held {
+    fn verified(&self) -> Option<Arc<Barred>> {
+        match self {
+            Self::Before(_) => None,
+            Self::Verified(list) => Some(Arc::clone(list)),
+        }
+    }
 }
 
 /// What was last looked at.
@@ -35,29 +53,34 @@ struct Seen {
     /// The same bytes are not verified twice with the same bundle.
     barred: Option<(Digest, u64)>,
     names: Option<(Digest, u64)>,
-    /// The list of barred keys that was held before the start, until it was verified.
-    kept: Option<SignedBarred>,
+    /// The list of barred keys that was held before the start, until one is verified, and the version of the bundle that
+    /// it was last verified with in vain.
+    kept: Option<(SignedBarred, Option<u64>)>,
     /// What was said about them last, so that it is said once.
     said: String,
 }
 
 impl Lists {
     pub(super) fn open(dir: &PrivateDir) -> Result<Self, JsonFileError> {
-        let kept = barred::read(dir)?;
+        let (kept, keys) = barred::read(dir)?.map(|kept| ((kept.signed, None), kept.keys)).unzip();
         let seen = Mutex::new(Seen { kept, ..Seen::default() });
-        Ok(Self { barred: RwLock::default(), names: RwLock::default(), seen })
+        let barred = RwLock::new(Held::Before(keys.unwrap_or_default()));
+        Ok(Self { barred, names: RwLock::default(), seen })
     }
 
     fn hold(&self, list: Barred) -> Arc<Barred> {
         let list = Arc::new(list);
-        *self.barred.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&list));
+        *self.barred.write().unwrap_or_else(PoisonError::into_inner) = Held::Verified(Arc::clone(&list));
         list
     }
 
     /// Whether the worker bars this key.
     pub(super) fn bars(&self, key: &Fingerprint) -> bool {
         let barred = self.barred.read().unwrap_or_else(PoisonError::into_inner);
-        barred.as_ref().is_some_and(|barred| barred.get(key).is_some())
+        match &*barred {
+            Held::Before(keys) => keys.binary_search(key).is_ok(),
+            Held::Verified(list) => list.get(key).is_some(),
+        }
     }
 }
 
@@ -95,16 +118,25 @@ impl Controller {
         let mut seen = lock(&lists.seen);
         let Seen { barred: looked_at, names, kept, .. } = &mut *seen;
         let mut trouble = Vec::new();
-        let mut held = lists.barred.read().unwrap_or_else(PoisonError::into_inner).clone();
-        // One that the bundle's worker did not sign is of a worker that was retired since: the next one signs its own.
-        if let Some(before) = kept.take().and_then(|kept| kept.verify(by.0, by.1).ok()) {
-            held = Some(lists.hold(before));
+        let mut held = lists.barred.read().unwrap_or_else(PoisonError::into_inner).verified();
+        // One that the bundle's worker did not sign is of a worker that was retired since: the next one signs its own,
+        // whatever its number, and until then the keys of this one count.
+        let version = Some(by.0.bundle().version);
+        if let Some((signed, tried)) = kept.as_mut().filter(|(_, tried)| *tried != version) {
+            *tried = version;
+            if let Ok(before) = signed.verify(by.0, by.1) {
+                held = Some(lists.hold(before));
+                *kept = None;
+            }
         }
         let before = *looked_at;
         match next::<Fingerprint>(answers.as_ref(), BARRED_FILE, looked_at, held.as_ref().map(|held| held.taken()), by)
         {
             Ok(Some(list)) => match barred::write(&self.owners.dir, list.signed()) {
-                Ok(()) => drop(lists.hold(list)),
+                Ok(()) => {
+                    drop(lists.hold(list));
+                    *kept = None;
+                }
                 Err(error) => {
                     // What is not on the disk does not count, and is tried again.
                     *looked_at = before;

@@ -13,12 +13,12 @@ use crate::store::{Generation, Health, doctor, restore};
 
 /// The refusal of a start, whole.
 #[track_caller]
-fn refused(world: &World) -> String {
+pub(crate) fn refused(world: &World) -> String {
     chain(&start(&world.config, &world.clock, 9).err().unwrap())
 }
 
 /// A world whose controller has stopped.
-fn stopped(world: World) -> World {
+pub(crate) fn stopped(world: World) -> World {
     let World { scratch, clock, ca, config, controller } = world;
     drop(controller);
     let elsewhere = World::new();

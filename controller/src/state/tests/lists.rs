@@ -85,6 +85,56 @@ fn a_barred_key_is_refused_whatever_the_journal_says_and_every_view_marks_it() {
     assert_eq!(world.controller.nodes().nodes.len(), 1);
 }
 
+// spec: CO-370
+#[test]
+fn keys_stay_barred_through_a_restart_that_has_no_bundle_or_another_workers() {
+    let world = World::new();
+    let (gone, stays, fleet) = (world.node(7), world.node(8), fleet(&world));
+    publish(&world, &fleet);
+    bars(&world, &fleet, 5, &[&gone]);
+    let bundle = world.file("nodes/owner-responses/bundle.json");
+    let (by_worker, kept) = (std::fs::read(&bundle).unwrap(), std::fs::read(world.file("orders/barred.json")).unwrap());
+    std::fs::remove_file(&bundle).unwrap();
+    std::fs::remove_file(world.file("nodes/owner-responses/barred.json")).unwrap();
+    let world = world.restart();
+    let says = |world: &World, what: &str| {
+        assert_eq!(refused(world, &gone), Some(Code::NodeIdentityInvalid), "{what}");
+        assert_eq!(refused(world, &stays), None, "{what}");
+        assert_eq!(state(world, &gone), SnapshotState::Barred, "{what}");
+    };
+    says(&world, "no bundle");
+    world.controller.tick();
+    says(&world, "no bundle, after a turn");
+    // The worker's bundle is back, and its list is not; then a list of its own takes the kept one's place.
+    write(&bundle, &by_worker);
+    world.controller.tick();
+    says(&world, "the bundle and no list");
+    // A bundle whose worker did not sign what is kept.
+    let other = SignedList::sign(&list(&fleet, 9, vec![gone.node.fingerprint]), &key(93)).unwrap();
+    std::fs::write(world.file("orders/barred.json"), other.to_bytes().unwrap()).unwrap();
+    let world = world.restart();
+    for _ in 0..2 {
+        world.controller.tick();
+        says(&world, "another worker's");
+    }
+    bars(&world, &fleet, 6, &[]);
+    assert_eq!(refused(&world, &gone), None);
+    assert_ne!(std::fs::read(world.file("orders/barred.json")).unwrap(), kept);
+}
+
+// spec: CO-371
+#[test]
+fn a_kept_list_that_is_none_stops_the_start() {
+    let world = World::new();
+    let fleet = fleet(&world);
+    publish(&world, &fleet);
+    bars(&world, &fleet, 5, &[]);
+    let kept = SignedBarred::from_parts(b"{}".to_vec(), key(93).sign_der(b"{}"));
+    std::fs::write(world.file("orders/barred.json"), kept.to_bytes().unwrap()).unwrap();
+    let error = super::durability::refused(&super::durability::stopped(world));
+    assert!(error.contains("barred.json is damaged"), "{error}");
+}
+
 // spec: CO-261
 #[test]
 fn no_list_but_a_newer_one_of_this_fleets_worker_is_taken() {
