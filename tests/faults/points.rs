@@ -130,6 +130,7 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Agent, "machine/disk/var/lib/lucia/agent/starts.json", &[Replace, Remove]),
         (Agent, "machine/disk/var/lib/lucia/agent/installed.json", &[Replace]),
         (Agent, "machine/disk/var/lib/lucia/agent/installation.json", &[Replace, Remove]),
+        (Agent, "machine/disk/var/lib/lucia/agent/system.json", &[Replace]),
         (Agent, "machine/disk/var/lib/lucia/agent/directory.json", &[Replace]),
         (Agent, "machine/disk/var/lib/lucia/agent/orders.json", &[Remove]),
         (Agent, "machine/disk/var/lib/lucia/agent/status.json", &[Replace]),
@@ -145,6 +146,7 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Agent, "machine/disk/var/lib/lucia/agent/.node.key.pending", &[Leftover]),
         (Agent, "machine/disk/var/lib/lucia/agent/.starts.json.pending", &[Leftover]),
         (Agent, "machine/disk/var/lib/lucia/agent/.status.json.pending", &[Leftover]),
+        (Agent, "machine/disk/var/lib/lucia/agent/.system.json.pending", &[Leftover]),
         (Agent, "machine/disk/run/lucia/agent", &[MakeDir]),
         (Agent, "machine/disk/run/lucia/agent/status.json", &[Replace]),
         (Agent, "machine/disk/etc/sssd/sssd.conf", &[Replace, Remove]),
@@ -256,9 +258,10 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("controller/src/store/drafts.rs", 1),
     ("controller/src/store/journal_file.rs", 5),
     ("controller/src/store/json_file.rs", 2),
-    ("controller/src/store/layout.rs", 3),
+    ("controller/src/store/layout.rs", 4),
     ("controller/src/store/records.rs", 4),
     ("controller/src/tls.rs", 3),
+    ("worker/src/applications.rs", 1),
     ("worker/src/cli/acts.rs", 1),
     ("worker/src/cli/admit.rs", 1),
     ("worker/src/directory/prepare.rs", 1),
@@ -271,8 +274,8 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     // The new key beside the former one, the bundle, the key again: worker/src/turn/tests/rotation.rs dies at each (OA-91).
     ("worker/src/retire.rs", 3),
     ("worker/src/roster.rs", 3),
-    ("worker/src/turn.rs", 4),
-    ("worker/src/turn/owners.rs", 2),
+    ("worker/src/turn.rs", 3),
+    ("worker/src/turn/deliver.rs", 1),
     ("worker/src/turn/pass.rs", 1),
 ];
 
