@@ -134,11 +134,13 @@ pub(super) fn decide(lineage: Option<&Lineage>, thread: &Thread, told: &Told<'_>
 }
 
 /// Whether a start that nobody knows is the present machine without its memory: an agent that lost `starts.json` names no
-/// start before its own. That is believed within one boot, which no copy of a disk shares, and only after all that the
-/// present start said: if that one speaks again, both run, and its next heartbeat freezes the identity.
+/// start before its own. That is believed within one boot, and only after all that the present start said: if that one
+/// speaks again, both run, and its next heartbeat freezes the identity. Once somebody decided between two holders it is
+/// believed no longer: the one that was refused knows the boot id too.
 fn is_loss(lineage: &Lineage, thread: &Thread, told: &Told<'_>) -> bool {
     let boot = lineage.heard.first().and_then(|present| present.boot_id.as_ref());
-    told.remembers_nothing() && boot.is_some() && told.boot == boot && told.order > thread.last
+    let undisputed = lineage.kept_at.is_none();
+    undisputed && told.remembers_nothing() && boot.is_some() && told.boot == boot && told.order > thread.last
 }
 
 /// Where a start stands.

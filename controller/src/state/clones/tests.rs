@@ -180,6 +180,22 @@ fn a_claimed_loss_gains_nothing_beside_the_machine_itself() {
     assert_eq!(lineage.unwrap().holders.len(), 2);
 }
 
+// spec: CL-283
+#[test]
+fn after_a_decision_no_claimed_loss_brings_the_refused_one_back() {
+    let boot: BootId = "aaaaaaaa-0000-4000-8000-000000000000".parse().unwrap();
+    let (mut lineage, mut thread) = (None, Thread::default());
+    let say = |start, order| Told { boot: Some(&boot), ..told(Some(start), &[], None, order) };
+    let (own, thief) = (start(1), start(2));
+    hear(&mut lineage, &mut thread, &say(&own, 1), Some(value(1)), NOW);
+    hear(&mut lineage, &mut thread, &say(&thief, 2), Some(value(2)), NOW);
+    assert!(hear(&mut lineage, &mut thread, &say(&own, 3), Some(value(3)), NOW).frozen);
+    let kept = keep(lineage.as_ref(), &own, NOW).unwrap();
+    follow(&mut lineage, &mut thread, &kept);
+    let back = hear(&mut lineage, &mut thread, &say(&start(3), 4), Some(value(4)), NOW);
+    assert_eq!((back.verdict, back.frozen), (Verdict::Frozen(Evidence::TwoStarts), true));
+}
+
 /// What is shown of it says which it is: a memory that was lost, or two that remember.
 // spec: CL-282
 #[test]
