@@ -69,7 +69,7 @@ impl Bucket {
         self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    fn is_full(&self, now: Duration) -> bool {
+    pub(crate) fn is_full(&self, now: Duration) -> bool {
         self.full_at.load(Ordering::Relaxed) <= nanos(now)
     }
 }

@@ -31,6 +31,8 @@ pub(super) enum Holder {
     Stranger(Source),
     /// A source that proved a node or an owner lately.
     Known(Source),
+    /// The node or owner proven over this connection, from whatever source.
+    Proven(u64),
     /// Somebody on the operator's socket.
     Operator,
 }
@@ -77,7 +79,7 @@ impl Budget {
         let held = taken.by_holder.get(&holder).copied().unwrap_or(0);
         let (is_stranger, has_its_part) = match holder {
             Holder::Stranger(_) => (true, held + bytes > PER_STRANGER),
-            Holder::Known(_) | Holder::Operator => (false, held > 0 && held + bytes > PER_KNOWN),
+            Holder::Known(_) | Holder::Proven(_) | Holder::Operator => (false, held > 0 && held + bytes > PER_KNOWN),
         };
         if has_its_part {
             let message = "this address has as many bytes under way as it may; call again when they are answered";

@@ -310,7 +310,8 @@ impl Edge {
                     };
                     if dispatch::proves(found.row) {
                         let node = || found.id.as_ref().filter(|_| found.row.role().is_none()).map(NodeId::as_str);
-                        permit.proved(person.as_ref().map(OwnerId::as_str).or_else(node), Instant::now());
+                        let name = person.as_ref().map(OwnerId::as_str).or_else(node);
+                        permit.proved(source, name, Instant::now());
                     }
                     Ok(answer)
                 }
@@ -418,10 +419,11 @@ impl Edge {
 /// Whose bytes a call's are.
 fn holder(peer: &Peer, source: Option<IpAddr>) -> Holder {
     match (peer, source) {
-        (Peer::Network(permit, _), Some(source)) if permit.knows(source, Instant::now()) => {
-            Holder::Known(Source::of(source))
-        }
-        (Peer::Network(_, _), Some(source)) => Holder::Stranger(Source::of(source)),
+        (Peer::Network(permit, _), Some(source)) => match permit.prover() {
+            Some(number) => Holder::Proven(number),
+            None if permit.knows(source, Instant::now()) => Holder::Known(Source::of(source)),
+            None => Holder::Stranger(Source::of(source)),
+        },
         (Peer::Network(_, peer), None) => Holder::Stranger(Source::of(*peer)),
         (Peer::Operator(_) | Peer::Observer, _) => Holder::Operator,
     }
