@@ -100,7 +100,7 @@ mod tests {
 
     const NOW: UnixTime = UnixTime::from_secs(1_800_000_000);
 
-    // spec: LC-42, PG-84
+    // spec: LC-42, PG-84, PG-343
     #[test]
     fn whether_it_takes_orders_and_why_not_is_said() {
         let held = |answered: Option<u64>, asks, roster_version| OrdersHeld {
@@ -128,6 +128,9 @@ mod tests {
             let readiness = Readiness::of(held.as_ref(), false, NOW);
             let (text, found) = (readiness.to_string(), readiness.wrong());
             assert!(text.contains(says), "{text}");
+            let frozen = Readiness::of(held.as_ref(), true, NOW);
+            assert!(!frozen.to_string().contains("takes orders"), "{frozen}");
+            assert_eq!(frozen, Readiness::Frozen);
             assert_eq!(found.is_some(), wrong.is_some(), "{found:?}");
             assert!(wrong.is_none_or(|wrong| found.unwrap().contains(wrong)), "{text}");
         }

@@ -37,13 +37,6 @@ fn a_new_node_wants_no_look_in_its_first_half_minute() {
     }
 }
 
-// spec: PG-343
-#[test]
-fn a_frozen_node_takes_no_orders() {
-    let why = Why::of(&node(), &[]);
-    assert!(!why.orders.to_string().contains("takes orders"), "{}", why.orders);
-}
-
 // spec: PG-344
 #[test]
 fn the_numbers_of_a_node_that_is_not_heard_are_marked_in_the_list() {
