@@ -97,7 +97,7 @@ pub(super) fn install(site: &mut Site, screen: &Screen) -> Result<Order, DemoErr
         Who::Person,
         &format!(
             "luciactl approve {code} --hostname {HOSTNAME} --disk {disk} --erase ERASE \\\n--fingerprint {hex}\n\
-             and signs the order that admits it"
+             (this also signed the order that admits the machine)"
         ),
     );
 

@@ -158,7 +158,7 @@ impl Page {
 
     fn sign(&self, site: &Site, code: &str, screen: &Screen) -> Result<(), DemoError> {
         let said = site.owner(&["sign", code, "--yes"])?;
-        screen.say(Who::Person, &format!("luciactl sign {code}\n{said}"));
+        screen.say(Who::Person, &format!("luciactl sign {code} --yes\n{said}"));
         Ok(())
     }
 

@@ -129,7 +129,7 @@ fn it_says_what_happened(demo: &Demo) {
     for line in [
         "lucia-enrollment-worker owner approve ",
         "alice is owner from roster version 1 on",
-        "and signs the order that admits it",
+        "this also signed the order",
         "(owners_sign)",
         "luciactl keys add alice client/id_ed25519.pub --label demo --all, signed",
     ] {
