@@ -6,7 +6,7 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 QUALIFICATION = $(TARGET)/debug/lucia-qualification
 
-.PHONY: help setup demo test lint bench fuzz invert install
+.PHONY: help setup demo test lint bench fuzz invert mutants lines install
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,9 +36,15 @@ bench: ## the figures, each with its goal
 fuzz: ## libFuzzer over one target, from its seeds: TARGET=csr SECONDS=900
 	@tests/fuzz/run.sh "$(TARGET)" "$(or $(SECONDS),60)"
 
-invert: ## undo each check of tests/inversions in a copy and see its test fail; hours; ONLY="CH-2 lucia-agent" for some, ONLY=sample=150:7 for 150 drawn by seed 7
-	$(CARGO) build --quiet -p lucia-tests --bin invert
-	@$(TARGET)/debug/invert $(TARGET)/invert $(ONLY)
+invert: ## undo each check of tests/inversions.txt in a copy and see a test fail
+	@qualification/mutants.sh
+
+mutants: ## every mutant of some files: FILES="proto/src/csr.rs worker/src/decide.rs"
+	@qualification/mutants.sh $(or $(FILES),$(error name the files: make mutants FILES="proto/src/csr.rs"))
+
+lines: ## lines of code of the programs, by crate
+	@qualification/lines.sh
+
 
 install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
 	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl

@@ -17,6 +17,8 @@
 //! This crate does no I/O, has no clock, no threads and no runtime: bytes and times go in, typed
 //! values or refusals come out.
 
+#![warn(missing_docs)]
+
 pub mod answer;
 pub mod api;
 pub mod audit;

@@ -1,11 +1,9 @@
-//! What the stories and the benchmarks share: a simulated node on the wire, and the programs under test. Beside them,
-//! the table of inverted checks and the fuzz targets.
+//! What the stories and the benchmarks share: a simulated node on the wire, the programs under test, and the fuzz targets.
 
 pub mod cgroup;
 pub mod fuzz;
 pub mod hostile_controller;
 pub mod hostile_queue;
-pub mod inversions;
 pub mod jail;
 pub mod laid;
 pub mod load;

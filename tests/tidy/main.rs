@@ -7,6 +7,7 @@
     reason = "a rule that cannot read the tree has to fail, and says why"
 )]
 
+mod circles;
 mod docs;
 mod inversions;
 mod layers;

@@ -2,4 +2,6 @@
 //!
 //! `proto` has no runtime and the daemons never import one another, so what needs both lies here.
 
+#![warn(missing_docs)]
+
 pub mod reach;

@@ -17,6 +17,8 @@
 //! `append`, `lease`. Nothing here knows what is in a file, reads a clock, or has a runtime: calls block for as long as the
 //! disk takes.
 
+#![warn(missing_docs)]
+
 pub mod crash_point;
 
 mod append;

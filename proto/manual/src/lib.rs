@@ -4,6 +4,8 @@
 //! what follows it where it begins at the margin, is short and ends in a colon. Under a title lines stay lines: commands are
 //! copied from there, and tables read. Other sentences become notes.
 
+#![warn(missing_docs)]
+
 use std::io::{self, Write as _};
 use std::path::Path;
 
