@@ -169,7 +169,7 @@ fn every_refusal_names_the_file_and_a_cure() {
     file_with(0o644, 5)(&scratch.path().join("f"));
     let err = scratch.open().read(&name("f"), MAX, FileRules::private()).unwrap_err();
     let cause = std::error::Error::source(&err).unwrap().to_string();
-    assert!(err.to_string().ends_with("/f is refused"), "{err}");
-    assert!(cause.contains("mode is 0644") && cause.contains("chmod 0600"), "{cause}");
+    assert!(err.to_string().contains("/f"), "{err}");
+    assert!(cause.contains("0644") && cause.contains("chmod 0600"), "{cause}");
     assert_eq!(Loaded::Missing.found(), None);
 }
