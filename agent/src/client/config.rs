@@ -298,12 +298,12 @@ mod tests {
             let proxy = config.proxy.as_ref().unwrap();
             assert_eq!((proxy.url().as_str(), proxy.ca.as_ref().and_then(|ca| ca.file.to_str())), (url, ca));
             assert_eq!(parse(&config.to_text()), Ok(config.clone()), "as it is staged");
-            assert!(config.controller().ends_with(&format!("through the proxy {url}")));
+            assert!(config.controller().ends_with(&format!(" {url}")));
         }
         for (text, word) in [
             ("", "url"),
-            ("url = \"http://u:secret@proxy:3128\"", "keeps no password"),
-            ("url = \"http://u@proxy:3128\"", "keeps no password"),
+            ("url = \"http://u:secret@proxy:3128\"", "proxy.url"),
+            ("url = \"http://u@proxy:3128\"", "proxy.url"),
             ("url = \"proxy:3128\"", "proxy.url"),
             ("url = \"socks5://proxy:3128\"", "proxy.url"),
             ("url = \"http://proxy\"", "proxy.url"),
@@ -317,5 +317,9 @@ mod tests {
             assert!(error.contains(word), "{text}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
+        // A password is told from any other url that is no proxy's.
+        let refused = |url: &str| parse(&format!("{good}url = \"{url}\"\n")).unwrap_err();
+        assert_ne!(refused("http://u@proxy:3128"), refused("http://proxy"));
+        assert_eq!(refused("http://u@proxy:3128"), refused("http://u:secret@proxy:3128"));
     }
 }

@@ -83,13 +83,14 @@ mod tests {
     #[test]
     fn a_refused_identity_names_each_reason_there_may_be_and_who_sees_which() {
         let cure = of_code(Code::NodeIdentityInvalid);
-        for part in ["luciactl why NAME", "luciactl events", "luciactl clone", "rekey", "resume NAME", "stop the agent"]
-        {
+        let rekey = "lucia-node-agent rekey";
+        let resume = "lucia-enrollment-worker resume";
+        for part in ["luciactl why", "luciactl events", "luciactl clone", rekey, resume] {
             assert!(cure.contains(part), "{part}: {cure}");
         }
         // What heals comes first, and a new key only for what never heals.
         let place = |part| cure.find(part).unwrap();
-        assert!(place("resume NAME") < place("rekey") && place("newer journal") < place("rekey"), "{cure}");
+        assert!(place(resume) < place(rekey) && place("journal") < place(rekey), "{cure}");
     }
 
     #[test]
@@ -98,7 +99,6 @@ mod tests {
             assert!(!of_code(*code).is_empty());
         }
         let stranger = CallError::Stranger { status: 407, retry_after: None };
-        assert!(stranger.to_string().contains("something other than the controller answered"));
-        assert!(of(&stranger).contains("proxy"));
+        assert!(stranger.to_string().contains("407") && of(&stranger).contains("proxy"));
     }
 }

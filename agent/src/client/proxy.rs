@@ -109,7 +109,33 @@ pub enum ProxyError {
     },
     /// It said something that is no answer to CONNECT.
     #[error("what it answered is no answer to CONNECT: {0}")]
-    Strange(&'static str),
+    Strange(BadHead),
+}
+
+/// What is wrong with an answer to CONNECT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadHead {
+    /// Longer than the agent reads.
+    #[error("its head is over 8 KiB")]
+    TooLong,
+    /// More lines than the agent reads.
+    #[error("its head has over 64 lines")]
+    TooManyLines,
+    /// A control character, or a line that does not end with CRLF.
+    #[error("its head is not plain lines")]
+    NotPlain,
+    /// Another status line.
+    #[error("it is not HTTP/1")]
+    NotHttp,
+    /// A line without a name, or a folded one.
+    #[error("a line of its head is no header")]
+    NoHeader,
+    /// A status of 100 to 199.
+    #[error("an interim answer")]
+    Interim,
+    /// Something follows the head, where the first word is the agent's.
+    #[error("bytes before the tunnel")]
+    BytesAfter,
 }
 
 impl ProxyError {
@@ -249,7 +275,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, to: &str, name: 
             return understand(&answer, at);
         }
         if answer.len() > HEAD_MAX {
-            return Err(ProxyError::Strange("its head is over 8 KiB"));
+            return Err(ProxyError::Strange(BadHead::TooLong));
         }
     }
 }
@@ -265,20 +291,20 @@ fn understand(answer: &[u8], end: usize) -> Result<(), ProxyError> {
         || head.iter().any(|b| (*b < b' ' && !matches!(b, b'\r' | b'\n' | b'\t')) || *b == 0x7f)
         || head.iter().filter(|b| **b == b'\r').count() != ends
     {
-        return Err(ProxyError::Strange("its head is not plain lines"));
+        return Err(ProxyError::Strange(BadHead::NotPlain));
     }
     if ends >= LINES_MAX {
-        return Err(ProxyError::Strange("its head has over 64 lines"));
+        return Err(ProxyError::Strange(BadHead::TooManyLines));
     }
-    let status = lines.next().and_then(status).ok_or(ProxyError::Strange("it is not HTTP/1"))?;
+    let status = lines.next().and_then(status).ok_or(ProxyError::Strange(BadHead::NotHttp))?;
     let named = |line: &[u8]| line.iter().position(|b| *b == b':').is_some_and(|at| at > 0) && !line.starts_with(b" ");
     if !lines.all(|line| named(line) && !line.starts_with(b"\t")) {
-        return Err(ProxyError::Strange("a line of its head is no header"));
+        return Err(ProxyError::Strange(BadHead::NoHeader));
     }
     match status {
-        100..=199 => Err(ProxyError::Strange("an interim answer")),
+        100..=199 => Err(ProxyError::Strange(BadHead::Interim)),
         200 if answer.len() == end + 4 => Ok(()),
-        200 => Err(ProxyError::Strange("bytes before the tunnel")),
+        200 => Err(ProxyError::Strange(BadHead::BytesAfter)),
         status => Err(ProxyError::Refused { status }),
     }
 }
@@ -297,8 +323,27 @@ fn status(line: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
+    /// What a test tells refusals apart by.
+    #[derive(Debug, PartialEq)]
+    enum Refusal {
+        Status(u16),
+        Head(BadHead),
+        Closed,
+    }
+
+    impl Refusal {
+        fn of(error: &ProxyError) -> Self {
+            match error {
+                ProxyError::Refused { status } => Self::Status(*status),
+                ProxyError::Strange(head) => Self::Head(*head),
+                ProxyError::Closed => Self::Closed,
+                error => panic!("{error:?}"),
+            }
+        }
+    }
+
     /// What becomes of an answer that comes in pieces of `size`.
-    fn answered(answer: &[u8], size: usize) -> Result<(), String> {
+    fn answered(answer: &[u8], size: usize) -> Result<(), Refusal> {
         let rt = tokio::runtime::Builder::new_current_thread().build().unwrap();
         rt.block_on(async {
             let (mut ours, mut theirs) = tokio::io::duplex(64 * 1024);
@@ -321,7 +366,7 @@ mod tests {
                 result
             });
             assert_eq!(asked, "CONNECT c.example:8443 HTTP/1.1\r\nHost: c.example:8443\r\n\r\n");
-            result.map_err(|error| error.to_string())
+            result.map_err(|error| Refusal::of(&error))
         })
     }
 
@@ -337,33 +382,34 @@ mod tests {
                 assert_eq!(answered(answer.as_bytes(), size), Ok(()), "{answer:?}");
             }
         }
+        use BadHead::{BytesAfter, Interim, NoHeader, NotHttp, NotPlain};
+        use Refusal::{Closed, Head, Status};
         for (answer, why) in [
-            ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno", "with 407"),
-            ("HTTP/1.1 403 Forbidden\r\n\r\n<html>", "with 403"),
-            ("HTTP/1.1 204 No Content\r\n\r\n", "with 204"),
-            ("HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\n\r\n", "with 302"),
-            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "an interim answer"),
-            ("HTTP/1.1 103 Early Hints\r\n\r\n", "an interim answer"),
-            ("HTTP/1.1 200 OK\r\n\r\n\u{16}\u{3}\u{3}", "bytes before the tunnel"),
-            ("HTTP/1.1 200 OK\r\n\r\n\r\n", "bytes before the tunnel"),
-            ("HTTP/2 200\r\n\r\n", "it is not HTTP/1"),
-            ("HTTP/1.1 2000\r\n\r\n", "it is not HTTP/1"),
-            ("HTTP/1.1 +20\r\n\r\n", "it is not HTTP/1"),
-            ("HTTP/1.1  200 OK\r\n\r\n", "it is not HTTP/1"),
-            ("SSH-2.0-OpenSSH_9.9\r\n\r\n", "it is not HTTP/1"),
-            ("HTTP/1.1 200 OK\r\nno header\r\n\r\n", "a line of its head is no header"),
-            ("HTTP/1.1 200 OK\r\nA: b\r\n folded: x\r\n\r\n", "a line of its head is no header"),
-            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", "a line of its head is no header"),
-            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", "its head is not plain lines"),
-            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", "its head is not plain lines"),
-            ("HTTP/1.1 200 OK\r\nA: \u{1b}[31m\r\n\r\n", "its head is not plain lines"),
-            ("HTTP/1.1 200 OK\rA: b\r\n\r\n", "its head is not plain lines"),
-            ("HTTP/1.1 200 OK\r\n", "before its answer was whole"),
-            ("", "before its answer was whole"),
+            ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno", Status(407)),
+            ("HTTP/1.1 403 Forbidden\r\n\r\n<html>", Status(403)),
+            ("HTTP/1.1 204 No Content\r\n\r\n", Status(204)),
+            ("HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\n\r\n", Status(302)),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", Head(Interim)),
+            ("HTTP/1.1 103 Early Hints\r\n\r\n", Head(Interim)),
+            ("HTTP/1.1 200 OK\r\n\r\n\u{16}\u{3}\u{3}", Head(BytesAfter)),
+            ("HTTP/1.1 200 OK\r\n\r\n\r\n", Head(BytesAfter)),
+            ("HTTP/2 200\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 2000\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 +20\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1  200 OK\r\n\r\n", Head(NotHttp)),
+            ("SSH-2.0-OpenSSH_9.9\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\r\nno header\r\n\r\n", Head(NoHeader)),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n folded: x\r\n\r\n", Head(NoHeader)),
+            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", Head(NoHeader)),
+            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", Head(NotPlain)),
+            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Head(NotPlain)),
+            ("HTTP/1.1 200 OK\r\nA: \u{1b}[31m\r\n\r\n", Head(NotPlain)),
+            ("HTTP/1.1 200 OK\rA: b\r\n\r\n", Head(NotPlain)),
+            ("HTTP/1.1 200 OK\r\n", Closed),
+            ("", Closed),
         ] {
             // In one piece: what stands behind the head is seen with it.
-            let error = answered(answer.as_bytes(), 4096).unwrap_err();
-            assert!(error.contains(why), "{answer:?}: {error}");
+            assert_eq!(answered(answer.as_bytes(), 4096), Err(why), "{answer:?}");
         }
     }
 
@@ -371,9 +417,9 @@ mod tests {
     #[test]
     fn an_endless_head_ends_at_eight_kilobytes() {
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "X: aaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(2000));
-        assert!(answered(endless.as_bytes(), 1000).unwrap_err().contains("over 8 KiB"));
+        assert_eq!(answered(endless.as_bytes(), 1000), Err(Refusal::Head(BadHead::TooLong)));
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(64));
-        assert!(answered(many.as_bytes(), 4096).unwrap_err().contains("over 64 lines"));
+        assert_eq!(answered(many.as_bytes(), 4096), Err(Refusal::Head(BadHead::TooManyLines)));
         let most = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(63));
         assert_eq!(answered(most.as_bytes(), 4096), Ok(()));
     }
@@ -416,22 +462,24 @@ mod tests {
             ProxyError::Strange(_) => 8,
         };
         let mut places = std::collections::BTreeSet::new();
+        // Beside each the setting or command that its cure names; where there is none, what cures it is elsewhere.
         for (error, word) in [
-            (ProxyError::Name(io()), "name server"),
-            (ProxyError::Connect(io()), "that the proxy runs"),
+            (ProxyError::Name(io()), "/etc/lucia/agent.toml"),
+            (ProxyError::Connect(io()), "/etc/lucia/agent.toml"),
             (ProxyError::Stranger { name: "p".to_owned(), source: io() }, "ca-file"),
             (ProxyError::Clock(io()), "timedatectl"),
-            (ProxyError::Tls(io()), "http:// url"),
-            (ProxyError::Cut(io()), "network"),
-            (ProxyError::Closed, "proxy's log"),
-            (ProxyError::Refused { status: 407 }, "password"),
-            (ProxyError::Refused { status: 403 }, "allow CONNECT"),
-            (ProxyError::Refused { status: 502 }, "controller-url as the proxy sees it"),
-            (ProxyError::Refused { status: 500 }, "why it refuses"),
-            (ProxyError::Strange("x"), "an HTTP proxy answers"),
+            (ProxyError::Tls(io()), "http://"),
+            (ProxyError::Cut(io()), ""),
+            (ProxyError::Closed, ""),
+            (ProxyError::Refused { status: 407 }, ""),
+            (ProxyError::Refused { status: 403 }, "CONNECT"),
+            (ProxyError::Refused { status: 502 }, "controller-url"),
+            (ProxyError::Refused { status: 500 }, "CONNECT"),
+            (ProxyError::Strange(BadHead::NotHttp), "/etc/lucia/agent.toml"),
         ] {
             places.insert(place(&error));
-            assert!(error.cure().contains(word) && cures.insert(error.cure()), "{error}: {}", error.cure());
+            let cure = error.cure();
+            assert!(!cure.is_empty() && cure.contains(word) && cures.insert(cure), "{error}: {cure}");
         }
         assert_eq!(places, (0..9).collect());
     }
