@@ -23,7 +23,7 @@ fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
         at: UnixTime::from_secs(at),
         call: "heartbeat".into(),
         reason: None,
-        what: format!("no answer: cannot connect: {detail}"),
+        what: format!("outer: inner: {detail}"),
         cure: "nothing".into(),
     };
     status.refusals = vec![refusal(9, "10.0.0.1")];
@@ -37,12 +37,12 @@ fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
     }
     // The first clock difference was written, and none of the details after it.
     let third = lasting();
-    assert!(String::from_utf8(third).unwrap().contains("cannot connect: 10\""));
+    assert!(String::from_utf8(third).unwrap().contains("inner: 10\""));
     assert_eq!(read(&root), Ok(Some(status)));
     // After a reboot the lasting copy speaks.
     std::fs::remove_dir_all(root.runtime()).unwrap();
     let after = read(&root).unwrap().unwrap();
-    assert_eq!(after.refusals[0].gist(), "no answer: cannot connect");
+    assert_eq!(after.refusals[0].gist(), "outer: inner");
 }
 
 // spec: AO-2

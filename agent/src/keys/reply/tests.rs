@@ -149,9 +149,11 @@ fn every_reply_of_the_protocol_is_read() {
 fn a_message_names_three_and_counts_the_rest() {
     assert_eq!(told(&[]), None);
     let one = told(&[Dropped::new("bob", Why::Local)]).unwrap();
-    assert_eq!(one, "1 SSH key entry left out: bob: it is an account of this machine itself");
+    assert!(one.starts_with("1 ") && one.ends_with(&format!("bob: {}", Why::Local)), "{one}");
     let many: Vec<_> = (0..9).map(|n| Dropped::new(&format!("u{n}\u{1b}"), Why::Unknown)).collect();
     let text = told(&many).unwrap();
-    assert!(text.starts_with("9 SSH key entries left out: u0") && text.ends_with("; and 6 more"), "{text}");
+    assert!(text.starts_with("9 ") && text.contains('6'), "{text}");
+    let named = |n: u8| text.contains(&format!("u{n}"));
+    assert!((0..3).all(named) && !(3..9).any(named), "{text}");
     assert!(lucia_proto::text::is_printable(&text));
 }
