@@ -152,13 +152,16 @@ mod tests {
             refused.message
         };
         // A directory that never had a key has lost none.
-        let text = said(state);
-        assert!(text.contains("no key yet") && !text.contains("backup"), "{text}");
+        assert!(matches!(key::load(&state), Err(KeyError::None)));
+        let none = said(state);
         state = State::hold(&root, "test").unwrap();
         StatusFile::new(&root).write(&state, &Status { doing: Doing::Removed, ..Status::default() });
-        let text = said(state);
-        assert!(text.contains("an owner removed") && text.contains("lucia-node-agent discover"), "{text}");
-        assert!(!text.contains("backup"), "{text}");
+        assert!(matches!(key::load(&state), Err(KeyError::Removed)));
+        let removed = said(state);
+        assert_ne!(none, removed);
+        for text in [none, removed] {
+            assert!(text.contains("lucia-node-agent discover") && !text.contains("backup"), "{text}");
+        }
         // A key that went otherwise is a loss, whatever the status says: a person's word makes another.
         state = State::hold(&root, "test").unwrap();
         state.replace(StateFile::Installed, b"{}").unwrap();
