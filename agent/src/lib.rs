@@ -8,7 +8,7 @@
 //! | [`host`] | paths, clocks, boot and machine ids, systemd's socket, the private directory, the status file |
 //! | [`units`] | the closed list of programs, and PID 1 that runs them |
 //! | [`directory`] | sssd and sshd as the worker's answer says: written, proven, brought back |
-//! | [`keys`] | SSH keys as a heartbeat's reply says: checked, written, withdrawn |
+//! | [`keys`] | SSH keys as owners ordered them: written, withdrawn |
 //! | [`client`] | where the controller is, the one connection to it, what a refusal means, how long to wait |
 //! | [`identity`] | key, CSR, answer and certificate; enrolment and renewal decided from times alone |
 //! | [`owners`] | who may order this node, what they ordered, what became of it |

@@ -429,13 +429,6 @@ const ACTS = {
     say('The window is closed.');
     main.focus();
   },
-  'remove-key': async ({ dataset }) => {
-    if (!confirm(`Take this key from ${dataset.account}? Nodes drop it within a minute.`)) return;
-    await call('POST', '/api/host/ssh-keys/remove', { account: dataset.account, fingerprint: dataset.fingerprint });
-    await refresh();
-    say('The key was taken.');
-    main.focus();
-  },
   'take-key': async ({ dataset }) => {
     const form = by('keys-form');
     if (!form) throw new Error('There is no node left that an order could name.');

@@ -127,12 +127,6 @@ endpoints! {
     KeepClone: "POST" "/api/host/nodes/{id}/clone/keep", HOST_BODY_MAX, Operator;
     /// Keeps none: removes a frozen identity for good.
     SplitClone: "POST" "/api/host/nodes/{id}/clone/split", 0, Operator;
-    /// The SSH keys that nodes are given.
-    SshKeys: "GET" "/api/host/ssh-keys", 0, Operator;
-    /// Adds one.
-    AddSshKey: "POST" "/api/host/ssh-keys", HOST_BODY_MAX, Operator;
-    /// Removes one.
-    RemoveSshKey: "POST" "/api/host/ssh-keys/remove", HOST_BODY_MAX, Operator;
     /// Events, after `?after=N`, at most 500 an answer.
     Events: "GET" "/api/host/events", 0, Operator;
 }

@@ -145,9 +145,9 @@ pub enum AuditAction {
     CloneKept,
     /// None was kept.
     CloneSplit,
-    /// Nodes are given one SSH key more.
+    /// The operator gave nodes an unsigned SSH key; written before 2026-12 alone.
     SshKeyAdded,
-    /// One less.
+    /// The operator took one back; written before 2026-12 alone.
     SshKeyRemoved,
     /// Somebody asked to become an owner.
     ApplicationReceived,
@@ -230,8 +230,6 @@ impl AuditAction {
             Endpoint::Rename => Self::NodeRenamed,
             Endpoint::KeepClone => Self::CloneKept,
             Endpoint::SplitClone => Self::CloneSplit,
-            Endpoint::AddSshKey => Self::SshKeyAdded,
-            Endpoint::RemoveSshKey => Self::SshKeyRemoved,
             Endpoint::BootChallenge
             | Endpoint::Discover
             | Endpoint::DeviceChallenge
@@ -247,7 +245,6 @@ impl AuditAction {
             | Endpoint::Status
             | Endpoint::Nodes
             | Endpoint::Node
-            | Endpoint::SshKeys
             | Endpoint::Events => return None,
         })
     }

@@ -60,7 +60,7 @@ codes! {
     InvalidRequest = "invalid_request", 400, Report;
     /// The public key is not a P-256 key in its one form.
     BadKey = "bad_key", 400, Report;
-    /// The text is no SSH key of a kind that nodes take.
+    /// Of an unsigned SSH key: no key of a kind that nodes take. In audits from before 2026-12 alone.
     InvalidSshKey = "invalid_ssh_key", 400, Report;
     /// A value of an owner's or operator's call is refused; the message names it.
     InvalidOnboardingRequest = "invalid_onboarding_request", 400, Report;
@@ -72,8 +72,6 @@ codes! {
     ActorRequired = "actor_required", 403, Report;
     /// Whoever asks is of the roster and may look only, or has a token that may not look at this.
     RoleRequired = "role_required", 403, Report;
-    /// This is asked by a session of the page alone.
-    BrowserSessionRequired = "browser_session_required", 403, Report;
     /// The caller's address is not in `allowed-networks`.
     NetworkNotAllowed = "network_not_allowed", 403, BackOff;
     /// No such path.
@@ -82,7 +80,7 @@ codes! {
     DeviceNotFound = "device_not_found", 404, Report;
     /// The operator named a node that is not there.
     UnknownNode = "unknown_node", 404, Report;
-    /// The account has no such SSH key.
+    /// Of an unsigned SSH key: the account has none. In audits from before 2026-12 alone.
     SshKeyNotFound = "ssh_key_not_found", 404, Report;
     /// There is no such draft.
     DraftNotFound = "draft_not_found", 404, Report;
@@ -136,11 +134,11 @@ codes! {
     NotRejected = "not_rejected", 409, AwaitPerson;
     /// The node's identity is not frozen.
     NotFrozen = "not_frozen", 409, AwaitPerson;
-    /// The account has this SSH key already.
+    /// Of an unsigned SSH key: the account has it already. In audits from before 2026-12 alone.
     DuplicateSshKey = "duplicate_ssh_key", 409, AwaitPerson;
-    /// The account has as many SSH keys as it may.
+    /// Of an unsigned SSH key: the account has as many as it may. In audits from before 2026-12 alone.
     TooManySshKeys = "too_many_ssh_keys", 409, AwaitPerson;
-    /// All SSH keys together would not fit into a reply.
+    /// Of an unsigned SSH key: all together would not fit. In audits from before 2026-12 alone.
     SshKeyListFull = "ssh_key_list_full", 409, AwaitPerson;
     /// The intent or the signature under it is refused; the message says which code of intents and what cures it.
     IntentRefused = "intent_refused", 409, AwaitPerson;

@@ -18,7 +18,7 @@ use crate::limits::{
     DISK_BYTES_MAX, EXTENSIONS_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, OUTCOMES_MAX,
     UPDATE_COUNT_MAX, UPDATE_PACKAGES_MAX, UPTIME_MAX,
 };
-use crate::names::{AccountName, Hostname};
+use crate::names::Hostname;
 use crate::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use crate::report::{Purpose, Report};
 use crate::time::UnixTime;
@@ -267,16 +267,12 @@ pub struct Package {
 #[serde(transparent)]
 pub struct Heartbeat(HeartbeatFields);
 
-/// What a node is told: that it was heard, and from step 2 on which keys may log in.
+/// What a node is told: that it was heard, and what it lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct HeartbeatReply {
     /// Always true: a refusal is an error.
     pub accepted: bool,
-    /// Each account's public keys, one a line of `authorized_keys`. Absent means: leave what is there. An account that
-    /// is not named has no keys any more. The lines themselves are checked by who writes them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ssh_keys: Option<BTreeMap<AccountName, Vec<String>>>,
     /// What this start says in its next heartbeat, to show that no other speaks in between. Absent: what it has stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Digest>,

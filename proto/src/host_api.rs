@@ -18,7 +18,7 @@ use crate::inventory::HardwareInventory;
 use crate::journal::{FrozenRow, Holder, KeptRow, NewName};
 use crate::key::{Fingerprint, VerificationCode};
 use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
-use crate::names::{AccountName, DiskId, Hostname};
+use crate::names::{DiskId, Hostname};
 use crate::phase::{DevicePhase, TaskPhase};
 use crate::time::UnixTime;
 pub use rename::{Rename, RenameForm, RenameStep};
@@ -112,54 +112,6 @@ pub struct ApproveForm {
 pub struct KeepForm {
     /// The start of the holder that stays.
     pub start_id: StartId,
-}
-
-/// Body of `POST /api/host/ssh-keys`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SshKeyForm {
-    /// Whose key it is.
-    pub account: AccountName,
-    /// What people call it.
-    pub label: KeyLabel,
-    /// The line of a public key file; its comment is dropped, options are refused.
-    pub key: String,
-}
-
-/// Body of `POST /api/host/ssh-keys/remove`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RemoveSshKey {
-    /// Whose key it is.
-    pub account: AccountName,
-    /// `SHA256:...`, as the list shows it.
-    pub fingerprint: String,
-}
-
-/// The SSH keys that nodes are given, in the order they were added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SshKeysView {
-    /// Every key.
-    pub keys: Vec<SshKeyView>,
-}
-
-/// One SSH key of one account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SshKeyView {
-    /// Whose.
-    pub account: AccountName,
-    /// What people call it.
-    pub label: KeyLabel,
-    /// `SHA256:...`, as `ssh-keygen -l` shows it.
-    pub fingerprint: String,
-    /// Kind and base64.
-    pub key: String,
-    /// Since when.
-    pub added_at: UnixTime,
-    /// By whom.
-    pub added_by: Label,
 }
 
 /// Answer of `GET /api/host/onboarding` and of every call that changes it.

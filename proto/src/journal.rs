@@ -234,9 +234,9 @@ pub enum EventKind {
     NodeReplaced,
     /// A node was given another name, which its machine calls itself by.
     Renamed,
-    /// Nodes are given another SSH key.
+    /// The operator gave nodes an unsigned SSH key; written before 2026-12 alone.
     SshKeyAdded,
-    /// Nodes are given one SSH key less.
+    /// The operator took one back; written before 2026-12 alone.
     SshKeyRemoved,
 }
 

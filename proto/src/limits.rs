@@ -159,10 +159,6 @@ pub const IDENTITY_RECORD_MAX: usize = 64 * 1024;
 pub const SSH_KEY_LINE_MAX: usize = 4096;
 /// SSH keys of one account.
 pub const SSH_KEYS_PER_ACCOUNT_MAX: usize = 10;
-/// Characters of all accounts and keys together: a reply with all of them stays under 64 KiB.
-pub const SSH_KEYS_CHARS_MAX: usize = 40_000;
-/// The controller's file of them with labels and times: protects its start.
-pub const SSH_KEYS_FILE_MAX: usize = 1 << 20;
 /// Bits of an RSA key at least and at most.
 pub const RSA_BITS_MIN: usize = 2048;
 /// See [`RSA_BITS_MIN`].

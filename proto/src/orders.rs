@@ -107,14 +107,7 @@ mod tests {
             intent: Some(Box::new(world.order(IntentKind::SshKey))),
         };
         assert!(!orders.is_empty() && OrdersReply::default().is_empty());
-        let reply = HeartbeatReply {
-            accepted: true,
-            ssh_keys: None,
-            chain: None,
-            frozen: false,
-            hostname: None,
-            orders: Some(orders),
-        };
+        let reply = HeartbeatReply { accepted: true, chain: None, frozen: false, hostname: None, orders: Some(orders) };
         let text = json::to_string(&reply).unwrap();
         assert!(text.len() <= ANSWER_MAX);
         assert_eq!(json::from_str::<HeartbeatReply>(&text, ANSWER_MAX, JSON_DEPTH_MAX).unwrap(), reply);

@@ -142,7 +142,6 @@ pub const fn call_refused(code: Code) -> &'static str {
         Code::NodeIdentityInvalid => "the identity is refused",
         Code::ActorRequired => "nobody of the roster asks",
         Code::RoleRequired => "who asks may only look",
-        Code::BrowserSessionRequired => "only a session of the page may ask that",
         Code::NetworkNotAllowed => "the address is not in allowed-networks",
         Code::NotFound => "nothing is there",
         Code::DeviceNotFound => "no such machine waits",

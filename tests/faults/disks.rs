@@ -10,7 +10,6 @@ use std::time::Duration;
 use lucia_agent::host::root::Root;
 use lucia_agent::host::status::Doing;
 use lucia_agent::keys::files::{Brought, Files};
-use lucia_agent::keys::reply::Told;
 use lucia_durable::crash_point::{Fate, ask_at};
 use lucia_proto::code::Code;
 use lucia_proto::host_api::Minutes;
@@ -183,16 +182,12 @@ fn f_5_a_full_etc_keeps_the_keys_it_has_and_withdraws_nevertheless() {
             for part in ["", "etc", "etc/ssh", "etc/ssh/lucia-authorized-keys"] {
                 fs::set_permissions(root.join(part), fs::Permissions::from_mode(0o755)).unwrap();
             }
-            let told = |accounts: &[&str]| {
-                let key = serde_json::json!([crate::SSH_KEY]);
-                Told::of(&accounts.iter().map(|account| ((*account).to_owned(), key.clone())).collect())
-            };
             let local = lucia_agent::keys::passwd::Local::default();
             let bring = |accounts: &[&str]| -> Brought {
-                let (files, told) = (Files::open(&root).unwrap(), told(accounts));
-                let mut brought = files.bring(&told, Some(&local), true).unwrap();
+                let (files, ordered) = (Files::open(&root).unwrap(), crate::ordered(accounts));
+                let mut brought = files.bring(&ordered, Some(&local), true).unwrap();
                 for account in std::mem::take(&mut brought.new) {
-                    files.write(&account, &told.accounts[&account], &mut brought);
+                    files.write(&account, &ordered.accounts[&account], &mut brought);
                 }
                 brought
             };

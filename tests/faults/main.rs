@@ -25,6 +25,12 @@ mod walk;
 pub(crate) const SSH_KEY: &str =
     concat!("ssh-ed25519 ", "AAAAC3NzaC1lZDI1NTE5AAAAIFNmpFiR81Ty15cVVljNq7KMn9Z1ot0e+1vH/NWJy47T");
 
+/// That key for each of these accounts, as owners ordered it.
+pub(crate) fn ordered(accounts: &[&str]) -> lucia_agent::keys::OrderedKeys {
+    let keys = |account: &&str| (account.parse().unwrap(), vec![SSH_KEY.parse().unwrap()]);
+    lucia_agent::keys::OrderedKeys { accounts: accounts.iter().map(keys).collect(), is_partial: false }
+}
+
 /// Notes that a story was skipped, where `make test` counts such notes.
 pub(crate) fn skip(name: &str, why: &str) {
     let notes = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/test-skips");

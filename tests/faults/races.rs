@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lucia_agent::host::root::Root;
 use lucia_agent::keys::files::Files;
 use lucia_agent::keys::passwd::Local;
-use lucia_agent::keys::reply::Told;
 
 use crate::disks::onto_small;
 use crate::real::{on_memory, snapshot};
@@ -142,15 +141,14 @@ async fn etc(fast: bool) {
             let _ = symlink(outside.join("ada"), keys.join(name));
         }
     };
-    let key = serde_json::json!([crate::SSH_KEY]);
-    let told = Told::of(&["ada", "bob"].map(|account| (account.to_owned(), key.clone())).into());
+    let ordered = crate::ordered(&["ada", "bob"]);
     let mut done = 0;
     let swaps = against(swap, || {
         for _ in 0..if fast { ROUNDS } else { ROUNDS / SLOW } {
             let Ok(files) = Files::open(&root) else { continue };
-            let Ok(mut brought) = files.bring(&told, Some(&Local::default()), true) else { continue };
+            let Ok(mut brought) = files.bring(&ordered, Some(&Local::default()), true) else { continue };
             for account in std::mem::take(&mut brought.new) {
-                files.write(&account, &told.accounts[&account], &mut brought);
+                files.write(&account, &ordered.accounts[&account], &mut brought);
             }
             done += 1;
         }

@@ -18,12 +18,10 @@ use lucia_agent::host::state::State;
 use lucia_agent::host::status::Doing;
 use lucia_agent::keys::files::Files;
 use lucia_agent::keys::passwd::Local;
-use lucia_agent::keys::reply::Told;
 use lucia_agent::units::{Act, Ended, Program as Run, Runner, UnitError};
 use lucia_controller::config::Config;
 use lucia_controller::store::{Generation, restore};
 use lucia_durable::crash_point::{Armed, Fate, ask_at};
-use lucia_proto::host_api::{RemoveSshKey, SshKeyForm};
 use lucia_proto::phase::DevicePhase;
 use lucia_worker::config::Settings;
 use lucia_worker::init::init;
@@ -196,18 +194,14 @@ async fn directory(world: &World) {
     apply(&Wanted::default(), 0).await;
     assert!(!sssd_conf.exists() && !drop_in.exists());
 
-    let told = |accounts: &[&str]| {
-        let key = serde_json::json!([crate::SSH_KEY]);
-        Told::of(&accounts.iter().map(|account| ((*account).to_owned(), key.clone())).collect())
-    };
     let keys = async |accounts: &[&str]| {
-        let told = told(accounts);
+        let ordered = crate::ordered(accounts);
         until_alive(world, async || {
             let files = Files::open(&root).map_err(|error| lucia_worker::chain(&error))?;
-            let brought = files.bring(&told, Some(&Local::default()), true);
+            let brought = files.bring(&ordered, Some(&Local::default()), true);
             let mut brought = brought.map_err(|error| lucia_worker::chain(&error))?;
             for account in std::mem::take(&mut brought.new) {
-                files.write(&account, &told.accounts[&account], &mut brought);
+                files.write(&account, &ordered.accounts[&account], &mut brought);
             }
             Ok(())
         })
@@ -288,24 +282,6 @@ async fn life(world: &World) {
     fs::remove_file(machine.state_dir().join("certificate.pem")).unwrap();
     machine.run(5 * MINUTE).await;
 
-    let form = || SshKeyForm {
-        account: "ada".parse().unwrap(),
-        label: "laptop".parse().unwrap(),
-        key: crate::SSH_KEY.to_owned(),
-    };
-    // What is there already is refused: then an answer was lost.
-    let is_there = || !world.controller().ssh_keys().keys.is_empty();
-    mended(world, || is_there() || world.controller().add_ssh_key(form(), "operator:0").is_ok()).await;
-    mended(world, || {
-        let keys = world.controller().ssh_keys().keys;
-        let gone = |key: &lucia_proto::host_api::SshKeyView| RemoveSshKey {
-            account: key.account.clone(),
-            fingerprint: key.fingerprint.clone(),
-        };
-        keys.first().is_none_or(|key| world.controller().remove_ssh_key(&gone(key), "operator:0").is_ok())
-    })
-    .await;
-
     world.sleep_through(DAY).await;
     let leaf = machine.certificate_pem();
     machine.run_until(6 * HOUR, |machine| machine.certificate_pem() != leaf).await;
@@ -374,7 +350,7 @@ fn new_world(seed: u64) -> World {
 async fn blank_world(seed: u64) -> World {
     let world = new_world(seed);
     world.kill_controller().await;
-    for dir in ["onboarding", "keys", "tls", "nodes/enrollment-requests", "nodes/removals", "nodes/identities"] {
+    for dir in ["onboarding", "tls", "nodes/enrollment-requests", "nodes/removals", "nodes/identities"] {
         fs::remove_dir_all(world.path("controller").join(dir)).unwrap();
     }
     world

@@ -1,5 +1,6 @@
 //! `managed-run`: the four conditions, then the loops, until systemd says stop.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lucia_proto::ids::NodeId;
@@ -100,6 +101,7 @@ fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) 
         last_heartbeat: before.last_heartbeat.filter(|_| is_mine),
         run: Some(Run { boot_id, began, heartbeat }),
         ended,
+        ssh_removed: if is_mine { before.ssh_removed } else { BTreeSet::new() },
         ..Status::default()
     }
 }
@@ -201,7 +203,7 @@ mod tests {
         state.replace(StateFile::Orders, orders("").as_bytes()).unwrap();
         assert!(check_stopped(&scratch.root(), &state).is_ok());
         let intent = "0123456789abcdef".repeat(4);
-        let mut messages = std::collections::BTreeSet::new();
+        let mut messages = BTreeSet::new();
         for decision in ["keep", "split"] {
             let stopped = format!(r#""stopped":{{"intent":"{intent}","decision":"{decision}"}},"#);
             state.replace(StateFile::Orders, orders(&stopped).as_bytes()).unwrap();

@@ -17,6 +17,7 @@ use crate::host::root::Root;
 use crate::host::state::State;
 use crate::host::status::{self, OrderSeen, OtherName, OwnersStatus, Status};
 use crate::inventory;
+use crate::managed::keys::UNORDERED_CURE;
 
 fn print(text: &str) {
     // A closed pipe is how a reader says that it has enough.
@@ -121,7 +122,8 @@ fn table(facts: &Facts<'_>, health: &Health) -> String {
         ("start", text(status.start_id.as_ref())),
         ("directory", status.directory.as_ref().map(directory)),
         ("SSH keys", status.ssh_accounts.map(|count| format!("of {}", counted(count, "account")))),
-        ("unsigned keys", (status.ssh_unsigned > 0).then(|| unsigned(status.ssh_unsigned))),
+        ("other keys", (status.ssh_unsigned > 0).then(|| unnamed(status.ssh_unsigned))),
+        ("removed keys", removed(status)),
         ("frozen", status.frozen.then(|| status.frozen_words().to_owned())),
         ("clock difference", status.clock_offset_seconds.map(|secs| format!("{secs} s"))),
     ]);
@@ -149,11 +151,17 @@ fn last_heartbeat(status: &Status, health: &Health) -> Option<String> {
     }
 }
 
-fn unsigned(count: u64) -> String {
+fn unnamed(count: u64) -> String {
     let accounts = counted(count, "account");
     format!(
-        "of {accounts}, from before owners decided; they stay until an owner signs what the account is to have (`luciactl keys`)"
+        "of {accounts}: orders were lost on this node, so they stay until an owner signs the account's keys again (`luciactl keys`)"
     )
+}
+
+/// Whose keys went because nobody had ordered them.
+fn removed(status: &Status) -> Option<String> {
+    let names: Vec<_> = status.ssh_removed.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| format!("of {}: no owner's order gave them; {UNORDERED_CURE}", names.join(", ")))
 }
 
 /// Who may order, how late it is for orders, and what may be ordered.
@@ -187,13 +195,7 @@ fn owners_rows(owners: &OwnersStatus, facts: &Facts<'_>) -> Vec<(&'static str, O
         Some(what) => format!("everything is forbidden: {what}; {}", crate::owners::policy::CURE),
         None => rules.join(", "),
     };
-    let signed = owners.decide.then(|| "owners alone: unsigned SSH keys are not taken".to_owned());
-    vec![
-        ("roster", Some(roster)),
-        ("keys by", signed),
-        ("time for orders", taken.or_else(unknown)),
-        ("policy", Some(policy)),
-    ]
+    vec![("roster", Some(roster)), ("time for orders", taken.or_else(unknown)), ("policy", Some(policy))]
 }
 
 fn order_line(order: &OrderSeen) -> String {
@@ -224,6 +226,9 @@ fn sentence(facts: &Facts<'_>, health: &Health) -> String {
     let newest = facts.status.and_then(|status| status.owners.as_ref()?.orders.last());
     if let Some(order) = newest.filter(|order| order.refused.is_some()) {
         sentence.push_str(&format!("; the last order was not carried out: {}", order_line(order)));
+    }
+    if let Some(removed) = facts.status.and_then(removed) {
+        sentence.push_str(&format!("; SSH keys were removed {removed}"));
     }
     if let Some(skew) = facts.skew().filter(|_| !matches!(health.cause, Cause::Clock | Cause::ClockSkew)) {
         sentence.push_str(&format!("; {skew} (timedatectl sets it)"));

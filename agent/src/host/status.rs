@@ -3,6 +3,7 @@
 //! Two copies. The one under `/run` has everything as it is now. The one in the private directory outlives a
 //! reboot and is written only when something but a counter changed, so that a heartbeat never waits for a disk.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use lucia_durable::{DirRules, FileName, FileRules, Loaded, PrivateDir};
@@ -181,7 +182,7 @@ pub struct OwnersStatus {
     pub believed: bool,
     /// Who may order.
     pub owners: Vec<OwnerName>,
-    /// Whether owners decide which SSH keys there are.
+    /// Always true: the agent before this version reads it.
     pub decide: bool,
     /// The worker's time when it last said how late it is; absent where it has not since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,12 +238,16 @@ pub struct Status {
     /// How the node stands to the fleet's directory; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectoryReport>,
-    /// Accounts whose SSH keys are on the disk as owners signed them, or before there are any as the controller told them.
+    /// Accounts whose SSH keys are on the disk as owners signed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_accounts: Option<u64>,
-    /// Accounts that have keys from before owners decided, of which no owner spoke since.
+    /// Accounts that no order names and that keep their keys because orders were lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ssh_unsigned: u64,
+    /// Accounts whose keys were removed because no owner's order gave them; never in the lasting copy, which the agent
+    /// before this version reads.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub ssh_removed: BTreeSet<String>,
     /// Who may order, and what was ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owners: Option<OwnersStatus>,
@@ -289,7 +294,7 @@ pub fn gist(what: &str) -> &str {
 impl Status {
     /// What of it outlives a reboot.
     fn lasting(&self) -> Self {
-        Self { run: None, ended: None, ..self.clone() }
+        Self { run: None, ended: None, ssh_removed: BTreeSet::new(), ..self.clone() }
     }
 
     /// Whether `other` differs in more than what changes at each heartbeat or try.

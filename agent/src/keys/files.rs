@@ -11,8 +11,7 @@ use lucia_proto::ssh_key::SshKey;
 use thiserror::Error;
 
 use super::passwd::Local;
-use super::reply::Told;
-use super::{Dropped, Why};
+use super::{Dropped, OrderedKeys, Why, short};
 use crate::host::etc::{self, EtcDir};
 use crate::host::root::Root;
 
@@ -20,7 +19,7 @@ use crate::host::root::Root;
 const MODE: u32 = 0o644;
 /// Longest file: ten of the longest keys.
 const MAX: u64 = 64 * 1024;
-/// Entries that are looked at: a reply under 64 KiB names fewer accounts.
+/// Entries that are looked at: a record of orders names fewer accounts.
 const ENTRIES_MAX: usize = 4096;
 
 /// The keys cannot be brought up to date.
@@ -44,7 +43,9 @@ pub struct Brought {
     pub held: BTreeSet<AccountName>,
     /// Accounts that had no file before: whether the directory has them is to be asked first.
     pub new: BTreeSet<AccountName>,
-    /// Files of accounts that no owner spoke of: what they had before owners decided.
+    /// Names of removed files that no order names, as far as they may be shown.
+    pub unordered: Vec<String>,
+    /// Files that no order names, and that stay because orders are not known.
     pub others: u32,
     /// Files written or removed.
     pub changed: u32,
@@ -80,16 +81,21 @@ impl Files {
         Ok(self.0.list(ENTRIES_MAX).map_err(KeysError::Dir)?.names.len())
     }
 
-    /// Takes away every file but those of `told` (of what owners signed: of accounts that are named), then brings those that are there up to date. Nothing is asked for it,
-    /// so a withdrawn key is gone whether or not the directory answers. `local` are this machine's own accounts, where
+    /// Removes every file that `ordered` gives no keys, then brings those that are there up to date. Nothing is asked for
+    /// it, so a withdrawn key is gone whether or not the directory answers. `local` are this machine's own accounts, where
     /// they are known.
     ///
     /// # Errors
     /// [`KeysError`]; what was done stays done, and the next turn does the rest.
-    pub fn bring(&self, told: &Told, local: Option<&Local>, has_directory: bool) -> Result<Brought, KeysError> {
-        let mut brought = Brought { dropped: told.dropped.clone(), ..Brought::default() };
+    pub fn bring(
+        &self,
+        ordered: &OrderedKeys,
+        local: Option<&Local>,
+        has_directory: bool,
+    ) -> Result<Brought, KeysError> {
+        let mut brought = Brought::default();
         let mut wanted: BTreeMap<&AccountName, &Vec<SshKey>> = BTreeMap::new();
-        for (account, keys) in &told.accounts {
+        for (account, keys) in &ordered.accounts {
             let why = match local {
                 _ if !has_directory => Some(Why::NoDirectory),
                 Some(local) if local.names.contains(account.as_str()) => Some(Why::Local),
@@ -108,8 +114,8 @@ impl Files {
             brought.dropped.push(Dropped::new("?", Why::File(what)));
         }
         for name in listing {
-            let named = told.accounts.keys().any(|account| account.as_str() == name.as_str());
-            if told.signed && !named {
+            let is_named = ordered.accounts.keys().any(|account| account.as_str() == name.as_str());
+            if ordered.is_partial && !is_named {
                 brought.others += 1;
                 continue;
             }
@@ -117,7 +123,10 @@ impl Files {
                 continue;
             }
             match self.0.remove(&name) {
-                Ok(_) => brought.changed += 1,
+                Ok(_) => {
+                    brought.changed += 1;
+                    brought.unordered.extend((!is_named).then(|| short(name.as_str())));
+                }
                 Err(error) => brought.dropped.push(failed(name.as_str(), &error)),
             }
         }
@@ -158,7 +167,7 @@ impl Files {
     }
 
     /// Takes away a file that could not be written and still opens to a withdrawn key: a full disk, which anybody with
-    /// a shell can fill, must not keep one. What the account may have comes back with a later reply.
+    /// a shell can fill, must not keep one. What the account may have comes back with a later turn.
     fn withdraw(&self, account: &AccountName, brought: &mut Brought) {
         let Ok(name) = FileName::new(account.as_str()) else { return };
         match self.0.remove(&name) {
@@ -167,7 +176,7 @@ impl Files {
         }
     }
 
-    /// Takes away the files of this machine's own accounts, some of which may have been made since the last reply.
+    /// Takes away the files of this machine's own accounts, some of which may have been made since the last turn.
     ///
     /// # Errors
     /// [`KeysError::Dir`].

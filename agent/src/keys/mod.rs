@@ -1,20 +1,21 @@
-//! Which SSH keys may log in: what a heartbeat's reply says, on the disk (design.md N2; wire-facts.md 3.6; threats.md D-4,
-//! D-5, D-7, B-27).
+//! Which SSH keys may log in: what owners signed, on the disk (design.md N2, O7; wire-facts.md 3.6; threats.md D-4, D-5,
+//! D-7, B-27).
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`reply`] | the reply, entry by entry: a bad one costs no other |
 //! | [`passwd`] | which accounts are this machine's own, and what getent says of the directory's |
 //! | [`files`] | one file an account, of keys that were taken apart and written anew |
 //!
-//! A reply without keys changes nothing. One with keys is the whole truth: whoever is not in it has none any more.
+//! The signed orders are all there is: an account that none of them names has no file.
 
 pub mod files;
 pub mod passwd;
-pub mod reply;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use lucia_proto::names::AccountName;
+use lucia_proto::ssh_key::SshKey;
 use lucia_proto::text::{counted, shown};
 
 /// Entries that a message names; the rest is counted.
@@ -22,19 +23,34 @@ const NAMED: usize = 3;
 /// Most characters of a name that a message repeats.
 const NAME_MAX: usize = 32;
 
-/// Why an entry of the reply, or a file, is not used.
+/// The keys of every account that owners ordered any for, or took them from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderedKeys {
+    /// Each account's keys; an account without any has no file.
+    pub accounts: BTreeMap<AccountName, Vec<SshKey>>,
+    /// Orders were lost or are damaged: an account that is not named may have been given keys, and keeps its file.
+    pub is_partial: bool,
+}
+
+impl OrderedKeys {
+    /// No owner ordered any.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { accounts: BTreeMap::new(), is_partial: false }
+    }
+
+    /// What owners ordered is not known.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self { accounts: BTreeMap::new(), is_partial: true }
+    }
+}
+
+/// Why an account's keys, or a file, are not used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// Not an account's name, or one that never gets keys.
     Name,
-    /// Not a list of keys.
-    List,
-    /// Not a key that a node takes.
-    Key,
-    /// More keys than an account may have.
-    TooMany,
-    /// More than all accounts together may have.
-    TooMuch,
     /// The machine's own account.
     Local,
     /// A directory account below 1000, or with the uid of a local account.
@@ -51,10 +67,6 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Name => "no account of that name gets keys",
-            Self::List => "what it should have is no list of keys",
-            Self::Key => "a key of it is none that a node takes",
-            Self::TooMany => "it has more than 10 keys",
-            Self::TooMuch => "all keys together are too long",
             Self::Local => "it is an account of this machine itself",
             Self::System => "its uid is below 1000 or that of an account of this machine",
             Self::Unknown => "the directory does not answer with it",
@@ -77,8 +89,13 @@ impl Dropped {
     /// Of this account.
     #[must_use]
     pub fn new(account: &str, why: Why) -> Self {
-        Self { account: shown(&account.chars().take(NAME_MAX).collect::<String>()), why }
+        Self { account: short(account), why }
     }
+}
+
+/// A name as far as it may be shown.
+fn short(name: &str) -> String {
+    shown(&name.chars().take(NAME_MAX).collect::<String>())
 }
 
 /// What was dropped, in one line; nothing where nothing was.
@@ -97,3 +114,6 @@ pub fn told(dropped: &[Dropped]) -> Option<String> {
         named.join("; ")
     ))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

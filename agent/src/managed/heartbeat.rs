@@ -17,6 +17,7 @@ use lucia_proto::orders::OrdersReport;
 use lucia_proto::report::Purpose;
 use tokio::time::{sleep, timeout};
 
+use super::reply::Reply;
 use super::shared::Shared;
 use super::usage::Readings;
 use super::{Ended, names};
@@ -27,7 +28,6 @@ use crate::host::random;
 use crate::host::status::Doing;
 use crate::identity::Certificate;
 use crate::identity::starts::{Starts, StartsError};
-use crate::keys::reply::{Reply, Told};
 use crate::owners::offer::Offer;
 use crate::owners::record::RecordError;
 use crate::owners::{Ending, Me, Owners};
@@ -199,17 +199,12 @@ impl<T: Transport> HeartbeatLoop<T> {
         }
         let Some(report) = self.report(&certificate.hostname)? else { return Ok(Beat::NoReadings) };
         let answer = self.client.call(Endpoint::Heartbeat, &report, Some(&certificate.pem)).await?;
-        let Reply { chain, frozen, ssh_keys, hostname, orders, accepted: _ } = answer.json()?;
+        let Reply { chain, frozen, hostname, orders, .. } = answer.json()?;
         names::told(&self.shared, &certificate.hostname, hostname);
         let offer = orders.as_ref().map(Offer::of).unwrap_or_default();
         self.owners(&certificate.hostname, report.orders.as_ref(), offer)?;
         // Written beside this path: a disk or a directory that is slow delays no heartbeat.
-        match (self.owners.borrow().keys(), ssh_keys) {
-            // Said with each reply, as unsigned ones are, so that an account which only now is there gets its keys.
-            (Some(signed), _) => drop(self.shared.told.send_replace(signed)),
-            (None, Some(entries)) => drop(self.shared.told.send_replace(Arc::new(Told::of(&entries)))),
-            (None, None) => {}
-        }
+        self.shared.keys.send_replace(self.owners.borrow().keys());
         let at = self.client.server_now();
         let (start_id, first_start) = (report.start_id.clone(), report.former_starts.is_empty());
         let since_boot = self.shared.clock.since_boot();

@@ -1,10 +1,11 @@
-//! The keys loop: brings the disk to what the last reply said, within that heartbeat, and tells when none says anything
-//! any more.
+//! The keys loop: brings the disk to what owners ordered, at the start and within each heartbeat, and tells when no reply
+//! comes any more that could withdraw a key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_durable::DirError;
 use lucia_proto::names::AccountName;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -16,8 +17,7 @@ use crate::host::root::Root;
 use crate::host::status::Status;
 use crate::keys::files::{Brought, Files, KeysError};
 use crate::keys::passwd::Local;
-use crate::keys::reply::Told;
-use crate::keys::{Dropped, Why, passwd, told};
+use crate::keys::{Dropped, OrderedKeys, Why, passwd, told};
 use crate::units::program::LOOK_UP_MAX;
 use crate::units::{Program, Runner};
 
@@ -30,7 +30,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(120);
 /// What cures an entry that was left out.
 const DROPPED_CURE: &str = "compare `luciactl keys list` with the accounts of the directory and of this machine; what is \
-     right is used, and every reply tries the rest again";
+     right is used, and the rest is tried again with each heartbeat";
 /// What cures a directory of keys that cannot be used.
 const FILES_CURE: &str = "put /etc/ssh/lucia-authorized-keys right as the message says (`systemd-tmpfiles --create` makes \
      it), then `systemctl restart lucia-node-agent`";
@@ -38,13 +38,18 @@ const FILES_CURE: &str = "put /etc/ssh/lucia-authorized-keys right as the messag
 const AGE_CURE: &str = "look at the controller: whoever lost a key since then can still log in here; remove a file of \
      /etc/ssh/lucia-authorized-keys by hand to lock its account out";
 
+/// How keys that were removed, because no order gave them, come back. `luciactl` asks for a signature.
+pub const UNORDERED_CURE: &str = "to give them again, on an owner's machine: luciactl keys add ACCOUNT FILE --all";
+/// Most removed accounts that the status names.
+const REMOVED_SHOWN: usize = 16;
+
 /// Keeps the files of keys.
 pub struct KeysLoop<R> {
     runner: R,
     root: Root,
     shared: Arc<Shared>,
-    told: watch::Receiver<Arc<Told>>,
-    /// When a reply last had keys, or the daemon began.
+    ordered: watch::Receiver<Arc<OrderedKeys>>,
+    /// When a reply last came, or the daemon began.
     since: Instant,
     /// Accounts that got no file, why, and when the directory was asked.
     strangers: Option<(BTreeMap<AccountName, Why>, Instant)>,
@@ -54,22 +59,28 @@ impl<R: Runner> KeysLoop<R> {
     /// The loop.
     #[must_use]
     pub fn new(runner: R, root: Root, shared: Arc<Shared>) -> Self {
-        let told = shared.told.subscribe();
-        Self { runner, root, shared, told, since: Instant::now(), strangers: None }
+        let ordered = shared.keys.subscribe();
+        Self { runner, root, shared, ordered, since: Instant::now(), strangers: None }
     }
 
-    /// Brings the disk to what was told.
+    /// Brings the disk to what was ordered.
     async fn turn(&mut self) {
-        let told = Arc::clone(&self.told.borrow_and_update());
+        let ordered = Arc::clone(&self.ordered.borrow_and_update());
         self.since = Instant::now();
-        match self.bring(&told).await {
-            Ok(brought) => self.say(&brought),
+        match self.bring(&ordered).await {
+            Ok(brought) => self.say(&ordered, brought),
             Err(error) => self.shared.refused("keys", crate::host::chain(&error), FILES_CURE),
         }
     }
 
-    async fn bring(&mut self, told: &Told) -> Result<Brought, KeysError> {
-        let files = Files::open(&self.root)?;
+    async fn bring(&mut self, ordered: &OrderedKeys) -> Result<Brought, KeysError> {
+        let files = match Files::open(&self.root) {
+            // A machine without the directory has no file to remove, and nobody ordered one.
+            Err(KeysError::Dir(DirError::Missing { .. })) if ordered.accounts.values().all(Vec::is_empty) => {
+                return Ok(Brought::default());
+            }
+            opened => opened?,
+        };
         let has_directory = match &*self.shared.orders.borrow() {
             Orders::Ldap(_) => true,
             Orders::None => false,
@@ -77,7 +88,7 @@ impl<R: Runner> KeysLoop<R> {
             Orders::Unknown => kept(&self.shared.state).is_some_and(|files| files.sssd.is_some()),
         };
         let local = passwd::local(&self.root);
-        let mut brought = files.bring(told, local.as_ref(), has_directory)?;
+        let mut brought = files.bring(ordered, local.as_ref(), has_directory)?;
         if brought.new.is_empty() {
             self.strangers = None;
             return Ok(brought);
@@ -89,7 +100,7 @@ impl<R: Runner> KeysLoop<R> {
                 strangers
             }
             _ => {
-                let strangers = self.ask(&files, told, &local.unwrap_or_default(), &mut brought).await;
+                let strangers = self.ask(&files, ordered, &local.unwrap_or_default(), &mut brought).await;
                 self.strangers = Some((strangers.clone(), Instant::now()));
                 strangers
             }
@@ -103,7 +114,7 @@ impl<R: Runner> KeysLoop<R> {
     async fn ask(
         &self,
         files: &Files,
-        told: &Told,
+        ordered: &OrderedKeys,
         local: &Local,
         brought: &mut Brought,
     ) -> BTreeMap<AccountName, Why> {
@@ -120,7 +131,7 @@ impl<R: Runner> KeysLoop<R> {
         }
         let mut strangers = BTreeMap::new();
         for account in brought.new.clone() {
-            match (found.get(&account), told.accounts.get(&account)) {
+            match (found.get(&account), ordered.accounts.get(&account)) {
                 (Some(true), Some(keys)) => files.write(&account, keys, brought),
                 (Some(false), _) => drop(strangers.insert(account, Why::System)),
                 _ => drop(strangers.insert(account, Why::Unknown)),
@@ -129,17 +140,26 @@ impl<R: Runner> KeysLoop<R> {
         strangers
     }
 
-    fn say(&self, brought: &Brought) {
+    fn say(&self, ordered: &OrderedKeys, brought: Brought) {
         if brought.changed > 0 {
             let count = u64::from(brought.changed);
             tracing::info!("keys: {} written or removed", lucia_proto::text::counted(count, "file"));
         }
-        let accounts = u64::try_from(brought.held.len()).ok();
+        if !brought.unordered.is_empty() {
+            let names = brought.unordered.join(", ");
+            tracing::warn!("keys: removed the SSH keys of {names}: no owner's order gave them; {UNORDERED_CURE}");
+        }
+        let (accounts, left_out) = (u64::try_from(brought.held.len()).ok(), told(&brought.dropped));
         let count = |status: &mut Status| {
             status.ssh_accounts = accounts;
             status.ssh_unsigned = u64::from(brought.others);
+            status.ssh_removed.extend(brought.unordered);
+            status.ssh_removed.retain(|name| ordered.accounts.keys().all(|account| account.as_str() != name));
+            while status.ssh_removed.len() > REMOVED_SHOWN {
+                status.ssh_removed.pop_last();
+            }
         };
-        match told(&brought.dropped) {
+        match left_out {
             None => self.shared.succeeded("keys", count),
             Some(what) => {
                 self.shared.update(count);
@@ -148,8 +168,8 @@ impl<R: Runner> KeysLoop<R> {
         }
     }
 
-    /// Takes keys away from accounts that became this machine's own, and tells of keys that no reply spoke of for long.
-    /// A frozen identity is told of none, and says that itself.
+    /// Takes keys away from accounts that became this machine's own, and tells of keys that no reply could withdraw for
+    /// long. A frozen identity gets no orders, and says that itself.
     fn look_at_age(&self) {
         if let Some(local) = passwd::local(&self.root) {
             let gone = Files::open(&self.root).and_then(|files| files.without(&local)).unwrap_or(0);
@@ -165,18 +185,20 @@ impl<R: Runner> KeysLoop<R> {
         let held = Files::open(&self.root).and_then(|files| files.count()).unwrap_or(0);
         if held > 0 {
             let hours = age.as_secs() / 3600;
-            let what = format!("no reply told of SSH keys for {hours} h, so those of {held} accounts stay as they are");
+            let accounts = lucia_proto::text::counted(u64::try_from(held).unwrap_or(u64::MAX), "account");
+            let what =
+                format!("no heartbeat was answered for {hours} h, so the SSH keys of {accounts} stay as they are");
             self.shared.refused("keys", what, AGE_CURE);
         }
     }
 
-    /// Turns for ever: with each reply that has keys.
+    /// Turns for ever: at the start, and with each reply.
     pub async fn run(mut self) -> String {
         loop {
             self.shared.expect_within("keys", LOOK_EVERY);
-            match timeout(LOOK_EVERY, self.told.changed()).await {
+            match timeout(LOOK_EVERY, self.ordered.changed()).await {
                 Ok(Ok(())) => self.turn().await,
-                Ok(Err(_)) => return "nobody tells of keys any more".to_owned(),
+                Ok(Err(_)) => return "the heartbeat loop is gone".to_owned(),
                 Err(_) => self.look_at_age(),
             }
         }

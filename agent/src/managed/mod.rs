@@ -6,7 +6,7 @@
 //! | `certificate` | first certificate, renewal, recovery of a lapsed one | 60 s ± a tenth, or its back-off |
 //! | `directory` | sets sssd and sshd up as the worker's answer says | 15 min ± a tenth, or its back-off |
 //! | `heartbeat` | says that the node is alive | 30 s ± a tenth, or its back-off |
-//! | `keys` | writes the SSH keys that owners signed, or before there are any that a reply brought | with each reply |
+//! | `keys` | writes the SSH keys that owners signed, and removes all others | at the start and with each reply |
 //! | `watchdog` | tells systemd that the loops make progress | half of `WatchdogSec=` |
 //!
 //! A loop that ends ends the daemon; systemd starts it again, unless an owner's word ended it. The daemon has no settings
@@ -17,6 +17,7 @@ pub mod directory;
 pub mod heartbeat;
 pub mod keys;
 mod names;
+mod reply;
 pub mod shared;
 pub mod start;
 pub mod usage;
@@ -140,17 +141,15 @@ where
         Ok(()) => {}
     }
     shared.update(|status| status.owners = Some(owners.status()));
-    let signed = owners.keys();
+    let ordered = owners.keys();
     let owners = Rc::new(RefCell::new(owners));
     let backoff = Backoff::new(seed.wrapping_mul(3));
     let certificate = CertificateLoop::new(client(), identity, backoff, Arc::clone(&shared), Rc::clone(&owners));
     let backoff = Backoff::new(seed.wrapping_mul(7).wrapping_add(2));
     let directory = DirectoryLoop::new(parts, backoff, Arc::clone(&shared));
     let keys = KeysLoop::new(Rc::clone(&runner), root.clone(), Arc::clone(&shared));
-    if let Some(signed) = signed {
-        // What owners signed holds whether or not the controller answers.
-        shared.told.send_replace(signed);
-    }
+    // What owners signed holds whether or not the controller answers, and so does that they signed nothing.
+    shared.keys.send_replace(ordered);
     let backoff = Backoff::new(seed.wrapping_mul(5).wrapping_add(1));
     let heartbeat = HeartbeatLoop::new(client(), backoff, Arc::clone(&shared), owners);
 

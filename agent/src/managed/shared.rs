@@ -17,7 +17,7 @@ use crate::host::notify::Notify;
 use crate::host::state::State;
 use crate::host::status::{Reason, Refusal, Status, StatusFile, gist};
 use crate::identity::Certificate;
-use crate::keys::reply::Told;
+use crate::keys::OrderedKeys;
 use crate::managed::usage::Readings;
 
 /// A loop that is at work this long, or asleep this much longer than it said, makes no progress.
@@ -39,8 +39,8 @@ pub struct Shared {
     pub orders: watch::Sender<Orders>,
     /// How the node stands to it.
     pub standing: watch::Sender<Standing>,
-    /// The keys of the last reply that had any.
-    pub told: watch::Sender<Arc<Told>>,
+    /// The keys that owners ordered; sent with each reply, so that an account which only now is there gets its keys.
+    pub keys: watch::Sender<Arc<OrderedKeys>>,
     /// What `/etc/hostname` says, once the controller said that it is the approved name and no certificate is for it yet.
     pub approved: watch::Sender<Option<Hostname>>,
     notify: Notify,
@@ -60,7 +60,7 @@ impl Shared {
             readings: watch::Sender::new(None),
             orders: watch::Sender::new(Orders::Unknown),
             standing: watch::Sender::new(Standing::default()),
-            told: watch::Sender::new(Arc::default()),
+            keys: watch::Sender::new(Arc::new(OrderedKeys::unknown())),
             approved: watch::Sender::new(None),
             notify,
             status: Mutex::new((file, status)),

@@ -1,4 +1,4 @@
-//! `roster.json`: the newest roster, which one it was, and whether owners decide here.
+//! `roster.json`: the newest roster, and which one it was.
 
 use lucia_proto::bundle::VerifiedBundle;
 use lucia_proto::digest::Digest;
@@ -17,6 +17,7 @@ struct Kept {
     /// Stays when the roster itself cannot be believed any more; whether it counts then is for [`roster::accept`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<TakenRoster>,
+    /// Always true: the agent before this version takes unsigned SSH keys where it is not.
     owned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<SignedRoster>,
@@ -31,8 +32,8 @@ pub struct HeldRoster {
 }
 
 impl HeldRoster {
-    /// Reads it; nothing when there is none. A file that cannot be read is one of a node that has owners: who spoils it
-    /// gains no word of the controller's.
+    /// Reads it; nothing when there is none. A file that cannot be read is one of a node that had a roster, and so a record
+    /// of orders: without one it was lost.
     #[must_use]
     pub fn load(state: &State) -> Option<Self> {
         let file = StateFile::Roster;
@@ -42,8 +43,8 @@ impl HeldRoster {
             bytes.map(read).transpose().map_err(|error| error.to_string())
         });
         let kept = kept.unwrap_or_else(|what| {
-            tracing::warn!("{} cannot be used, and is taken for that of a node with owners: {what}", file.as_str());
-            Some(Kept { owned: true, ..Kept::default() })
+            tracing::warn!("{} cannot be used; the next roster takes its place: {what}", file.as_str());
+            Some(Kept::default())
         });
         kept.map(|kept| Self { kept, verified: None })
     }
@@ -68,12 +69,6 @@ impl HeldRoster {
         self.kept.mark.map_or(0, |taken| taken.mark().version)
     }
 
-    /// Whether owners decide here, for good: unsigned keys count no more.
-    #[must_use]
-    pub const fn is_owned(&self) -> bool {
-        self.kept.owned
-    }
-
     /// Holds the roster on the disk against a bundle: one whose worker is gone is not believed, and its mark stays.
     pub fn verify(&mut self, bundle: &VerifiedBundle, fleet: &Digest) {
         let told = |error: &RosterError| tracing::warn!("the roster on disk is not believed: {error}");
@@ -93,15 +88,7 @@ impl HeldRoster {
         if self.verified.as_ref() == Some(&new) {
             return Ok(None);
         }
-        let owned = self.kept.owned || new.has_owner();
-        let kept = Kept { mark: Some(new.taken()), owned, roster: Some(new.signed().clone()) };
+        let kept = Kept { mark: Some(new.taken()), owned: true, roster: Some(new.signed().clone()) };
         Ok(Some(Self { kept, verified: Some(new) }))
-    }
-
-    /// What is held once it is known that there are owners; nothing when it was known.
-    #[must_use]
-    pub fn owned(&self) -> Option<Self> {
-        let kept = Kept { owned: true, ..self.kept.clone() };
-        (!self.kept.owned).then(|| Self { kept, verified: self.verified.clone() })
     }
 }

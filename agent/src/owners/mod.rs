@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`policy`] | what may be ordered here at all, as this machine's own administrator says |
-//! | [`held`] | the newest roster, and whether owners decide here |
+//! | [`held`] | the newest roster |
 //! | [`record`] | what was ordered: remembered, holding, under way, told |
 //! | [`offer`] | what a heartbeat's reply brings, each part by itself |
 //! | [`remove`] | the way back to a plain machine |
@@ -41,7 +41,7 @@ use self::record::{Loaded, NotDone, Record, RecordError, Refused};
 use crate::host::root::Root;
 use crate::host::state::{State, StateFile};
 use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
-use crate::keys::reply::Told;
+use crate::keys::OrderedKeys;
 
 /// Tries to say a last word before the identity is removed.
 const FAREWELLS: u32 = 5;
@@ -89,7 +89,7 @@ pub struct Owners {
     refused: Vec<(IntentId, OrderSeen)>,
     /// Refusals that were not told yet. Not on the disk: whoever sends such an order again is told again.
     untold: Vec<NodeOutcome>,
-    keys: Arc<Told>,
+    keys: Arc<OrderedKeys>,
     farewells: u32,
 }
 
@@ -114,22 +114,20 @@ impl Owners {
                 None
             }
         };
-        // Orders are kept only where there are owners, whatever became of the roster.
-        let none = || HeldRoster::default().owned().filter(|_| is_kept).unwrap_or_default();
         let mut owners = Self {
             root: root.clone(),
             fleet: fleet_root.sha256(),
             fleet_root,
             node_id,
             bundle: None,
-            roster: on_disk.unwrap_or_else(none),
+            roster: on_disk.unwrap_or_default(),
             record,
             is_kept,
             freshness: Freshness::default(),
             answered_at: None,
             refused: Vec::new(),
             untold: Vec::new(),
-            keys: Arc::default(),
+            keys: Arc::new(OrderedKeys::unknown()),
             farewells: 0,
         };
         if let Some(bundle) = bundle {
@@ -145,10 +143,10 @@ impl Owners {
         self.bundle.as_ref()
     }
 
-    /// What owners want in the files of keys; nothing where they do not decide yet, and unsigned keys count.
+    /// What owners ordered to be in the files of keys.
     #[must_use]
-    pub fn keys(&self) -> Option<Arc<Told>> {
-        self.roster.is_owned().then(|| Arc::clone(&self.keys))
+    pub fn keys(&self) -> Arc<OrderedKeys> {
+        Arc::clone(&self.keys)
     }
 
     /// Whether random bytes are needed for the next report.
@@ -269,8 +267,7 @@ impl Owners {
         if self.record.is_none() {
             self.keep(state, Record::after_loss(time.now()))?;
         }
-        let owned = self.roster.owned().filter(|_| time.roster_version() > 0);
-        Ok(owned.map_or(Ok(()), |next| self.hold_roster(state, next))?)
+        Ok(())
     }
 
     fn take_order(&mut self, state: &State, signed: &SignedIntent, me: Me<'_>) -> Result<(), OfferError> {
@@ -361,7 +358,7 @@ impl Owners {
     }
 
     fn gather_keys(&mut self) {
-        let keys = self.record.as_ref().map_or_else(|| Told { signed: true, ..Told::default() }, Record::keys);
+        let keys = self.record.as_ref().map_or_else(OrderedKeys::unknown, Record::keys);
         if *self.keys != keys {
             self.keys = Arc::new(keys);
         }
@@ -385,9 +382,6 @@ impl Owners {
         self.is_kept |= record.is_some();
         if next.version() != self.roster.version() {
             tracing::info!("roster {} is held", next.version());
-        }
-        if next.is_owned() && !self.roster.is_owned() {
-            tracing::info!("owners decide here from now on: SSH keys that no owner signed are not taken any more");
         }
         self.roster = next;
         Ok(())
@@ -445,7 +439,7 @@ impl Owners {
             roster_version: self.roster.version(),
             believed: roster.is_some(),
             owners: owners.filter(|owner| owner.role == Role::Owner).map(|owner| owner.name.clone()).collect(),
-            decide: self.roster.is_owned(),
+            decide: true,
             answered_at: self.answered_at,
             taken_until: self.freshness.until(),
             rules: ours.map(rule).collect(),

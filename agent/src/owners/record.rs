@@ -22,7 +22,7 @@ use thiserror::Error;
 use super::Me;
 use crate::host::state::{State, StateError, StateFile};
 use crate::host::status::ORDERS_SHOWN;
-use crate::keys::reply::Told;
+use crate::keys::OrderedKeys;
 
 /// What was ordered cannot be kept.
 #[derive(Debug, Error)]
@@ -356,17 +356,19 @@ impl Record {
     /// The keys of the accounts that owners gave any, or took them from. An order that cannot be read any more is told of in
     /// the log, and its account keeps what it has.
     #[must_use]
-    pub fn keys(&self) -> Told {
+    pub fn keys(&self) -> OrderedKeys {
         let mut accounts = BTreeMap::new();
+        let mut is_partial = self.lost_at.is_some();
         for held in &self.keys {
             let keys = read_keys(held).filter(|keys| self.holds(held, keys));
             let Some(SshKeys { account, keys }) = keys else {
                 tracing::error!("order {} in orders.json is damaged; sign its next revision", held.id().code());
+                is_partial = true;
                 continue;
             };
             accounts.insert(account, keys.into_iter().map(|key| key.key.key().clone()).collect());
         }
-        Told { accounts, dropped: Vec::new(), signed: true }
+        OrderedKeys { accounts, is_partial }
     }
 
     /// Whether the memory says that this very order holds.

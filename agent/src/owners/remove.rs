@@ -19,8 +19,8 @@ use crate::host::chain;
 use crate::host::root::Root;
 use crate::host::state::{State, StateError, StateFile};
 use crate::identity::running;
+use crate::keys::OrderedKeys;
 use crate::keys::files::{Files, KeysError};
-use crate::keys::reply::Told;
 use crate::units::{Act, Runner};
 
 /// What became of the node, for people.
@@ -100,7 +100,7 @@ fn remove_keys(root: &Root) -> Result<(), RemoveError> {
         Err(KeysError::Dir(DirError::Missing { .. })) => return Ok(()),
         Err(error) => return Err(RemoveError::Keys(error)),
     };
-    let brought = files.bring(&Told::default(), None, false).map_err(RemoveError::Keys)?;
+    let brought = files.bring(&OrderedKeys::none(), None, false).map_err(RemoveError::Keys)?;
     if let Some(what) = crate::keys::told(&brought.dropped) {
         tracing::warn!("{what}");
     }

@@ -144,8 +144,8 @@ impl Door {
     }
 
     fn accounts(&self) -> Vec<(String, usize)> {
-        let keys = self.owners.keys().map(|told| told.accounts.clone()).unwrap_or_default();
-        keys.iter().map(|(account, keys)| (account.to_string(), keys.len())).collect()
+        let keys = self.owners.keys();
+        keys.accounts.iter().map(|(account, keys)| (account.to_string(), keys.len())).collect()
     }
 
     /// An order of alice's about herself, with so many keys.
@@ -159,7 +159,7 @@ impl Door {
         intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
         let key = |byte| lucia_proto::intent::LabelledKey {
             label: format!("key{byte}").parse().unwrap(),
-            key: crate::keys::reply::tests::line(byte).try_into().unwrap(),
+            key: crate::keys::tests::line(byte).try_into().unwrap(),
         };
         let body = SshKeys { account: "alice".parse().unwrap(), keys: (0..count).map(key).collect() };
         self.sign(intent, &Body::SshKey(body))

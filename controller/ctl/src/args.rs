@@ -163,7 +163,7 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  luciactl node web-1\n  luciactl clone keep web-1 --start ID\n  luciactl clone split web-1"
     )]
     Clone(CloneVerb),
-    /// Lists, adds and removes the SSH keys that nodes are given.
+    /// List, add and remove SSH keys by orders that you sign.
     #[command(
         subcommand,
         after_help = "Examples:\n  luciactl keys list\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all"
@@ -363,12 +363,12 @@ pub(crate) enum CloneVerb {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysVerb {
-    /// Shows every key.
+    /// List the keys that owners ordered.
     #[command(after_help = "Example:\n  luciactl keys list")]
     List,
-    /// Adds a key: each node is told of it at its next heartbeat.
+    /// Sign an order that adds a key; each node takes it with its next heartbeat.
     ///
-    /// As an owner this signs an order, and the first one about an account says for which nodes: --nodes or --all.
+    /// The first order about an account says for which nodes: --nodes or --all.
     #[command(
         after_help = "Examples:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --nodes web-1,web-2"
     )]
@@ -385,7 +385,7 @@ pub(crate) enum KeysVerb {
         #[command(flatten)]
         wanted: NodesWanted,
     },
-    /// Removes a key: each node is told to forget it at its next heartbeat.
+    /// Sign an order that removes a key; each node drops it with its next heartbeat.
     #[command(after_help = "Example:\n  luciactl keys remove alice SHA256:...")]
     Remove {
         /// The account whose key it is.

@@ -1,32 +1,24 @@
-//! What the operator's routes do, whoever calls them: devices, nodes, keys, events.
+//! What the operator's routes do, whoever calls them: devices, nodes, events.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::host_api::{
-    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView, RemoveSshKey, SshKeyForm,
-    SshKeysView,
-};
+use lucia_proto::host_api::{ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView};
 use lucia_proto::ids::{NodeId, StartId};
 use lucia_proto::intent::IntentKind;
 use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::limits::SSH_KEY_LINE_MAX;
-use lucia_proto::names::{AccountName, DiskId, Hostname};
+use lucia_proto::names::{DiskId, Hostname};
 use lucia_proto::phase::DevicePhase;
-use lucia_proto::ssh_key::SshKey;
 use lucia_proto::time::UnixTime;
 
-use crate::args::{Approve, Events, KeysVerb, NodesWanted};
+use crate::args::{Approve, Events};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::nodes_named::Meant;
 use crate::order::OrderError;
-use crate::tell::{Out, ask, fingerprint, in_json, note, paste, write};
+use crate::tell::{Out, ask, fingerprint, in_json, note, write};
 use crate::wrap::wrapped;
 use crate::{order, roster, show, sign};
 
@@ -346,55 +338,6 @@ async fn removed(client: &Client, text: &str) -> Result<Option<NodeId>, Failure>
     };
     let removals = names::removals(client).await?;
     Ok(removals.into_iter().rev().find(|(id, name)| is_it(id, name.as_ref())).map(|(id, _)| id))
-}
-
-/// The operator's keys, which nodes take as long as the fleet has no owner.
-pub(crate) async fn keys(client: &Client, verb: KeysVerb) -> Result<SshKeysView, Failure> {
-    match verb {
-        KeysVerb::List => Ok(client.call(Endpoint::SshKeys, None).await?),
-        KeysVerb::Add { account, file, label, wanted } => {
-            unwanted(&wanted)?;
-            let key = public_key(&file)?.to_string();
-            Ok(client.post(Endpoint::AddSshKey, None, &SshKeyForm { account, label, key }).await?)
-        }
-        KeysVerb::Remove { account, fingerprint, wanted } => {
-            unwanted(&wanted)?;
-            if !wanted.yes {
-                ask(&taking(&fingerprint, &account), account.as_str())?;
-            }
-            Ok(client.post(Endpoint::RemoveSshKey, None, &RemoveSshKey { account, fingerprint }).await?)
-        }
-    }
-}
-
-/// Only an owner's order names nodes.
-fn unwanted(wanted: &NodesWanted) -> Result<(), Failure> {
-    if wanted.all || !wanted.nodes.is_empty() || wanted.revision.is_some() {
-        return Err(Failure::OwnersOnly("to say for which nodes an SSH key is"));
-    }
-    Ok(())
-}
-
-fn taking(fingerprint: &str, account: &AccountName) -> String {
-    format!("This takes the key {fingerprint} away from {account} on every node.")
-}
-
-/// The one key in a public key file, checked here so that the mistake is told with the file's name.
-pub(crate) fn public_key(file: &Path) -> Result<SshKey, Failure> {
-    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
-    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
-    let mut text = String::new();
-    if file == Path::new("-") {
-        paste("the public key, the one line of its .pub file,");
-        io::stdin().lock().take(most).read_to_string(&mut text)
-    } else {
-        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
-    }
-    .map_err(|error| bad(error.to_string()))?;
-    if text.contains("PRIVATE KEY") {
-        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
-    }
-    text.parse::<SshKey>().map_err(|error| bad(error.to_string()))
 }
 
 /// A node as it lives: the terminal shows it anew each time, anything else one after the other.

@@ -78,9 +78,7 @@ async fn verb(args: Args) -> Result<(), Failure> {
         Verb::ReleaseLapse(args) => {
             release(&session.client, session.owner("to release a lapsed node from here")?, out, args).await
         }
-        Verb::Keys(verb) if session.client.me().is_some() => {
-            ssh_keys::order(&session.client, session.owner("to order SSH keys")?, out, verb).await
-        }
+        Verb::Keys(verb) => ssh_keys::order(&session.client, session.owner("to order SSH keys")?, out, verb).await,
         Verb::Whoami => whoami(&session, out).await,
         Verb::Passkey(PasskeyVerb::Orders { file, yes }) => {
             orders_passkey::ask(&session.client, session.owner("to ask for a passkey for orders")?, out, &file, yes)
@@ -130,10 +128,6 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Remove(remove) => operator::remove(client, out, &remove.node, remove.yes).await,
         Verb::Clone(CloneVerb::Keep { node, start, yes }) => operator::keep(client, out, &node, start, yes).await,
         Verb::Clone(CloneVerb::Split { node, yes }) => operator::split(client, out, &node, yes).await,
-        Verb::Keys(verb) => {
-            let view = operator::keys(client, verb).await?;
-            out.say(&view, || show::keys(&view, out.screen))
-        }
         Verb::Events(wanted) => operator::events(client, out, &wanted).await,
         Verb::Status => {
             let view = client.call(Endpoint::Status, None).await?;
@@ -153,6 +147,7 @@ async fn ask(client: &Client, out: Out, verb: Verb) -> Result<(), Failure> {
         Verb::Sign(_)
         | Verb::Admit(_)
         | Verb::ReleaseLapse(_)
+        | Verb::Keys(_)
         | Verb::Whoami
         | Verb::Login(_)
         | Verb::Context(_)

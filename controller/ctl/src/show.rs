@@ -30,7 +30,7 @@ use crate::table::{Screen, Tone, paint, table};
 pub(crate) use audit::{Happened, verified};
 use clones::clones;
 pub(crate) use clones::{keeping, splitting};
-pub(crate) use keys::{keys, ordered};
+pub(crate) use keys::ordered;
 use live::hour;
 pub(crate) use live::live;
 pub(crate) use orders::{Called, drafts, dropping, kept, released, waiting, waits};

@@ -4,11 +4,15 @@
 //! word: an older one is refused by nodes that hold a newer, and the next is shown whole before it is signed, each key that
 //! the account will have, in full. Which node has which name is the worker's word.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
 use lucia_proto::host_api::{KeyLabel, NodeLine};
 use lucia_proto::ids::NodeId;
 use lucia_proto::intent::{Body, IntentKind, LabelledKey, SshKeys, Terms};
 use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::SSH_KEYS_PER_ACCOUNT_MAX;
+use lucia_proto::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use lucia_proto::names::AccountName;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
 use lucia_proto::roster::VerifiedRoster;
@@ -21,10 +25,10 @@ use crate::args::{KeysVerb, NodesWanted};
 use crate::client::{Client, Me};
 use crate::failure::Failure;
 use crate::nodes_named::Meant;
-use crate::operator::{is_named, public_key};
+use crate::operator::is_named;
 use crate::order::{self, OrderError};
 use crate::patience::Progress;
-use crate::tell::Out;
+use crate::tell::{Out, paste};
 use crate::{roster, show, sign};
 
 /// What was ordered about an account before.
@@ -81,6 +85,24 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
     let count = u64::try_from(named.len()).unwrap_or(u64::MAX);
     let sentence = format!("This is for {}.", counted(count, "node"));
     sign::order(client, me, out, &draft, &meant, &sentence, wanted.yes).await
+}
+
+/// The one key in a public key file, checked here so that the mistake is told with the file's name.
+fn public_key(file: &Path) -> Result<SshKey, Failure> {
+    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
+    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
+    let mut text = String::new();
+    if file == Path::new("-") {
+        paste("the public key, the one line of its .pub file,");
+        io::stdin().lock().take(most).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
+    }
+    .map_err(|error| bad(error.to_string()))?;
+    if text.contains("PRIVATE KEY") {
+        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
+    }
+    text.parse::<SshKey>().map_err(|error| bad(error.to_string()))
 }
 
 /// What becomes of the keys.

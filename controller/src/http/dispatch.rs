@@ -85,9 +85,6 @@ impl Edge {
             | Endpoint::Rename
             | Endpoint::KeepClone
             | Endpoint::SplitClone
-            | Endpoint::SshKeys
-            | Endpoint::AddSshKey
-            | Endpoint::RemoveSshKey
             | Endpoint::Events => Err(not_here()),
         }
     }
@@ -118,9 +115,6 @@ impl Edge {
             Endpoint::Rename => host::rename(self, target.id()?, edge::read(endpoint, body)?, by).await,
             Endpoint::KeepClone => host::keep_clone(self, target.id()?, edge::read(endpoint, body)?, by).await,
             Endpoint::SplitClone => host::change(self, endpoint, target.id()?, by, Controller::split_clone).await,
-            Endpoint::SshKeys => host::ssh_keys(self).await,
-            Endpoint::AddSshKey => host::add_ssh_key(self, edge::read(endpoint, body)?, by).await,
-            Endpoint::RemoveSshKey => host::remove_ssh_key(self, edge::read(endpoint, body)?, by).await,
             Endpoint::Status => host::status(self).await,
             Endpoint::Nodes => host::nodes(self, query).await,
             Endpoint::Node => host::node(self, target.id()?).await,

@@ -144,12 +144,7 @@ impl Asked {
             }
             Page::Keys => {
                 let nodes = controller.nodes().nodes;
-                render(&Keys::new(
-                    frame("SSH keys"),
-                    &ordered_keys(controller, &nodes)?,
-                    &controller.ssh_keys().keys,
-                    &nodes,
-                ))
+                render(&Keys::new(frame("SSH keys"), &ordered_keys(controller, &nodes)?, &nodes))
             }
             Page::Owners => {
                 let roster = controller.verified_roster();

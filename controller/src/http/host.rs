@@ -6,8 +6,7 @@ use lucia_proto::api::Endpoint;
 use lucia_proto::audit::AuditAction;
 use lucia_proto::code::Code;
 use lucia_proto::host_api::{
-    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RemoveSshKey, RenameForm,
-    SshKeyForm, StatusView,
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RenameForm, StatusView,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::limits::NODES_PER_ANSWER_MAX;
@@ -147,24 +146,6 @@ fn part_of_nodes(query: &str) -> Result<(Option<Hostname>, usize), ApiError> {
 pub(super) async fn node(edge: &Edge, id: &NodeId) -> Result<Answer, ApiError> {
     let id = id.clone();
     blocking(edge, move |controller| controller.node(&id)).await.map(|view| Answer::ok(&view))
-}
-
-/// `GET /api/host/ssh-keys`.
-pub(super) async fn ssh_keys(edge: &Edge) -> Result<Answer, ApiError> {
-    blocking(edge, |controller| Ok(controller.ssh_keys())).await.map(|view| Answer::ok(&view))
-}
-
-/// `POST /api/host/ssh-keys`.
-pub(super) async fn add_ssh_key(edge: &Edge, form: SshKeyForm, by: &By) -> Result<Answer, ApiError> {
-    changing(edge, by, Endpoint::AddSshKey, None, move |controller, actor| controller.add_ssh_key(form, actor)).await?;
-    ssh_keys(edge).await
-}
-
-/// `POST /api/host/ssh-keys/remove`.
-pub(super) async fn remove_ssh_key(edge: &Edge, form: RemoveSshKey, by: &By) -> Result<Answer, ApiError> {
-    changing(edge, by, Endpoint::RemoveSshKey, None, move |controller, actor| controller.remove_ssh_key(&form, actor))
-        .await?;
-    ssh_keys(edge).await
 }
 
 /// `GET /api/host/events`: what came after `after`; with `wait`, not before there is something or that time is over.

@@ -110,9 +110,6 @@ pub(super) const fn takes(row: Row) -> Takes {
             | Endpoint::Nodes
             | Endpoint::Node
             | Endpoint::Rename
-            | Endpoint::SshKeys
-            | Endpoint::AddSshKey
-            | Endpoint::RemoveSshKey
             | Endpoint::Events,
         )
         | Row::Owner(

@@ -1,17 +1,15 @@
 //! SSH keys by account, and the form that drafts the next order about them.
 
 use askama::Template;
-use lucia_proto::host_api::{NodeLine, SshKeyView};
+use lucia_proto::host_api::NodeLine;
 use lucia_proto::intent::SshKeys;
 use lucia_proto::key::VerificationCode;
 use lucia_proto::names::AccountName;
 use lucia_proto::owner_api::DraftState;
 use lucia_proto::ssh_key::{BadSshKey, SshKeyKind};
 use lucia_proto::text::{counted, shown};
-use lucia_proto::words::actor;
 
 use super::orders::tone;
-use super::words::ago;
 use super::{Frame, Tone};
 
 /// The document.
@@ -20,7 +18,6 @@ use super::{Frame, Tone};
 pub(crate) struct Keys {
     frame: Frame,
     accounts: Vec<AccountRow>,
-    keys: Vec<KeyRow>,
     nodes: Vec<NodeRow>,
     key_words: KeyWords,
 }
@@ -97,14 +94,6 @@ struct GivenRow {
     tone: Tone,
 }
 
-struct KeyRow {
-    account: String,
-    label: String,
-    fingerprint: String,
-    by: String,
-    at: String,
-}
-
 struct NodeRow {
     id: String,
     hostname: String,
@@ -124,8 +113,7 @@ fn nodes_words(nodes: usize, gone: usize) -> String {
 
 impl Keys {
     /// The document; `nodes` are those that an order may name.
-    pub(crate) fn new(frame: Frame, ordered: &[OrderedKeys], keys: &[SshKeyView], nodes: &[NodeLine]) -> Self {
-        let now = frame.now;
+    pub(crate) fn new(frame: Frame, ordered: &[OrderedKeys], nodes: &[NodeLine]) -> Self {
         let given = |given: &GivenKeys| GivenRow {
             keys: given.keys.keys.iter().map(|key| (shown(key.label.as_str()), key.key.key().fingerprint())).collect(),
             nodes: nodes_words(given.nodes, given.gone),
@@ -140,17 +128,9 @@ impl Keys {
             given: row.given.as_ref().map(given),
             waiting: row.waiting.as_ref().map(ToString::to_string),
         };
-        let row = |key: &SshKeyView| KeyRow {
-            account: key.account.to_string(),
-            label: shown(key.label.as_str()),
-            fingerprint: shown(&key.fingerprint),
-            by: actor(key.added_by.as_str()),
-            at: ago(now, key.added_at),
-        };
         let node = |node: &NodeLine| NodeRow { id: node.node_id.to_string(), hostname: node.hostname.to_string() };
         Self {
             accounts: ordered.iter().map(account).collect(),
-            keys: keys.iter().map(row).collect(),
             nodes: nodes.iter().map(node).collect(),
             key_words: KeyWords::new(),
             frame,

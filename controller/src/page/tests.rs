@@ -1,9 +1,7 @@
 //! Documents as they leave: nothing from a node is markup, nothing is inline, all of it is small.
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote};
-use lucia_proto::host_api::{
-    DeviceView, EventLine, NodeLine, NodeView, OnboardingView, SnapshotState, SshKeyView, WorkerView,
-};
+use lucia_proto::host_api::{DeviceView, EventLine, NodeLine, NodeView, OnboardingView, SnapshotState, WorkerView};
 use lucia_proto::intent::{Body, IntentKind, LabelledKey};
 use lucia_proto::json;
 use lucia_proto::owner_api::{DraftLine, DraftState};
@@ -184,19 +182,6 @@ fn label() -> lucia_proto::host_api::KeyLabel {
     HOSTILE.chars().take(64).collect::<String>().parse().unwrap()
 }
 
-fn key() -> SshKeyView {
-    let text = serde_json::to_string("<b>\"label\"</b>").unwrap();
-    json::from_str(
-        &format!(
-            r#"{{"account":"alice","label":{text},"fingerprint":"SHA256:x","key":"k","addedAt":"{}","addedBy":{text}}}"#,
-            time(NOW)
-        ),
-        4096,
-        8,
-    )
-    .unwrap()
-}
-
 fn roster() -> Roster {
     OrderWorld::new(time(NOW)).roster.roster().clone()
 }
@@ -269,7 +254,7 @@ fn documents() -> Vec<(&'static str, String)> {
         ("approved", text(render(&Device::new(frame("/devices/{id}"), &approved(), None)))),
         ("orders", text(render(&Orders::new(frame("/orders"), (&lines, &names()), true, true)))),
         ("order", order(DraftState::Drafted, &roster())),
-        ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[key()], &[line()])))),
+        ("keys", text(render(&Keys::new(frame("/keys"), &[ordered()], &[line()])))),
         (
             "owners",
             text(render(&Owners::new(
@@ -360,7 +345,7 @@ fn every_list_says_what_to_do_when_it_is_empty() {
     let bare = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
     let empty = [
         render(&Servers::new(frame("/"), &closed, &[])),
-        render(&Keys::new(frame("/keys"), &[], &[], &[])),
+        render(&Keys::new(frame("/keys"), &[], &[])),
         render(&Orders::new(frame("/orders"), (&[], &names()), true, false)),
         render(&Owners::new(frame("/owners"), None, &[], (&[], &[]))),
         render(&Audit::new(frame("/audit"), &AuditPart { entries: vec![], last: 0 }, &names())),

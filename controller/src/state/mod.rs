@@ -13,7 +13,6 @@ mod clone_calls;
 mod clones;
 mod device_calls;
 mod journal;
-mod key_calls;
 mod node_calls;
 mod nodes;
 mod operator;
@@ -44,8 +43,7 @@ use lucia_proto::code::Code;
 use lucia_proto::endpoint_names::EndpointNames;
 use lucia_proto::heartbeat::HeartbeatReply;
 use lucia_proto::host_api::{
-    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RemoveSshKey, RenameForm,
-    SshKeyForm, SshKeysView,
+    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RenameForm,
 };
 use lucia_proto::ids::NodeId;
 use lucia_proto::names::Hostname;
@@ -57,7 +55,6 @@ use crate::bridge::queue::Queue;
 use crate::config::{Config, Limits};
 use crate::store::audit_log::AuditLog;
 use crate::store::records::Records;
-use crate::store::ssh_keys::{SshKeys, Told};
 use challenges::Challenges;
 use changes::Changes;
 use journal::Keeper;
@@ -79,8 +76,8 @@ pub use tokens::Looking;
 
 /// The deciding half of the controller. Share it through an [`Arc`].
 ///
-/// Locks are taken in this order, each for as short as it can be: `window`, `ssh_keys`, `queue`, `records`, the state of one node;
-/// the journal's writer is taken inside any of the first three, never the other way round.
+/// Locks are taken in this order, each for as short as it can be: `window`, `queue`, `records`, the state of one node; the
+/// journal's writer is taken inside either of the first two, never the other way round.
 pub struct Controller {
     clock: Arc<dyn Clock>,
     names: EndpointNames,
@@ -90,9 +87,6 @@ pub struct Controller {
     keeper: Keeper,
     queue: Mutex<Queue>,
     records: Mutex<Records>,
-    ssh_keys: Mutex<SshKeys>,
-    /// What heartbeats tell of them, without that lock.
-    keys_told: Told,
     /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
     window: Mutex<Option<Duration>>,
     /// The node whose record was written last.
@@ -325,27 +319,6 @@ impl Controller {
     /// `not_frozen`, and as [`Controller::remove`].
     pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         self.counted(self.try_split_clone(id, actor))
-    }
-
-    /// The SSH keys that nodes are given.
-    pub fn ssh_keys(&self) -> SshKeysView {
-        lock(&self.ssh_keys).view()
-    }
-
-    /// Gives nodes one more.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn add_ssh_key(&self, form: SshKeyForm, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_add_ssh_key(form, actor))
-    }
-
-    /// Gives nodes one less.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn remove_ssh_key(&self, form: &RemoveSshKey, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_remove_ssh_key(form, actor))
     }
 
     /// Window, worker and the devices that are no nodes yet.

@@ -21,7 +21,7 @@ use super::challenges::Whose;
 use super::clones::Verdict;
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed, Under};
-use super::owners::{Standing, fit_together};
+use super::owners::Standing;
 use super::{Controller, Enrolled, journal, lock};
 use crate::bridge::queue::Wanted;
 use crate::refusal::{Refusal, chain};
@@ -62,19 +62,13 @@ impl Controller {
         let (Some(heard), Some(record)) = (heard, &mut state.record) else {
             return Err(Refusal::identity(format!("node {id} was removed")));
         };
-        // A frozen identity gets nothing new, and whose start was refused gets nothing at all.
-        let gets_keys = !heard.frozen && heard.verdict != Verdict::Refused;
-        let ssh_keys = gets_keys.then(|| self.keys_told.now()).flatten();
         let standing = match (&heard.verdict, heard.frozen) {
             (Verdict::Refused, _) => Standing::Refused,
             (_, true) => Standing::Frozen,
             (_, false) => Standing::Free,
         };
         let orders = self.relay(id, heartbeat.orders.as_ref(), (heartbeat.start_id.as_ref(), standing), now);
-        // What is signed goes first; keys that are not told leave a node as it is.
-        let ssh_keys = ssh_keys.filter(|keys| fit_together(keys, orders.as_ref())).map(Arc::unwrap_or_clone);
-        let reply =
-            HeartbeatReply { accepted: true, ssh_keys, chain: heard.chain, frozen: heard.frozen, hostname, orders };
+        let reply = HeartbeatReply { accepted: true, chain: heard.chain, frozen: heard.frozen, hostname, orders };
         self.heartbeats.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if heard.verdict == Verdict::Refused {
             // Noted with its start; what the node looks like is what the one that was kept says.

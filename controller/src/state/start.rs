@@ -37,10 +37,9 @@ use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
 use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
-use crate::store::ssh_keys::SshKeys;
 use crate::store::tokens::TokenStore;
 use crate::store::{
-    AuditLogError, DraftsError, JournalFileError, JsonFileError, LayoutError, PasskeysError, RecordError, SshKeysError,
+    AuditLogError, DraftsError, JournalFileError, JsonFileError, LayoutError, PasskeysError, RecordError,
 };
 
 /// Why the controller does not start.
@@ -73,9 +72,6 @@ pub enum OpenError {
     /// A node's record.
     #[error("a node's record stops the start")]
     Record(#[source] RecordError),
-    /// The SSH keys.
-    #[error("the list of SSH keys stops the start")]
-    SshKeys(#[source] SshKeysError),
     /// The mark of the roster.
     #[error("the mark of the roster stops the start")]
     RosterMark(#[source] JsonFileError),
@@ -111,14 +107,15 @@ pub enum OpenError {
 pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) -> Result<Controller, OpenError> {
     let root = read_root(&config.root_file)?;
     let layout = Layout::open(config).map_err(OpenError::Layout)?;
-    let Layout { onboarding, requests, removals, identities, keys, responses, .. } = layout;
+    note_unsigned_keys(&config.state_dir);
+    let Layout { onboarding, requests, removals, identities, responses, .. } = layout;
     let (orders, owner_requests) = (layout.orders, layout.owner_requests);
     let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
     // Whoever slept while another took the state over writes nothing of it any more, the journal or else (F-12).
     let passkeys = layout.passkeys.guarded(file.guard());
     let tokens = layout.tokens.guarded(file.guard());
-    let [requests, removals, identities, keys, orders, owner_requests] =
-        [requests, removals, identities, keys, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
+    let [requests, removals, identities, orders, owner_requests] =
+        [requests, removals, identities, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
     let keeper = Keeper::new(file, journal);
     let now = clock.now();
     // Always closed at the start: an operator who opened it may not know that it was restarted.
@@ -145,7 +142,6 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
             lock(&known.state).follow_name(Some(device));
         }
     }
-    let ssh_keys = SshKeys::open(keys).map_err(OpenError::SshKeys)?;
     let queue = Queue::new(requests, removals, responses);
     settle_queue(&queue, &journal).map_err(OpenError::Write)?;
     let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
@@ -161,8 +157,6 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         keeper,
         queue: Mutex::new(queue),
         records: Mutex::new(records),
-        keys_told: ssh_keys.told(),
-        ssh_keys: Mutex::new(ssh_keys),
         window: Mutex::new(None),
         last_written: Mutex::new(None),
         queue_looked_at: Mutex::new(None),
@@ -194,6 +188,18 @@ pub fn read_root(path: &Path) -> Result<Root, OpenError> {
     let most = u64::try_from(ROOT_PEM_MAX).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path).and_then(|file| file.take(most).read_to_string(&mut text)).map_err(failed)?;
     Root::from_pem(&text).map_err(|source| OpenError::Root { path: path.to_owned(), source })
+}
+
+/// A list of unsigned SSH keys is left alone, since going back to the version before needs it.
+fn note_unsigned_keys(state_dir: &Path) {
+    let path = state_dir.join("keys/ssh-keys.json");
+    if path.symlink_metadata().is_ok() {
+        let path = path.display();
+        tracing::warn!(
+            "{path} is no longer used: nodes take SSH keys from owners' signed orders alone (luciactl keys add). Remove it \
+             once you no longer need to go back to the version before"
+        );
+    }
 }
 
 /// A key nobody has: its private half ends with this function.

@@ -3,7 +3,6 @@
 //! ```text
 //! state-dir/                       2750, root's, group lucia-enrollment: the worker passes through
 //!   audit/                         0700: nobody else's
-//!   keys/                          0700: nobody else's
 //!   orders/                        0700: nobody else's
 //!   passkeys/                      0700: nobody else's
 //!   tokens/                        0700: nobody else's
@@ -75,7 +74,6 @@ pub(crate) struct Layout {
     pub(crate) requests: PrivateDir,
     pub(crate) removals: PrivateDir,
     pub(crate) identities: PrivateDir,
-    pub(crate) keys: PrivateDir,
     pub(crate) responses: Responses,
     pub(crate) audit: PrivateDir,
     pub(crate) orders: PrivateDir,
@@ -116,7 +114,6 @@ impl Layout {
             requests: sub(&nodes, "enrollment-requests", shared)?,
             removals: sub(&nodes, "removals", shared)?,
             identities: sub(&nodes, "identities", DirRules::private())?,
-            keys: sub(&state, "keys", DirRules::private())?,
             responses,
             audit: sub(&state, "audit", DirRules::private())?,
             orders: sub(&state, "orders", DirRules::private())?,

@@ -1,4 +1,4 @@
-//! What survives a restart: the journal under its lease, and a record a node, the SSH keys; and the hour of samples that does not.
+//! What survives a restart: the journal under its lease, and a record a node; and the hour of samples that does not.
 //!
 //! Every byte goes through `lucia_durable`. Nothing here decides what a file should say.
 
@@ -12,7 +12,6 @@ pub(crate) mod passkeys;
 pub(crate) mod records;
 pub(crate) mod roster_mark;
 pub(crate) mod samples;
-pub(crate) mod ssh_keys;
 pub(crate) mod tokens;
 
 mod doctor;
@@ -25,4 +24,3 @@ pub use json_file::JsonFileError;
 pub use layout::LayoutError;
 pub use passkeys::PasskeysError;
 pub use records::RecordError;
-pub use ssh_keys::SshKeysError;

@@ -16,8 +16,6 @@ fn form(endpoint: Endpoint) -> &'static str {
         Endpoint::Approve => r#"{"hostname":"n3","diskId":"disk0","confirmation":"ERASE"}"#,
         Endpoint::Rename => r#"{"hostname":"n4"}"#,
         Endpoint::KeepClone => r#"{"startId":"01010101010101010101010101010101"}"#,
-        Endpoint::AddSshKey => r#"{"account":"alice","label":"laptop","key":"none"}"#,
-        Endpoint::RemoveSshKey => r#"{"account":"alice","fingerprint":"SHA256:x"}"#,
         _ => "",
     }
 }

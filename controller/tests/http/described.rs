@@ -74,14 +74,13 @@ fn an_answer_that_is_not_described_is_seen() {
     };
     let refusal =
         |code: &str| format!(r#"{{"error":{{"code":"{code}","message":"m","type":"invalid_request_error"}}}}"#);
-    let keys = "GET /api/host/ssh-keys HTTP/1.1\r\n";
-    assert!(!caught(keys, answer(200, r#"{"keys":[]}"#)));
-    assert!(caught(keys, answer(200, r#"{"keys":[],"more":1}"#)), "another shape");
-    assert!(caught(keys, answer(202, r#"{"keys":[]}"#)), "another status");
-    assert!(!caught(keys, answer(403, &refusal("actor_required"))));
-    assert!(caught(keys, answer(403, &refusal("node_identity_invalid"))), "a code of other calls");
-    assert!(caught(keys, answer(500, &refusal("actor_required"))));
     let events = "GET /api/host/events?after=1 HTTP/1.1\r\n";
+    assert!(!caught(events, answer(200, r#"{"lastSequence":0,"events":[]}"#)));
+    assert!(caught(events, answer(200, r#"{"lastSequence":0,"events":[],"more":1}"#)), "another shape");
+    assert!(caught(events, answer(202, r#"{"lastSequence":0,"events":[]}"#)), "another status");
+    assert!(!caught(events, answer(403, &refusal("actor_required"))));
+    assert!(caught(events, answer(403, &refusal("node_identity_invalid"))), "a code of other calls");
+    assert!(caught(events, answer(500, &refusal("actor_required"))));
     assert!(caught(events, answer(200, "{}")) && !caught("GET /x HTTP/1.1\r\n", answer(200, "{}")));
 }
 

@@ -263,7 +263,7 @@ fn a_proof_is_for_one_request_once() {
     let zeros = OwnerProof { signature: format!("{}==", "A".repeat(86)), ..sign(&right, &alice.key) };
     let mut refusals = std::collections::BTreeSet::new();
     for (name, proof) in [
-        ("another path", same(&|request| request.target = "/api/host/ssh-keys".parse().unwrap())),
+        ("another path", same(&|request| request.target = "/api/host/nodes".parse().unwrap())),
         ("a query", same(&|request| request.target = format!("{target}?a").parse().unwrap())),
         ("another method", same(&|request| request.method = Method::Delete)),
         ("another body", same(&|request| request.body_sha256 = Digest::of(br#"{"minutes":6}"#))),

@@ -99,7 +99,7 @@ fn ready(site: &mut Site, managed: &Managed, screen: &Screen) -> Result<(), Demo
     Ok(())
 }
 
-/// What the controller says of keys, and no owner signed, is not taken.
+/// Without an owner's key nobody orders one for a node, not even on the controller's host.
 fn unsigned(site: &mut Site, public: &str, screen: &Screen) -> Result<(), DemoError> {
     match site.ctl(&["keys", "add", OWNER, public, "--label", "unsigned"]) {
         Ok(said) => Err(DemoError::NotShown { what: "a refusal of a key that nobody signed", said }),

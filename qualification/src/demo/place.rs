@@ -91,7 +91,6 @@ impl Place {
             ("state/controller", 0o2750, 0, GROUP),
             ("state/controller/tls", 0o700, CONTROLLER, CONTROLLER),
             ("state/controller/audit", 0o700, CONTROLLER, GROUP),
-            ("state/controller/keys", 0o700, CONTROLLER, GROUP),
             ("state/controller/orders", 0o700, CONTROLLER, GROUP),
             ("state/controller/passkeys", 0o700, CONTROLLER, GROUP),
             ("state/controller/tokens", 0o700, CONTROLLER, GROUP),

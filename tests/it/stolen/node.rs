@@ -306,7 +306,7 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
         }
     }
     assert!(rows >= 3 * 20, "{rows} rows");
-    // Keys that nobody signed are nobody's, where owners decide.
+    // Keys that nobody signed are nobody's.
     machine.beat(|_| json!({"sshKeys": {ACCOUNT: [EVIL_KEY], "mallory": [EVIL_KEY]}}));
     is_unchanged(&before, &machine.files(), "unsigned keys");
 

@@ -7,6 +7,7 @@ use lucia_proto::intent::{Body, Draft, Intent, IntentKind, IntentSignature, Sign
 use lucia_proto::json;
 use lucia_proto::limits::{ANSWER_MAX, INTENT_AHEAD, REPORT_MAX, SIGNED_INTENT_MAX};
 use lucia_proto::orders::{OrdersReply, OrdersReport};
+use lucia_proto::ssh_key::SshKey;
 use lucia_proto::test_support::OrderWorld;
 use serde_json::Value;
 
@@ -31,6 +32,10 @@ pub(super) fn run(input: &[u8]) {
     }
     twice::<OrdersReport>(input, REPORT_MAX);
     let Ok(text) = std::str::from_utf8(input) else { return };
+    text.parse::<SshKey>().iter().for_each(key);
+    if let Ok(Body::SshKey(keys)) = Body::parse(IntentKind::SshKey, text) {
+        keys.keys.iter().for_each(|labelled| key(labelled.key.key()));
+    }
     if let Ok(intent) = Intent::parse(text) {
         assert_eq!(twice::<Intent>(input, usize::MAX).as_ref(), Some(&intent));
         judge(&signed(text, &WORLD.body(intent.kind).to_text().unwrap()));
@@ -51,6 +56,15 @@ fn signed(intent_json: &str, body: &str) -> SignedIntent {
     let text = alice.key.sign(["lucia-intent-v1\n", intent_json].concat().as_bytes()).to_text();
     let signature = IntentSignature::with_key(alice.id.clone(), alice.key.public().fingerprint(), text);
     SignedIntent { intent_json: intent_json.to_owned(), body: body.to_owned(), signatures: vec![signature] }
+}
+
+/// What a node writes into a file of SSH keys: one line of two words, whatever came with it.
+fn key(key: &SshKey) {
+    let text = key.to_string();
+    assert!(text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{text:?}");
+    assert_eq!(text.split(' ').count(), 2, "{text}");
+    assert!(text.starts_with(key.kind().as_str()), "{text}");
+    assert_eq!(text.parse::<SshKey>().as_ref(), Ok(key));
 }
 
 /// What is shown before it is signed is whole, and no terminal does anything about it.

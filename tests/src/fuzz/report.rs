@@ -11,7 +11,6 @@ use lucia_proto::report::{
     BodyProof, DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, Progress, Proof,
     Purpose, Question, Report,
 };
-use lucia_proto::ssh_key::SshKey;
 
 use super::{NODE, twice};
 
@@ -31,9 +30,7 @@ pub(super) fn run(input: &[u8]) {
         assert_eq!(HeaderProof::from_header(proof.to_header().as_bytes()).unwrap(), proof);
     }
 
-    if let Some(reply) = twice::<HeartbeatReply>(input, ANSWER_MAX) {
-        keys(&reply);
-    }
+    twice::<HeartbeatReply>(input, ANSWER_MAX);
     twice::<Challenge>(input, ANSWER_MAX);
     twice::<Discovered>(input, ANSWER_MAX);
     twice::<DeviceState>(input, ANSWER_MAX);
@@ -80,22 +77,6 @@ fn report<T: Report + PartialEq + Debug>(input: &[u8]) {
         assert_eq!(verified.is_ok(), right, "{purpose:?}: {verified:?}");
         if report.node_id() != other {
             assert!(proof.verify::<T>(&nonce, NODE.key.public(), other, purpose).is_err(), "another node's");
-        }
-    }
-}
-
-/// What a controller may make a node write into a file of SSH keys: one line of two words, whatever came with it.
-fn keys(reply: &HeartbeatReply) {
-    for (user, lines) in reply.ssh_keys.iter().flatten() {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.');
-        assert!(!user.as_str().is_empty() && user.as_str().len() <= 32, "{user}");
-        assert!(user.as_str().chars().all(plain) && !user.as_str().starts_with(['-', '.']), "{user}");
-        for key in lines.iter().filter_map(|line| line.parse::<SshKey>().ok()) {
-            let text = key.to_string();
-            assert!(text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{text:?}");
-            assert_eq!(text.split(' ').count(), 2, "{text}");
-            assert!(text.starts_with(key.kind().as_str()), "{text}");
-            assert_eq!(text.parse::<SshKey>().unwrap(), key);
         }
     }
 }

@@ -217,6 +217,7 @@ fn code(text: &str) -> VerificationCode {
 // spec: AO-18
 // spec: AO-41
 // spec: AO-101
+// spec: AO-401, AO-402
 #[test]
 fn status_and_why_say_who_may_order_and_what_became_of_it() {
     let mut owners = owners();
@@ -224,13 +225,20 @@ fn status_and_why_say_who_may_order_and_what_became_of_it() {
         owners: Some(owners.clone()),
         clock_offset_seconds: Some(-10),
         ssh_unsigned: 2,
+        ssh_removed: ["bob", "carol"].map(str::to_owned).into(),
         ..heard()
     };
     let now = NOW.plus(Duration::from_secs(3 * 3600 + 130));
     let (done, refused) = (code("a").to_string(), code("b").to_string());
     let text = shown(seen_at(&status(&owners), now));
-    for part in ["alice, bob", "2 accounts", "luciactl keys", "3 h 2 min", "ssh-key allow, remove-identity two-owners"]
-    {
+    for part in [
+        "alice, bob",
+        "2 accounts",
+        "luciactl keys",
+        "of bob, carol",
+        "3 h 2 min",
+        "ssh-key allow, remove-identity two-owners",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let row = |code: &str| text.lines().find(|line| line.contains(code)).unwrap();
@@ -246,6 +254,7 @@ fn status_and_why_say_who_may_order_and_what_became_of_it() {
     let newest = |owners: &OwnersStatus| (facts(&status(owners)).health().healthy, why(facts(&status(owners))));
     let (healthy, text) = newest(&owners);
     assert!(healthy && text.contains(&refused) && text.contains("no_freshness"), "{text}");
+    assert!(text.contains("bob, carol") && text.contains("luciactl keys add"), "{text}");
     owners.orders.pop();
     let (healthy, text) = newest(&owners);
     assert!(healthy && !text.contains(&refused) && !text.contains(&done), "{text}");

@@ -6,14 +6,14 @@ use lucia_durable::crash_point::{crash_at, fail_at};
 
 use super::*;
 use crate::host::scratch::Scratch;
-use crate::keys::reply::tests::line;
+use crate::keys::tests::line;
 
 struct Node(Scratch);
 
-fn told(accounts: &[(&str, &[u8])]) -> Told {
+fn ordered(accounts: &[(&str, &[u8])]) -> OrderedKeys {
     let keys = |bytes: &[u8]| bytes.iter().map(|byte| line(*byte).parse().unwrap()).collect();
     let accounts = accounts.iter().map(|(name, bytes)| (name.parse().unwrap(), keys(bytes))).collect();
-    Told { accounts, ..Told::default() }
+    OrderedKeys { accounts, ..OrderedKeys::none() }
 }
 
 fn local() -> Local {
@@ -29,7 +29,7 @@ impl Node {
 
     fn with(accounts: &[(&str, &[u8])]) -> Self {
         let node = Self::new();
-        let brought = node.bring(&told(accounts));
+        let brought = node.bring(&ordered(accounts));
         assert_eq!((brought.dropped.len(), brought.held.len()), (0, accounts.len()), "{brought:?}");
         node
     }
@@ -39,15 +39,15 @@ impl Node {
     }
 
     /// Brings the disk to this; the directory has every account.
-    fn bring(&self, told: &Told) -> Brought {
-        self.try_bring(told).unwrap()
+    fn bring(&self, ordered: &OrderedKeys) -> Brought {
+        self.try_bring(ordered).unwrap()
     }
 
-    fn try_bring(&self, told: &Told) -> Result<Brought, KeysError> {
+    fn try_bring(&self, ordered: &OrderedKeys) -> Result<Brought, KeysError> {
         let files = Files::open(&self.0.root())?;
-        let mut brought = files.bring(told, Some(&local()), true)?;
+        let mut brought = files.bring(ordered, Some(&local()), true)?;
         for account in std::mem::take(&mut brought.new) {
-            files.write(&account, &told.accounts[&account], &mut brought);
+            files.write(&account, &ordered.accounts[&account], &mut brought);
         }
         Ok(brought)
     }
@@ -71,20 +71,21 @@ fn texts(accounts: &[(&str, &[u8])]) -> BTreeMap<String, String> {
     accounts.iter().map(|(name, bytes)| ((*name).to_owned(), text(bytes))).collect()
 }
 
+// spec: KF-1
 // spec: KF-3
 #[test]
-fn the_disk_follows_what_is_told() {
+fn the_disk_follows_what_is_ordered() {
     let node = Node::with(&[("alice", &[1, 2]), ("bob", &[3])]);
     assert_eq!(node.texts(), texts(&[("alice", &[1, 2]), ("bob", &[3])]));
     assert_eq!(fs::metadata(node.path("alice")).unwrap().permissions().mode() & 0o7777, 0o644);
     let inode = |name: &str| std::os::unix::fs::MetadataExt::ino(&fs::metadata(node.path(name)).unwrap());
     let before = inode("alice");
     // Only what changed is written.
-    let brought = node.bring(&told(&[("alice", &[1, 2]), ("bob", &[4])]));
+    let brought = node.bring(&ordered(&[("alice", &[1, 2]), ("bob", &[4])]));
     assert_eq!((brought.changed, inode("alice")), (1, before));
     // A withdrawn key, a withdrawn account, all of them (threats.md D-5).
     for (now, changed) in [(&[("alice", &[2][..]), ("bob", &[4][..])][..], 1), (&[("alice", &[2][..])], 1), (&[], 1)] {
-        assert_eq!(node.bring(&told(now)).changed, changed);
+        assert_eq!(node.bring(&ordered(now)).changed, changed);
         assert_eq!(node.texts(), texts(now));
     }
     // What was changed by hand is put right.
@@ -92,7 +93,7 @@ fn the_disk_follows_what_is_told() {
     fs::write(node.path("alice"), line(9)).unwrap();
     fs::write(node.path("root"), line(9)).unwrap();
     fs::write(node.path("Mallory"), line(9)).unwrap();
-    assert_eq!(node.bring(&told(&[("alice", &[1])])).changed, 3);
+    assert_eq!(node.bring(&ordered(&[("alice", &[1])])).changed, 3);
     assert_eq!(node.texts(), texts(&[("alice", &[1])]));
 }
 
@@ -100,7 +101,7 @@ fn the_disk_follows_what_is_told() {
 #[test]
 fn an_account_of_the_machine_itself_gets_no_keys() {
     let node = Node::with(&[("alice", &[1])]);
-    let both = told(&[("admin", &[1]), ("alice", &[1])]);
+    let both = ordered(&[("admin", &[1]), ("alice", &[1])]);
     let brought = node.bring(&both);
     assert_eq!(brought.dropped, [Dropped::new("admin", Why::Local)]);
     assert_eq!(node.texts(), texts(&[("alice", &[1])]));
@@ -123,11 +124,11 @@ fn a_full_disk_keeps_no_withdrawn_key() {
     let node = Node::with(&[("alice", &[1, 2])]);
     let plan = fail_at(&node.path("alice"), "replace/create", 0, nix::libc::ENOSPC);
     // One more key is no reason to take those that stay.
-    let brought = node.bring(&told(&[("alice", &[1, 2, 3])]));
+    let brought = node.bring(&ordered(&[("alice", &[1, 2, 3])]));
     drop(plan);
     assert_eq!((node.texts(), brought.dropped.len()), (texts(&[("alice", &[1, 2])]), 1));
     let plan = fail_at(&node.path("alice"), "replace/create", 0, nix::libc::ENOSPC);
-    let brought = node.bring(&told(&[("alice", &[2])]));
+    let brought = node.bring(&ordered(&[("alice", &[2])]));
     drop(plan);
     assert_eq!((brought.changed, brought.dropped.len(), brought.held.len()), (1, 1, 0));
     assert!(node.texts().is_empty());
@@ -138,10 +139,10 @@ fn a_full_disk_keeps_no_withdrawn_key() {
 fn without_a_directory_nobody_has_keys_and_without_passwd_nobody_new() {
     let node = Node::with(&[("alice", &[1])]);
     let files = Files::open(&node.0.root()).unwrap();
-    let brought = files.bring(&told(&[("alice", &[2]), ("bob", &[3])]), None, true).unwrap();
+    let brought = files.bring(&ordered(&[("alice", &[2]), ("bob", &[3])]), None, true).unwrap();
     assert_eq!(node.texts(), texts(&[("alice", &[2])]), "a key is withdrawn all the same");
     assert!(matches!(&brought.dropped[..], [Dropped { why: Why::File(what), .. }] if what.contains("/etc/passwd")));
-    let brought = files.bring(&told(&[("alice", &[2])]), Some(&local()), false).unwrap();
+    let brought = files.bring(&ordered(&[("alice", &[2])]), Some(&local()), false).unwrap();
     assert_eq!(brought.dropped, [Dropped::new("alice", Why::NoDirectory)]);
     assert!(node.texts().is_empty());
 }
@@ -168,7 +169,7 @@ fn links_and_other_things_in_a_files_place_are_left_and_told_of() {
         let outside = node.0.root().join("outside");
         fs::write(&outside, "outside").unwrap();
         lay(&node.path("alice"), &outside);
-        let brought = node.bring(&told(&[("alice", &[2]), ("bob", &[3])]));
+        let brought = node.bring(&ordered(&[("alice", &[2]), ("bob", &[3])]));
         assert!(
             matches!(&brought.dropped[..], [Dropped { account, why: Why::File(_) }] if account == "alice"),
             "{what}"
@@ -176,7 +177,7 @@ fn links_and_other_things_in_a_files_place_are_left_and_told_of() {
         assert_eq!(fs::read_to_string(&outside).unwrap(), "outside", "{what}");
         assert_eq!(fs::read_to_string(node.path("bob")).unwrap(), format!("{}\n", line(3)), "others go on: {what}");
         // Withdrawn: the name goes, and nothing that lies elsewhere.
-        let brought = node.bring(&told(&[("bob", &[3])]));
+        let brought = node.bring(&ordered(&[("bob", &[3])]));
         assert_eq!(fs::read_to_string(&outside).unwrap(), "outside", "{what}");
         let stays = what == "directory";
         assert_eq!(brought.dropped.len(), usize::from(stays), "{what}: {brought:?}");
@@ -190,7 +191,7 @@ fn links_and_other_things_in_a_files_place_are_left_and_told_of() {
 fn an_immutable_file_is_told_of_and_others_go_on() {
     let node = Node::with(&[("alice", &[1]), ("bob", &[1])]);
     let plan = fail_at(&node.path("alice"), "replace/rename", 0, nix::libc::EPERM);
-    let brought = node.bring(&told(&[("alice", &[1, 2]), ("bob", &[2])]));
+    let brought = node.bring(&ordered(&[("alice", &[1, 2]), ("bob", &[2])]));
     drop(plan);
     assert!(
         matches!(&brought.dropped[..], [Dropped { account, why: Why::File(_) }] if account == "alice"),
@@ -198,14 +199,14 @@ fn an_immutable_file_is_told_of_and_others_go_on() {
     );
     assert_eq!(node.texts(), texts(&[("alice", &[1]), ("bob", &[2])]));
     let plan = fail_at(&node.path("alice"), "remove/unlink", 0, nix::libc::EPERM);
-    let brought = node.bring(&told(&[]));
+    let brought = node.bring(&ordered(&[]));
     drop(plan);
     assert!(
         matches!(&brought.dropped[..], [Dropped { account, why: Why::File(_) }] if account == "alice"),
         "{brought:?}"
     );
     assert_eq!(node.texts(), texts(&[("alice", &[1])]));
-    assert_eq!(node.bring(&told(&[])).dropped, []);
+    assert_eq!(node.bring(&ordered(&[])).dropped, []);
 }
 
 // spec: KF-8
@@ -216,14 +217,14 @@ fn a_crash_at_any_step_is_made_good_by_the_next_turn() {
     for nth in 0.. {
         let node = Node::with(&before);
         let plan = crash_at(&node.path(""), nth);
-        let ended = node.try_bring(&told(&after));
+        let ended = node.try_bring(&ordered(&after));
         let crashed = plan.crashed();
         drop(plan);
         let whole = [texts(&before), texts(&after)];
         for (name, text) in node.texts() {
             assert!(name.starts_with('.') || whole.iter().any(|texts| texts.get(&name) == Some(&text)), "{crashed:?}");
         }
-        node.bring(&told(&after));
+        node.bring(&ordered(&after));
         assert_eq!(node.texts(), texts(&after), "{crashed:?}");
         if crashed.is_none() {
             assert!(ended.is_ok() && nth > 15, "only {nth} steps");
@@ -253,7 +254,7 @@ fn a_directory_that_is_swapped_meanwhile_leads_nowhere_else() {
         let mut refused = 0;
         for round in 0..10_000_u32 {
             let byte = u8::try_from(round % 200).unwrap();
-            if node.try_bring(&told(&[("alice", &[byte]), ("bob", &[byte, 201])])).is_err() {
+            if node.try_bring(&ordered(&[("alice", &[byte]), ("bob", &[byte, 201])])).is_err() {
                 refused += 1;
             }
         }
@@ -264,20 +265,35 @@ fn a_directory_that_is_swapped_meanwhile_leads_nowhere_else() {
 }
 
 // spec: AO-13
+// spec: AO-401
 #[test]
-fn what_owners_signed_changes_the_accounts_that_it_names_and_no_other() {
+fn an_account_that_no_order_names_has_no_file() {
     let node = Node::with(&[("alice", &[1]), ("bob", &[2]), ("carol", &[3])]);
-    let signed = |accounts: &[(&str, &[u8])]| Told { signed: true, ..told(accounts) };
-    let brought = node.bring(&signed(&[("alice", &[4, 5]), ("bob", &[]), ("dora", &[6])]));
-    assert_eq!((brought.changed, brought.others), (3, 1));
-    assert_eq!(node.names(), ["alice", "carol", "dora"]);
-    assert_eq!(node.texts()["alice"], format!("{}\n{}\n", line(4), line(5)));
-    assert_eq!(node.texts()["carol"], format!("{}\n", line(3)));
-    assert_eq!(node.bring(&signed(&[])).changed, 0, "nothing is known, and nothing goes");
+    let brought = node.bring(&ordered(&[("alice", &[4, 5]), ("bob", &[]), ("dora", &[6])]));
+    assert_eq!((brought.changed, brought.others), (4, 0));
+    assert_eq!(brought.unordered, ["carol"], "bob's were withdrawn by an order");
+    assert_eq!(node.texts(), texts(&[("alice", &[4, 5]), ("dora", &[6])]));
+    assert_eq!(node.bring(&OrderedKeys::none()).unordered, ["alice", "dora"]);
+    assert!(node.names().is_empty());
+    // What stands there under a name of no account is told of as far as it may be shown.
+    fs::write(node.path(&"m".repeat(40)), line(9)).unwrap();
+    assert_eq!(node.bring(&OrderedKeys::none()).unordered, ["m".repeat(32)]);
+}
+
+// spec: AO-402
+#[test]
+fn where_orders_were_lost_only_accounts_that_are_named_change() {
+    let node = Node::with(&[("alice", &[1]), ("bob", &[2]), ("carol", &[3])]);
+    let partial = |accounts: &[(&str, &[u8])]| OrderedKeys { is_partial: true, ..ordered(accounts) };
+    let brought = node.bring(&partial(&[("alice", &[4, 5]), ("bob", &[]), ("dora", &[6])]));
+    assert_eq!((brought.changed, brought.others, brought.unordered.len()), (3, 1, 0));
+    assert_eq!(node.texts(), texts(&[("alice", &[4, 5]), ("carol", &[3]), ("dora", &[6])]));
+    let brought = node.bring(&OrderedKeys::unknown());
+    assert_eq!((brought.changed, brought.others), (0, 3), "nothing is known, and nothing goes");
     // Neither the machine's own accounts nor a fleet without a directory get any by a signature.
-    let brought = node.bring(&signed(&[("admin", &[7])]));
+    let brought = node.bring(&partial(&[("admin", &[7])]));
     assert_eq!((node.names().len(), brought.dropped.len()), (3, 1));
     let files = Files::open(&node.0.root()).unwrap();
-    let brought = files.bring(&signed(&[("erin", &[8]), ("alice", &[])]), Some(&local()), false).unwrap();
+    let brought = files.bring(&partial(&[("erin", &[8]), ("alice", &[])]), Some(&local()), false).unwrap();
     assert_eq!((brought.dropped.len(), brought.others, node.names().len()), (1, 2, 2));
 }

@@ -7,10 +7,10 @@ use lucia_proto::directory::{DirectoryAccess, reader_dn};
 use lucia_proto::sealed::Sealed;
 use serde_json::Value;
 
+use super::owners::{ALICE, Fleet, accounts};
 use super::*;
 use crate::directory::{Access, OrdersError};
 use crate::host::etc::EtcDir;
-use crate::keys::reply::tests::line;
 use crate::keys::{Dropped, Why, told};
 use crate::units::fake::{Asked, Said};
 use crate::units::{Act, Program};
@@ -218,75 +218,84 @@ async fn a_password_for_somebody_else_is_not_used() {
 /// threats.md D-5, D-4: kept, changed and withdrawn within one heartbeat.
 // spec: KF-3
 #[tokio::test(start_paused = true)]
-async fn keys_follow_the_replies() {
+async fn keys_follow_the_orders() {
     let world = World::with_directory(FakeRunner::new(well));
-    let replies = [
-        format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}","{}"],"bob":["{}"]}}}}"#, line(1), line(2), line(3)),
-        plain(),
-        format!(
-            r#"{{"accepted":true,"sshKeys":{{"alice":["{}"],"admin":["{}"],"low":["{0}"],"../x":[""]}}}}"#,
-            line(2),
-            line(9)
-        ),
-        r#"{"accepted":true,"sshKeys":{}}"#.to_owned(),
-    ];
+    let mut fleet = Fleet::new();
+    let orders: [(&str, u64, &[u8]); 5] =
+        [(ALICE, 1, &[1, 2]), ("bob", 1, &[3]), (ALICE, 2, &[2]), (ALICE, 3, &[]), ("bob", 2, &[])];
+    for (account, revision, keys) in orders {
+        fleet.give(account, revision, keys);
+    }
     let (root, seen) = (world.root(), Rc::new(RefCell::new(Vec::new())));
-    let (noted, mut count) = (Rc::clone(&seen), 0);
+    let (noted, Reply::Ok(answer)) = (Rc::clone(&seen), world.answer_with(PASSWORD, &world.node)) else {
+        unreachable!()
+    };
     let ran = world
-        .live(140, move || {
-            // What is on the disk when the next heartbeat comes.
-            let names = fs::read_dir(root.join(KEYS)).unwrap().map(|entry| {
-                let entry = entry.unwrap();
-                format!(
-                    "{} {}",
-                    entry.file_name().into_string().unwrap(),
-                    fs::read_to_string(entry.path()).unwrap().lines().count()
-                )
-            });
-            let mut names: Vec<_> = names.collect();
-            names.sort();
-            noted.borrow_mut().push(names.join(", "));
-            count += 1;
-            replies[(count - 1).min(3)].clone()
-        })
+        .run(
+            200,
+            with_challenges(move |asked: &Seen| match asked.call {
+                Endpoint::Enroll => Reply::Ok(answer.clone()),
+                Endpoint::Heartbeat => {
+                    // What is on the disk when the next heartbeat comes.
+                    let names = fs::read_dir(root.join(KEYS)).unwrap().map(|entry| {
+                        let entry = entry.unwrap();
+                        format!(
+                            "{} {}",
+                            entry.file_name().into_string().unwrap(),
+                            fs::read_to_string(entry.path()).unwrap().lines().count()
+                        )
+                    });
+                    let mut names: Vec<_> = names.collect();
+                    names.sort();
+                    noted.borrow_mut().push(names.join(", "));
+                    fleet.reply(asked)
+                }
+                call => panic!("{call:?} was not scripted"),
+            }),
+        )
         .await;
-    assert_eq!(seen.borrow()[..5], ["", "alice 2, bob 1", "alice 2, bob 1", "alice 1", ""], "{:?}", ran.status);
+    let follows = ["", "alice 2", "alice 2, bob 1", "alice 1, bob 1", "bob 1", ""];
+    assert_eq!(seen.borrow()[..6], follows, "{:?}", ran.status);
     assert!(ran.status.refusals.is_empty(), "{:?}", ran.status.refusals);
-    assert_eq!(ran.status.ssh_accounts, Some(0));
+    assert_eq!((ran.status.ssh_accounts, ran.status.ssh_removed.len()), (Some(0), 0), "all was withdrawn by orders");
 }
 
 // spec: KF-5
 #[tokio::test(start_paused = true)]
 async fn an_account_that_the_directory_does_not_have_gets_no_keys_and_is_asked_for_now_and_then() {
     let world = World::with_directory(FakeRunner::new(well));
-    let reply = format!(
-        r#"{{"accepted":true,"sshKeys":{{"alice":["{0}"],"low":["{0}"],"stranger":["{0}"],"admin":["{0}"]}}}}"#,
-        line(1)
-    );
-    let ran = world.live(620, move || reply.clone()).await;
-    assert_eq!(world.keys().into_keys().collect::<Vec<_>>(), ["alice"]);
+    let mut fleet = Fleet::new();
+    for account in [ALICE, "low", "stranger", "admin"] {
+        fleet.give(account, 1, &[1]);
+    }
+    let ran = world.owned(&fleet.shared(), 620).await;
+    assert_eq!(accounts(&world), [ALICE]);
     let refusal = &ran.status.refusals[0];
     assert_eq!((refusal.call.as_str(), ran.status.ssh_accounts), ("keys", Some(1)));
     let dropped = [("admin", Why::Local), ("low", Why::System), ("stranger", Why::Unknown)];
     assert_eq!(Some(&refusal.what), told(&dropped.map(|(account, why)| Dropped::new(account, why))).as_ref());
+    // Once for each that is new, then every two minutes.
     let asked = world.runner.asked().iter().filter(|word| *word == "getent-passwd").count();
-    assert!((5..=6).contains(&asked), "{asked} questions in ten minutes");
+    assert!((6..=8).contains(&asked), "{asked} questions in ten minutes");
 }
 
-/// threats.md D-5: a controller that says nothing of keys locks nobody out, and is told of.
+/// threats.md D-5: a controller that is away locks nobody out, and withdraws nothing either, which is told of.
 // spec: KF-9
 #[tokio::test(start_paused = true)]
-async fn keys_that_nobody_confirms_stay_and_are_told_of_after_an_hour() {
+async fn keys_that_nobody_could_withdraw_stay_and_are_told_of_after_an_hour() {
     let world = World::with_directory(FakeRunner::new(well));
-    let first = Cell::new(true);
-    let told = format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}"]}}}}"#, line(1));
-    let ran = world.live(3500, move || if first.replace(false) { told.clone() } else { plain() }).await;
-    assert!(ran.status.refusals.is_empty());
-    let ran = world.live(3800, plain).await;
-    assert_eq!(world.keys().len(), 1);
-    let refusal = &ran.status.refusals[0];
-    assert!(refusal.call == "keys" && refusal.what.contains("1 h") && refusal.cure.contains(KEYS), "{refusal:?}");
-    // Nothing is held back for it, and the first reply that tells of keys ends it.
-    let told = format!(r#"{{"accepted":true,"sshKeys":{{"alice":["{}"]}}}}"#, line(1));
-    assert!(world.live(60, move || told.clone()).await.status.refusals.is_empty());
+    let fleet = Fleet::new().shared();
+    fleet.borrow_mut().give(ALICE, 1, &[1]);
+    world.owned(&fleet, 100).await;
+    let of_keys = |ran: &Ran| ran.status.refusals.iter().find(|last| last.call == "keys").cloned();
+    for (seconds, is_told) in [(3500, false), (3800, true)] {
+        let ran = world.run(seconds, |_: &Seen| Reply::Down).await;
+        assert_eq!(accounts(&world), [ALICE]);
+        let refusal = of_keys(&ran);
+        assert_eq!(refusal.is_some(), is_told, "{refusal:?}");
+        let says = |refusal: &Refusal| refusal.what.contains("1 h") && refusal.cure.contains(KEYS);
+        assert!(refusal.as_ref().is_none_or(says), "{refusal:?}");
+    }
+    // Nothing is held back for it, and the first reply ends it.
+    assert!(of_keys(&world.owned(&fleet, 60).await).is_none());
 }

@@ -10,7 +10,9 @@ use lucia_durable::crash_point::{Fate, ask_at, crash_at};
 use lucia_proto::challenge::Nonce;
 use lucia_proto::freshness::{FreshnessAnswer, SignedFreshness};
 use lucia_proto::heartbeat::HeartbeatReply;
-use lucia_proto::intent::{Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, SignedIntent};
+use lucia_proto::intent::{
+    Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, LabelledKey, SignedIntent, SshKeys, Terms,
+};
 use lucia_proto::json;
 use lucia_proto::orders::{OrdersReply, OrdersReport};
 use lucia_proto::test_support::OrderWorld;
@@ -20,16 +22,16 @@ use super::directory::{PASSWORD, beats, well};
 use super::*;
 use crate::host::etc::EtcDir;
 use crate::host::state::StateFile;
-use crate::keys::reply::tests::line;
+use crate::keys::tests::line;
 
 mod clones;
 
 const HOUR: u64 = 3600;
 /// The account that the orders are about.
-const ALICE: &str = "alice";
+pub(super) const ALICE: &str = "alice";
 
 /// The owners of the node's fleet, and what the controller makes of them.
-struct Fleet {
+pub(super) struct Fleet {
     owners: OrderWorld,
     /// Whether the roster is passed on.
     roster: bool,
@@ -37,24 +39,39 @@ struct Fleet {
     answers: bool,
     /// Orders, until their outcome came.
     orders: Vec<SignedIntent>,
-    /// The unsigned keys that it sends.
-    unsigned: Option<String>,
+    /// What it sends of unsigned keys, as a controller before this version does.
+    unsigned: Option<Value>,
     frozen: bool,
     /// What the node said, each time.
     said: Vec<OrdersReport>,
 }
 
-type OneFleet = Rc<RefCell<Fleet>>;
+pub(super) type OneFleet = Rc<RefCell<Fleet>>;
 
 impl Fleet {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let owners = OrderWorld::new(start_time().minus(Duration::from_secs(30 * DAY)));
         let orders = Vec::new();
         Self { owners, roster: true, answers: true, orders, unsigned: None, frozen: false, said: Vec::new() }
     }
 
-    fn shared(self) -> OneFleet {
+    pub(super) fn shared(self) -> OneFleet {
         Rc::new(RefCell::new(self))
+    }
+
+    /// Gives the next order: these keys for this account, and no other.
+    pub(super) fn give(&mut self, account: &str, revision: u64, keys: &[u8]) {
+        let owners = &self.owners;
+        let mut intent = owners.intent(IntentKind::SshKey);
+        intent.terms = Terms::State { subject: account.parse().unwrap(), revision };
+        let key = |byte: &u8| LabelledKey {
+            label: format!("key{byte}").parse().unwrap(),
+            key: line(*byte).try_into().unwrap(),
+        };
+        let body = SshKeys { account: account.parse().unwrap(), keys: keys.iter().map(key).collect() };
+        let draft = Draft::new(intent, &Body::SshKey(body)).unwrap();
+        let order = owners.signed(&draft, vec![owners.alice.sign(&draft)]);
+        self.orders.push(order);
     }
 
     /// What the worker says, by its own clock, which is not the controller's.
@@ -71,7 +88,7 @@ impl Fleet {
         SignedFreshness::sign(&answer, &self.owners.ca.worker_key).unwrap()
     }
 
-    fn reply(&mut self, seen: &Seen) -> Reply {
+    pub(super) fn reply(&mut self, seen: &Seen) -> Reply {
         let beat: Value = serde_json::from_str(&seen.report).unwrap();
         let said: OrdersReport = serde_json::from_value(beat["orders"].clone()).expect("orders are spoken of");
         for outcome in &said.outcomes {
@@ -88,18 +105,17 @@ impl Fleet {
             intent: self.orders.first().cloned().map(Box::new),
         };
         self.said.push(said);
-        let ssh_keys = self.unsigned.as_ref().map(|account| {
-            let account = account.parse().unwrap();
-            BTreeMap::from([(account, vec![line(77)])])
-        });
         let reply = HeartbeatReply {
             accepted: true,
-            ssh_keys,
             chain: None,
             frozen: self.frozen,
             hostname: None,
             orders: (!orders.is_empty()).then_some(orders),
         };
+        let mut reply = serde_json::to_value(&reply).unwrap();
+        if let Some(unsigned) = &self.unsigned {
+            reply["sshKeys"] = unsigned.clone();
+        }
         Reply::Ok(json::to_string(&reply).unwrap())
     }
 }
@@ -115,7 +131,7 @@ impl World {
     }
 
     /// Runs the daemon of a node with a directory in this fleet.
-    async fn owned(&self, fleet: &OneFleet, seconds: u64) -> Ran {
+    pub(super) async fn owned(&self, fleet: &OneFleet, seconds: u64) -> Ran {
         let Reply::Ok(answer) = self.answer_with(PASSWORD, &self.node) else { unreachable!() };
         let fleet = Rc::clone(fleet);
         let decide = with_challenges(move |seen: &Seen| match seen.call {
@@ -140,45 +156,92 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn accounts(world: &World) -> Vec<String> {
+pub(super) fn accounts(world: &World) -> Vec<String> {
     world.keys().into_keys().collect()
 }
 
+/// Whatever a controller before this version, or one gone bad, says beside the orders.
+// spec: AO-400
+#[tokio::test(start_paused = true)]
+async fn keys_in_a_reply_that_no_owner_signed_are_passed_over() {
+    let good = line(77);
+    let unsigned = serde_json::json!({"bob": [good], "alice": [good], "mallory": []});
+    for roster in [false, true] {
+        for unsigned in [unsigned.clone(), serde_json::json!({}), Value::Null, "root".into(), serde_json::json!([1])] {
+            let world = World::with_directory(FakeRunner::new(well));
+            let mut fleet = Fleet::new();
+            (fleet.roster, fleet.answers, fleet.unsigned) = (roster, roster, Some(unsigned.clone()));
+            if roster {
+                fleet.give(ALICE, 1, &[1]);
+            }
+            let ran = world.owned(&fleet.shared(), 100).await;
+            assert!(ran.status.heartbeats >= 3, "{unsigned}: heartbeats go on");
+            assert!(ran.status.refusals.is_empty(), "{unsigned}: {:?}", ran.status.refusals);
+            let held: Vec<_> = world.keys().into_iter().collect();
+            let signed = [(ALICE.to_owned(), format!("{}\n", line(1)))];
+            assert_eq!(held, if roster { &signed[..] } else { &[] }, "{unsigned} {roster}");
+        }
+    }
+}
+
+/// What an agent before this version wrote, on a node that is brought up to date.
+// spec: AO-401
+#[tokio::test(start_paused = true)]
+async fn files_that_no_order_gave_are_gone_after_the_first_start_and_named() {
+    let lay = |world: &World| {
+        for name in ["bob", "carol"] {
+            world.scratch.put(&format!("etc/ssh/lucia-authorized-keys/{name}"), &format!("{}\n", line(77)));
+        }
+    };
+    for heard in [false, true] {
+        let world = World::with_directory(FakeRunner::new(well));
+        lay(&world);
+        let fleet = Fleet::new().shared();
+        (fleet.borrow_mut().roster, fleet.borrow_mut().answers) = (false, false);
+        let ran = if heard { world.owned(&fleet, 100).await } else { world.run(100, |_: &Seen| Reply::Down).await };
+        assert!(accounts(&world).is_empty(), "{heard}");
+        let removed: Vec<_> = ran.status.ssh_removed.iter().map(String::as_str).collect();
+        assert_eq!(removed, ["bob", "carol"], "{heard}: also after many turns");
+        assert_eq!((ran.status.ssh_unsigned, ran.status.refusals.iter().any(|last| last.call == "keys")), (0, false));
+        // It is told for this boot, and the lasting copy stays one that the former agent reads.
+        let lasting = fs::read_to_string(world.root().state().join("status.json")).unwrap();
+        assert!(!lasting.contains("sshRemoved"), "{lasting}");
+        // An order for the account ends it.
+        lay(&world);
+        (fleet.borrow_mut().roster, fleet.borrow_mut().answers) = (true, true);
+        fleet.borrow_mut().give("bob", 1, &[2]);
+        let ran = world.owned(&fleet, 100).await;
+        assert_eq!((accounts(&world), ran.status.ssh_removed), (vec!["bob".to_owned()], ["carol".to_owned()].into()));
+    }
+}
+
 /// The second condition, on a node.
-// spec: AO-10
 // spec: AO-13
 #[tokio::test(start_paused = true)]
-async fn signed_keys_are_on_the_disk_and_unsigned_ones_never_again() {
+async fn signed_keys_are_on_the_disk_whether_or_not_a_controller_answers() {
     let world = World::with_directory(FakeRunner::new(well));
-    let mut fleet = Fleet::new();
-    (fleet.roster, fleet.answers, fleet.unsigned) = (false, false, Some("bob".to_owned()));
-    let fleet = fleet.shared();
-    world.owned(&fleet, 60).await;
-    assert_eq!(accounts(&world), ["bob"], "as long as there are no owners");
-
-    // Owners come, and order keys for alice; the controller goes on with keys of its own.
+    let fleet = Fleet::new().shared();
     let order = fleet.borrow().owners.order(IntentKind::SshKey);
-    {
-        let mut fleet = fleet.borrow_mut();
-        (fleet.roster, fleet.answers, fleet.unsigned) = (true, true, Some("mallory".to_owned()));
-        fleet.orders.push(order.clone());
-    }
+    fleet.borrow_mut().orders.push(order.clone());
     let ran = world.owned(&fleet, 150).await;
-    assert_eq!(accounts(&world), [ALICE, "bob"], "who had keys before keeps them until an owner says otherwise");
+    assert_eq!(accounts(&world), [ALICE]);
     let signed = world.keys()[ALICE].clone();
     assert!(order.body.contains(signed.trim_end()), "{signed}");
     assert!(fleet.borrow().orders.is_empty(), "it was told that it is done");
     let owners = ran.status.owners.unwrap();
-    assert_eq!((owners.roster_version, owners.decide, owners.orders.len()), (5, true, 1));
+    assert_eq!((owners.roster_version, owners.orders.len()), (5, 1));
 
-    // Withholding the roster later brings nothing back; a file that somebody removed comes again, controller or not.
-    fs::remove_file(world.root().join("etc/ssh/lucia-authorized-keys/alice")).unwrap();
+    // Withholding the roster later changes nothing; a file that somebody removed comes again, controller or not, and one
+    // that somebody laid there goes.
+    let dir = world.root().join("etc/ssh/lucia-authorized-keys");
+    fs::remove_file(dir.join(ALICE)).unwrap();
     (fleet.borrow_mut().roster, fleet.borrow_mut().answers) = (false, false);
     world.owned(&fleet, 100).await;
     assert_eq!(world.keys()[ALICE], signed);
-    fs::remove_file(world.root().join("etc/ssh/lucia-authorized-keys/alice")).unwrap();
+    fs::remove_file(dir.join(ALICE)).unwrap();
+    fs::write(dir.join("mallory"), line(66)).unwrap();
     world.run(100, |_: &Seen| Reply::Down).await;
-    assert_eq!((accounts(&world), &world.keys()[ALICE]), (vec![ALICE.to_owned(), "bob".to_owned()], &signed));
+    assert_eq!((accounts(&world), &world.keys()[ALICE]), (vec![ALICE.to_owned()], &signed));
 }
 
 /// The third condition, with a moved clock: the controller's and the machine's say whatever they like.

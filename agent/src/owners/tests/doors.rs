@@ -138,7 +138,6 @@ fn a_version_that_a_retired_worker_signed_binds_no_more_also_after_a_restart() {
         if restarts {
             door.restart();
         }
-        assert!(door.owners.keys().is_some(), "and owners decide here as before");
         assert_eq!(door.refused(&reply(None, by_thief)), ["roster"]);
         assert_eq!(door.refused(&reply(None, far)), ["roster"]);
         door.offered(reply(None, SignedRoster::sign(&sixth, &next).unwrap()));
@@ -284,36 +283,35 @@ fn a_removed_owners_order_is_refused_once_the_roster_came_and_within_a_day_where
     }
 }
 
-// spec: AO-10
+// spec: AO-401
+// spec: AO-402
 #[test]
-fn once_there_are_owners_unsigned_keys_count_no_more_whatever_is_lost() {
+fn what_is_known_of_ordered_keys_follows_the_record_alone() {
     let mut door = Door::new();
-    assert!(door.owners.keys().is_none());
-    // A roster with viewers alone says nothing of keys.
-    let mut world = OrderWorld::new(NOW);
-    world.change_roster(|roster| roster.owners.retain(|owner| owner.role == Role::Viewer));
-    door.offered(OrdersReply { roster: Some(world.roster.signed().clone()), ..OrdersReply::default() });
-    assert!(door.owners.keys().is_none());
-    // The worker speaks of a roster that the controller withholds.
-    let mut door = Door::new();
+    assert_eq!(*door.owners.keys(), OrderedKeys::none(), "nobody ordered any");
     door.refresh();
-    assert!(door.owners.keys().is_some(), "named by the worker");
     door.restart();
-    assert!(door.owners.keys().is_some(), "for good");
-
-    for lost in [&["roster.json"][..], &["orders.json"], &["bundle.json"]] {
+    assert_eq!(*door.owners.keys(), OrderedKeys::none(), "nor since the worker spoke of a roster");
+    for (lost, is_lost) in [("roster.json", false), ("orders.json", true), ("bundle.json", false)] {
         for how in ["gone", "broken"] {
             let mut door = Door::settled();
             door.order(&door.keys_order(4, 1));
-            for name in lost {
-                let at = door.scratch.root().state().join(name);
-                if how == "gone" { drop(std::fs::remove_file(at)) } else { door.state_write(name, b"{") }
+            let at = door.scratch.root().state().join(lost);
+            if how == "gone" {
+                drop(std::fs::remove_file(at))
+            } else {
+                door.state_write(lost, b"{")
             }
             door.restart();
-            assert!(door.owners.keys().is_some(), "{lost:?} {how}");
+            assert_eq!(door.owners.keys().is_partial, is_lost, "{lost} {how}");
+            assert_eq!(door.accounts().len(), usize::from(!is_lost), "{lost} {how}");
         }
     }
-    // An owner who leaves takes no keys along, and gives the word back to nobody.
+    // Without a roster nothing says whether there was a record that was lost, and nobody who could have ordered anything.
+    let mut door = Door::new();
+    door.restart();
+    assert_eq!(*door.owners.keys(), OrderedKeys::none());
+    // An owner who leaves takes no keys along.
     let mut door = Door::settled();
     door.order(&door.keys_order(4, 2));
     door.world.change_roster(|roster| roster.owners.clear());

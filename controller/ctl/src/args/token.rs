@@ -32,7 +32,7 @@ pub(crate) struct AddToken {
     /// What you call it: a-z first, then a-z, 0-9, _, . and -.
     #[arg(value_name = "NAME")]
     pub(crate) name: TokenName,
-    /// What it may look at, with commas between: nodes, onboarding, events, audit, orders, owners, ssh-keys, status.
+    /// What it may look at, with commas between: nodes, onboarding, events, audit, orders, owners, status.
     #[arg(long = "scope", value_name = "SCOPE,...", value_delimiter = ',', required = true)]
     pub(crate) scopes: Vec<TokenScope>,
     /// How long it lives, 1 to 90 days.

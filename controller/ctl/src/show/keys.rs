@@ -1,37 +1,11 @@
-//! The SSH keys that nodes are given: by the operator's list, or by owners' orders.
+//! The SSH keys that owners ordered.
 
-use lucia_proto::host_api::SshKeysView;
 use lucia_proto::text::counted;
 
 use crate::ssh_keys::Ordered;
 use crate::table::{Screen, Tone, table};
 
-/// `keys`.
-pub(crate) fn keys(view: &SshKeysView, screen: Screen) -> String {
-    if view.keys.is_empty() {
-        return "The operator gave no keys. luciactl keys add ACCOUNT FILE --label TEXT adds one.\nIn a fleet with owners they order them: luciactl keys list on an owner's machine shows those.\n"
-            .to_owned();
-    }
-    let plain = |text: String| (text, Tone::Plain);
-    let rows: Vec<_> = view
-        .keys
-        .iter()
-        .map(|key| {
-            let kind = key.key.split(' ').next().unwrap_or_default();
-            vec![
-                plain(key.account.to_string()),
-                plain(key.fingerprint.clone()),
-                plain(kind.to_owned()),
-                plain(key.label.to_string()),
-                plain(key.added_at.to_string()),
-                plain(key.added_by.to_string()),
-            ]
-        })
-        .collect();
-    table(&["ACCOUNT", "FINGERPRINT", "KIND", "LABEL", "SINCE", "BY"], &rows, screen)
-}
-
-/// `keys list` of an owner.
+/// `keys list`.
 pub(crate) fn ordered(all: &[Ordered], screen: Screen) -> String {
     if all.is_empty() {
         return "No owner ordered SSH keys yet. luciactl keys add ACCOUNT FILE --label TEXT --all orders one.\n"

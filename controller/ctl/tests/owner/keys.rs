@@ -86,8 +86,24 @@ fn keys_are_ordered_account_by_account_with_a_rising_revision() {
     let file = site.path("new.pub");
     ended(&site.run(&["keys", "add", "bob", arg(&file), "--label", "desk", "--yes"]), 1, "--nodes NODE,...");
     server.done();
-    let remove = ["--socket", "/nowhere/s", "keys", "remove", "alice", "SHA256:x", "--all", "--yes"];
-    ended(&site.run(&remove), 64, "owner's key");
+}
+
+// spec: CL-400
+#[test]
+fn without_an_owner_s_context_keys_names_the_command_that_makes_one() {
+    let world = world();
+    let site = Site::alice(&world, 1);
+    site.write("new.pub", NEW_KEY, 0o644);
+    let file = site.path("new.pub");
+    let verbs: [&[&str]; 4] = [
+        &["list"],
+        &["add", "alice", arg(&file), "--label", "desk"],
+        &["add", "alice", arg(&file), "--label", "desk", "--all", "--yes"],
+        &["remove", "alice", "SHA256:x", "--yes"],
+    ];
+    for verb in verbs {
+        ended(&site.run(&[&["--socket", "/nowhere/s", "keys"][..], verb].concat()), 64, "luciactl login");
+    }
 }
 
 // spec: LC-8

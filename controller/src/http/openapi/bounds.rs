@@ -9,8 +9,8 @@ use lucia_proto::limits::{
     DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTENT_BODY_MAX, INTENT_MAX,
     INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, LIST_PAYLOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX,
     NODES_PER_ANSWER_MAX, ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX,
-    SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, SSH_KEY_LINE_MAX, SSH_KEYS_CHARS_MAX,
-    TOKEN_LIFETIME_MAX, TOKENS_PER_OWNER_MAX, WINDOW_MAX,
+    SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, TOKEN_LIFETIME_MAX,
+    TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
 use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
@@ -19,8 +19,6 @@ use super::source::BASE64;
 
 /// P1363, 64 bytes in base64.
 const SIGNATURE: &str = "^[A-Za-z0-9+/]{86}==$";
-/// As `ssh-keygen -l` shows it.
-const SSH_FINGERPRINT: &str = "^SHA256:[A-Za-z0-9+/]{43}$";
 
 /// A constant that a type's source names.
 pub(super) fn constant(name: &str) -> usize {
@@ -93,10 +91,6 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
                 63,
             ),
             json!({"anyOf": [{"const": "localhost"}, {"pattern": "^xn--"}]}),
-        ),
-        "AccountName" => without(
-            text("An account of the directory.", "^[a-z_][a-z0-9_.-]{0,31}$", 32),
-            json!({"enum": ["root", "lucia-recovery"]}),
         ),
         "OwnerName" => text("What people call somebody of the roster.", "^[a-z][a-z0-9_.-]{0,31}$", 32),
         "DiskId" => without(
@@ -219,10 +213,6 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         ("NodeView", "renames") | ("KeptRow", "refused") => items(8),
         ("FrozenRow" | "EventLine", "holders") => items(HOLDERS_MAX),
         ("EventsView", "events") => items(EVENTS_PER_ANSWER_MAX),
-        // The shortest line of a key is longer than 64 characters.
-        ("SshKeysView", "keys") => items(SSH_KEYS_CHARS_MAX / 64),
-        ("SshKeyView" | "RemoveSshKey", "fingerprint") => json!({"maxLength": 50, "pattern": SSH_FINGERPRINT}),
-        ("SshKeyView" | "SshKeyForm", "key") => chars(SSH_KEY_LINE_MAX),
         ("ApproveForm", "confirmation") => json!({"const": ERASE}),
         ("StatusView", "version") => chars(64),
         ("Application", "publicKeyPem") => chars(PUBLIC_KEY_PEM_MAX),

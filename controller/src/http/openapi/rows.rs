@@ -85,23 +85,6 @@ pub(super) fn call(row: Row) -> Call {
             Endpoint::SplitClone => {
                 of(None, "OnboardingView", &[Code::UnknownNode, Code::NotFrozen, Code::PersistenceFailed])
             }
-            Endpoint::SshKeys => of(None, "SshKeysView", &[]),
-            Endpoint::AddSshKey => of(
-                Some("SshKeyForm"),
-                "SshKeysView",
-                &[
-                    Code::InvalidOnboardingRequest,
-                    Code::InvalidSshKey,
-                    Code::DuplicateSshKey,
-                    Code::TooManySshKeys,
-                    Code::SshKeyListFull,
-                    Code::OwnersSign,
-                    Code::PersistenceFailed,
-                ],
-            ),
-            Endpoint::RemoveSshKey => {
-                of(Some("RemoveSshKey"), "SshKeysView", &[Code::SshKeyNotFound, Code::PersistenceFailed])
-            }
             Endpoint::Events => of(None, "EventsView", &[Code::InvalidOnboardingRequest]),
             Endpoint::BootChallenge
             | Endpoint::Discover

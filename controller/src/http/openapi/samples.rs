@@ -4,8 +4,7 @@ use lucia_proto::audit::AuditView;
 use lucia_proto::challenge::Challenge;
 use lucia_proto::code::ErrorBody;
 use lucia_proto::host_api::{
-    ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RemoveSshKey, RenameForm,
-    SshKeyForm, SshKeysView, StatusView,
+    ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RenameForm, StatusView,
 };
 use lucia_proto::intent::{Draft, IntentSignature};
 use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, NamesView, RosterView};
@@ -20,7 +19,6 @@ const ID: &str = "0123456789abcdef0123456789abcdef";
 const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
 const CODE: &str = "1a2b-3c4d-5e6f";
 const HASH: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-const SSH: &str = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 pub(super) fn all() -> Vec<Sample> {
     let mut all = forms();
@@ -46,8 +44,6 @@ fn forms() -> Vec<Sample> {
         ),
         Sample::new::<RenameForm>("RenameForm", json!({"hostname": "web-2"})),
         Sample::new::<KeepForm>("KeepForm", json!({"startId": ID})),
-        Sample::new::<SshKeyForm>("SshKeyForm", json!({"account": "alice", "label": "laptop", "key": "ssh-ed25519 A"})),
-        Sample::new::<RemoveSshKey>("RemoveSshKey", json!({"account": "alice", "fingerprint": SSH})),
         Sample::new::<Application>(
             "Application",
             json!({
@@ -136,13 +132,6 @@ fn looks() -> Vec<Sample> {
                     "waiting": [CODE],
                 },
             }),
-        ),
-        Sample::new::<SshKeysView>(
-            "SshKeysView",
-            json!({"keys": [{
-                "account": "alice", "label": "laptop", "fingerprint": SSH, "key": "ssh-ed25519 A", "addedAt": AT,
-                "addedBy": "operator:0",
-            }]}),
         ),
         Sample::new::<EventsView>(
             "EventsView",

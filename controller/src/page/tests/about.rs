@@ -49,7 +49,7 @@ fn keys_whose_nodes_are_gone_say_so_and_are_not_taken() {
         let mut ordered = ordered();
         let given = ordered.given.as_mut().unwrap();
         (given.nodes, given.gone) = (nodes, gone);
-        render(&Keys::new(frame("/keys"), &[ordered], &[], &[line()])).unwrap()
+        render(&Keys::new(frame("/keys"), &[ordered], &[line()])).unwrap()
     };
     assert!(document(1, 0).contains(">1 node</td>") && document(1, 0).contains("data-act=\"take-key\""));
     assert!(document(3, 1).contains(">2 nodes; 1 was removed</td>"));

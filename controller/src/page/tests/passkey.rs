@@ -59,7 +59,7 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
     let keys = |kinds: &[IntentKind]| {
         let mut frame = frame("/keys");
         frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
-        render(&Keys::new(frame, &[], &[], &[line()])).unwrap()
+        render(&Keys::new(frame, &[], &[line()])).unwrap()
     };
     assert!(keys(&[]).contains(said) && keys(&kinds).contains("data-kinds=\"ssh-key \">This order"));
 }

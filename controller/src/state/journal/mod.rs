@@ -154,16 +154,6 @@ fn actor_named(actor: &str) -> Result<Actor, Refusal> {
     Actor::fitted(actor).ok_or_else(unnamed)
 }
 
-/// The SSH keys that nodes are given changed.
-pub(in crate::state) fn note_keys(
-    journal: &mut Journal,
-    kind: EventKind,
-    actor: &str,
-    now: UnixTime,
-) -> Result<(), Refusal> {
-    note(journal, now, kind, actor, None, None)
-}
-
 /// Appends an event.
 fn note(
     journal: &mut Journal,

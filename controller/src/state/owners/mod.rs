@@ -50,7 +50,7 @@ use orders::Orders;
 use relay::Relay;
 use trust::Trust;
 
-pub(super) use relay::{Standing, fit_together};
+pub(super) use relay::Standing;
 
 /// What the controller holds of owners.
 ///

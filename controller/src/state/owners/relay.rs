@@ -21,12 +21,11 @@ use lucia_proto::time::UnixTime;
 
 use super::progress::{in_force, is_retried};
 use super::trust::Trust;
-use crate::store::ssh_keys::Delivered;
 
 /// Between two reasons of one node why it does not carry out an order yet: each is a write.
 const RETRIED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Bytes of a reply with neither keys nor orders, and of what JSON puts around those.
+/// Bytes of a reply without orders, and of what JSON puts around those.
 const REPLY_BASE: usize = 1024;
 
 /// An order as it is handed out.
@@ -50,14 +49,6 @@ impl Waiting {
     fn is_over(&self, now: UnixTime) -> bool {
         self.not_after.is_some_and(|last| last < now)
     }
-}
-
-/// Whether keys and orders have room in one reply.
-pub(in crate::state) fn fit_together(keys: &Delivered, orders: Option<&OrdersReply>) -> bool {
-    let Some(orders) = orders else { return true };
-    let length = |text: Result<String, json::JsonError>| text.map_or(usize::MAX, |text| text.len());
-    let both = length(json::to_string(keys)).saturating_add(length(json::to_string(orders)));
-    both.saturating_add(REPLY_BASE) <= ANSWER_MAX
 }
 
 /// Which holder of an identity calls.

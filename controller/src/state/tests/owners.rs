@@ -152,39 +152,6 @@ fn in_a_full_list_of_applications_the_source_with_most_gives_way() {
     assert_eq!(files(&world), APPLICATIONS_MAX);
 }
 
-// spec: CO-30
-#[test]
-fn a_key_that_nobody_signed_is_not_taken_where_there_is_a_roster() {
-    let world = World::new();
-    let mut fleet = fleet(&world);
-    let form = |label: &str, key: &str| lucia_proto::host_api::SshKeyForm {
-        account: "alice".parse().unwrap(),
-        label: label.parse().unwrap(),
-        key: key.to_owned(),
-    };
-    let plain = match fleet.body(lucia_proto::intent::IntentKind::SshKey) {
-        lucia_proto::intent::Body::SshKey(keys) => keys.keys[0].key.key().to_string(),
-        other => panic!("{other:?}"),
-    };
-    world.controller.add_ssh_key(form("before", &plain), "operator:0").unwrap();
-    let owners = fleet.roster.roster().owners.clone();
-    for has_owner in [false, true] {
-        fleet.change_roster(|roster| {
-            roster.owners.clone_from(&owners);
-            roster.owners.retain(|owner| has_owner || owner.role == lucia_proto::owner::Role::Viewer);
-        });
-        publish(&world, &fleet);
-        let refused = world.controller.add_ssh_key(form("after", &plain), "operator:0");
-        assert_eq!(code(refused), Some(Code::OwnersSign), "{has_owner}");
-    }
-    assert_eq!(world.controller.ssh_keys().keys.len(), 1);
-    // What is there can still be taken away.
-    let fingerprint = world.controller.ssh_keys().keys[0].fingerprint.clone();
-    let account = "alice".parse().unwrap();
-    let gone = lucia_proto::host_api::RemoveSshKey { account, fingerprint };
-    world.controller.remove_ssh_key(&gone, "operator:0").unwrap();
-}
-
 // spec: CO-7
 #[test]
 fn who_is_in_the_roster_waits_no_more_and_what_is_no_application_goes() {
