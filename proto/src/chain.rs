@@ -185,7 +185,6 @@ impl VerifiedChain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LapsedChain {
     leaf: Digest,
-    leaf_not_after: UnixTime,
 }
 
 impl LapsedChain {
@@ -193,12 +192,6 @@ impl LapsedChain {
     #[must_use]
     pub fn leaf_sha256(&self) -> Digest {
         self.leaf
-    }
-
-    /// How long the leaf had been over at `now`; nothing when it was not.
-    #[must_use]
-    pub fn lapsed_for(&self, now: UnixTime) -> Duration {
-        now.since(self.leaf_not_after)
     }
 }
 
@@ -220,7 +213,7 @@ pub fn verify_lapsed(leaf: &CheckedLeaf, roots: &[Root], now: UnixTime) -> Resul
         return Err(ChainError::NotYetValid { not_before: leaf.not_before() });
     }
     path(leaf, roots, leaf.not_before().plus(LAPSED_CHAIN_OFFSET), Usage::Client)?;
-    Ok(LapsedChain { leaf: leaf.sha256(), leaf_not_after: leaf.not_after() })
+    Ok(LapsedChain { leaf: leaf.sha256() })
 }
 
 /// The earliest end of the certificates of the first path there is.

@@ -168,11 +168,6 @@ impl Node {
         self.leader
     }
 
-    /// Process id of the node's keeper, a child of this process.
-    pub fn keeper_pid(&self) -> u32 {
-        self.keeper.id()
-    }
-
     /// The id of this boot, different at each.
     pub fn boot_id(&self) -> &str {
         &self.boot_id

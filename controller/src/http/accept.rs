@@ -1,4 +1,4 @@
-//! The TLS listener: our own accept loop, because `axum::serve` and bare hyper wait for ever (threats.md, decision 2).
+//! The TLS listener: our own accept loop, because bare hyper waits for ever (threats.md, decision 2).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

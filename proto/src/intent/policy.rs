@@ -51,12 +51,6 @@ impl IntentPolicy {
         Self { default: Rule::Allow, kinds: BTreeMap::new() }
     }
 
-    /// What a read gave, and what counts when it gave nothing: everything is forbidden.
-    #[must_use]
-    pub fn or_forbid<E>(read: Result<Self, E>) -> Self {
-        read.unwrap_or_else(|_| Self::forbid_all())
-    }
-
     /// This policy with another rule for one kind.
     #[must_use]
     pub fn with(mut self, kind: IntentKind, rule: Rule) -> Self {
@@ -150,13 +144,11 @@ mod tests {
             ("twice", "ssh-key = \"allow\"\nssh-key = \"allow\""),
             ("a table", "[kinds]\nssh-key = \"allow\""),
         ] {
-            let policy = read(text);
-            assert!(policy.is_err(), "{name}");
-            let policy = IntentPolicy::or_forbid(policy);
-            assert!(IntentKind::ALL.iter().all(|kind| policy.rule(*kind) == Rule::Forbid), "{name}");
+            assert!(read(text).is_err(), "{name}");
         }
-        let policy = IntentPolicy::or_forbid(read("default = \"allow\""));
-        assert_eq!(policy.rule(IntentKind::SshKey), Rule::Allow);
+        let nothing = IntentPolicy::forbid_all();
+        assert!(IntentKind::ALL.iter().all(|kind| nothing.rule(*kind) == Rule::Forbid));
+        assert_eq!(read("default = \"allow\"").unwrap().rule(IntentKind::SshKey), Rule::Allow);
     }
 
     // spec: IN-4
