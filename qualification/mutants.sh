@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make invert: undoes each check of tests/inversions.txt, in a copy of the tree, and expects a test to fail.
-# make mutants FILES="proto/src/csr.rs ...": every mutant of these files.
+# make mutants FILES="proto/src/pki/csr.rs ...": every mutant of these files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

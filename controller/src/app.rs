@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::time::Clock;
+use lucia_proto::base::time::Clock;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

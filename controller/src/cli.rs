@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use lucia_proto::text::counted;
+use lucia_proto::base::text::counted;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, AppError};
@@ -243,7 +243,7 @@ fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
         .map_err(AppError::Signals)
         .and_then(|runtime| runtime.block_on(serve(&config, ready_file)));
     result.map_err(|error| {
-        tracing::error!("{}", lucia_proto::text::shown(&chain(&error)));
+        tracing::error!("{}", lucia_proto::base::text::shown(&chain(&error)));
         Exit::Failed
     })
 }

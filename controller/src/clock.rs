@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::time::{Clock, UnixTime};
 use nix::time::{ClockId, clock_gettime};
 
 /// The system's clocks.

@@ -5,10 +5,10 @@ mod network;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::journal::inventory_room;
-use lucia_proto::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
-use lucia_proto::owner::PageOrigin;
+use lucia_proto::base::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
+use lucia_proto::files::journal::inventory_room;
+use lucia_proto::orders::owner::PageOrigin;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use serde::Deserialize;
 use thiserror::Error;
 

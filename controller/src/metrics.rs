@@ -6,8 +6,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use lucia_proto::code::Code;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::time::UnixTime;
 
 use crate::state::Readings;
 

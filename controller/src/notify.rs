@@ -52,7 +52,7 @@ impl Notify {
 
     /// One sentence for `systemctl status`.
     pub fn status(&self, sentence: &str) {
-        self.send(&format!("STATUS={}", lucia_proto::text::shown(sentence)));
+        self.send(&format!("STATUS={}", lucia_proto::base::text::shown(sentence)));
     }
 
     fn send(&self, message: &str) {

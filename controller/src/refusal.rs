@@ -1,8 +1,8 @@
 //! A refusal has two texts: one for the peer, one for the log; and a code that is contract.
 
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-pub(crate) use lucia_proto::text::chain;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+pub(crate) use lucia_proto::base::text::chain;
 use thiserror::Error as ThisError;
 
 /// Why a call is not answered.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lucia_proto::code::Code;
-use lucia_proto::limits::SOURCES_MAX;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::SOURCES_MAX;
 
 use crate::refusal::Refusal;
 

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::key::{KeyError, NodeKey};
-use lucia_proto::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX};
-use lucia_proto::pem::{self, PemError};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX};
+use lucia_proto::base::pem::{self, PemError};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::pki::key::{KeyError, NodeKey};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};

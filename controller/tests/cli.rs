@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::test_support::TestCa;
-use lucia_proto::time::UnixTime;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::Instant;

@@ -5,12 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{NodeId, RequestId, TaskId};
-use crate::key::VerificationCode;
-use crate::limits::{BODY_MAX, DISCOVER_BODY_MAX, HOST_BODY_MAX};
-use crate::names::{DiskId, Hostname};
-use crate::phase::DevicePhase;
-use crate::time::UnixTime;
+use crate::base::ids::{NodeId, RequestId, TaskId};
+use crate::base::limits::{BODY_MAX, DISCOVER_BODY_MAX, HOST_BODY_MAX};
+use crate::base::names::{DiskId, Hostname};
+use crate::base::time::UnixTime;
+use crate::node::phase::DevicePhase;
+use crate::pki::key::VerificationCode;
 
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

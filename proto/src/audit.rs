@@ -11,15 +11,15 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::api::Endpoint;
-use crate::bounded::OutOfBounds;
-use crate::code::Code;
-use crate::digest::Digest;
-use crate::ids::NodeId;
-use crate::intent::{IntentCode, IntentId};
-use crate::json::{self, JsonError};
-use crate::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
-use crate::owner::{OwnerId, OwnerName};
-use crate::time::UnixTime;
+use crate::base::bounded::OutOfBounds;
+use crate::base::code::Code;
+use crate::base::digest::Digest;
+use crate::base::ids::NodeId;
+use crate::base::json::{self, JsonError};
+use crate::base::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
+use crate::base::time::UnixTime;
+use crate::orders::owner::{OwnerId, OwnerName};
+use crate::orders::{OrderCode, OrderId};
 use crate::token::TokenName;
 pub use error::AuditError;
 
@@ -266,11 +266,11 @@ pub struct AuditNote {
     /// Which device or node it is about.
     pub node: Option<NodeId>,
     /// Which order it is about.
-    pub intent: Option<IntentId>,
+    pub intent: Option<OrderId>,
     /// Why it was refused by the controller; absent when it was done.
     pub refused: Option<Code>,
     /// Why an order was refused by who carries it out; absent when it was done.
-    pub intent_refused: Option<IntentCode>,
+    pub intent_refused: Option<OrderCode>,
     /// Which automation token it is about, by the name its owner gave it.
     pub token: Option<TokenName>,
     /// How many calls this line stands for, where it stands for several; code and address are the last one's.
@@ -320,13 +320,13 @@ pub struct AuditEntry {
     pub node: Option<NodeId>,
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intent: Option<IntentId>,
+    pub intent: Option<OrderId>,
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Code>,
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intent_refused: Option<IntentCode>,
+    pub intent_refused: Option<OrderCode>,
     /// See [`AuditNote`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenName>,

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::bounded::Text;
-use crate::code::Code;
-use crate::heartbeat::{DirectoryReport, DirectoryState, Gpu};
-use crate::ids::{NodeId, StartId, TaskId};
-use crate::inventory::HardwareInventory;
-use crate::journal::{FrozenRow, Holder, KeptRow, NewName};
-use crate::key::{Fingerprint, VerificationCode};
-use crate::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
-use crate::names::{DiskId, Hostname};
-use crate::phase::{DevicePhase, TaskPhase};
-use crate::time::UnixTime;
+use crate::base::bounded::Text;
+use crate::base::code::Code;
+use crate::base::ids::{NodeId, StartId, TaskId};
+use crate::base::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
+use crate::base::names::{DiskId, Hostname};
+use crate::base::time::UnixTime;
+use crate::files::journal::{FrozenRow, Holder, KeptRow, NewName};
+use crate::node::heartbeat::{DirectoryReport, DirectoryState, Gpu};
+use crate::node::inventory::HardwareInventory;
+use crate::node::phase::{DevicePhase, TaskPhase};
+use crate::pki::key::{Fingerprint, VerificationCode};
 pub use rename::{Rename, RenameForm, RenameStep};
 
 /// What an approval must hold as its confirmation, because a disk is erased.

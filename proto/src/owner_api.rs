@@ -7,14 +7,14 @@ mod drafts;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Caller, Endpoint, endpoints};
-use crate::bundle::SignedBundle;
-use crate::digest::Digest;
-use crate::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
-use crate::limits::{APPLICATION_CLOCK, BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
-use crate::lists::SignedNames;
-use crate::owner::{CredentialId, KeyUse, OwnerId, OwnerName, Role};
-use crate::roster::{SignedRoster, VerifiedRoster};
-use crate::time::UnixTime;
+use crate::base::digest::Digest;
+use crate::base::limits::{APPLICATION_CLOCK, BODY_MAX, HOST_BODY_MAX, SIGN_IN_MAX, SIGNED_INTENT_MAX};
+use crate::base::time::UnixTime;
+use crate::orders::lists::SignedNames;
+use crate::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerName, Role};
+use crate::orders::roster::{SignedRoster, VerifiedRoster};
+use crate::pki::bundle::SignedBundle;
+use crate::pki::key::{Fingerprint, KeyError, NodeKey, NodePublicKey, Signature, VerificationCode};
 
 pub use drafts::{DraftLine, DraftState, DraftView, DraftsView, GoneNode, Outcome};
 
@@ -308,7 +308,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::json;
+    use crate::base::json;
     use crate::test_support::{OrderWorld, TestOwner, key};
 
     // spec: OW-3

@@ -8,15 +8,15 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::challenge::{ChallengeId, Nonce};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::limits::SPKI_DER_MAX;
+use crate::base::time::UnixTime;
 use crate::host_api::KeyLabel;
-use crate::intent::{Assertion, AssertionError, verify_over};
-use crate::key::{KeyError, NodePublicKey, VerificationCode};
-use crate::limits::SPKI_DER_MAX;
-use crate::owner::{CredentialId, OwnerName, PageOrigin, Role};
-use crate::signed::{from_base64, to_base64};
-use crate::time::UnixTime;
+use crate::node::challenge::{ChallengeId, Nonce};
+use crate::orders::owner::{CredentialId, OwnerName, PageOrigin, Role};
+use crate::orders::{Assertion, AssertionError, verify_over};
+use crate::pki::key::{KeyError, NodePublicKey, VerificationCode};
+use crate::pki::signed::{from_base64, to_base64};
 
 /// What is hashed for the challenge of a sign-in begins with this line.
 pub const SIGN_IN_HEAD: &str = "lucia-sign-in-v1";
@@ -166,7 +166,7 @@ pub struct SessionsView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intent::passkey_challenge;
+    use crate::orders::passkey_challenge;
     use crate::test_support::{OrderWorld, assertion, key};
 
     fn id() -> ChallengeId {

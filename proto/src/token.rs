@@ -9,13 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::bounded::OutOfBounds;
+use crate::base::bounded::OutOfBounds;
+use crate::base::digest::Digest;
+use crate::base::limits::TOKEN_LIFETIME_MAX;
+use crate::base::time::UnixTime;
 use crate::checked_text;
-use crate::digest::Digest;
-use crate::key::VerificationCode;
-use crate::limits::TOKEN_LIFETIME_MAX;
-use crate::owner::OwnerName;
-use crate::time::UnixTime;
+use crate::orders::owner::OwnerName;
+use crate::pki::key::VerificationCode;
 
 /// What every token begins with: its form and that form's version.
 pub const TOKEN_HEAD: &str = "t1.";
@@ -291,7 +291,7 @@ pub struct TokenMade {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
+    use crate::base::json;
 
     // spec: AP-21
     #[test]

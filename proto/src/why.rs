@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::heartbeat::{DirectoryReport, DirectoryState};
+use crate::base::ids::NodeId;
+use crate::base::limits::LEAF_LIFETIME;
+use crate::base::names::Hostname;
+use crate::base::text::{shown, span};
+use crate::base::time::UnixTime;
 use crate::host_api::{NodeLine, NodeView, OrdersHeld, Sample, SnapshotState};
-use crate::ids::NodeId;
-use crate::intent::{IntentCode, IntentKind};
-use crate::key::VerificationCode;
-use crate::limits::LEAF_LIFETIME;
-use crate::names::Hostname;
+use crate::node::heartbeat::{DirectoryReport, DirectoryState};
+use crate::orders::{OrderCode, OrderKind};
 use crate::owner_api::DraftLine;
-use crate::text::{shown, span};
-use crate::time::UnixTime;
+use crate::pki::key::VerificationCode;
 
 pub use next::Next;
 pub use readiness::Readiness;
@@ -204,11 +204,11 @@ pub struct RefusedOrder {
     /// Which order.
     pub code: VerificationCode,
     /// What was ordered.
-    pub kind: IntentKind,
+    pub kind: OrderKind,
     /// When it was refused.
     pub at: UnixTime,
     /// Why; its cure goes with the code.
-    pub refused: IntentCode,
+    pub refused: OrderCode,
 }
 
 /// What a controller has of a node, as far as somebody may have to look at it.
@@ -331,7 +331,7 @@ mod tests {
             "orders":{{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":false}}{about}}}"#,
             id = "1a2b3c4d5e6f00000000000000000000",
         );
-        crate::json::from_str(&text, 1 << 16, 24).unwrap()
+        crate::base::json::from_str(&text, 1 << 16, 24).unwrap()
     }
 
     const NO_SAMPLES: &str = r#","samples":[]"#;
@@ -414,13 +414,13 @@ mod tests {
                 r#"{{"code":"1a2b-3c4d-5e6f","intent":"{node}{node}","kind":"ssh-key","owner":"{node}","signers":[],
                 "state":"refused","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{outcomes}]}}"#
             );
-            crate::json::from_str(&text, 4096, 8).unwrap()
+            crate::base::json::from_str(&text, 4096, 8).unwrap()
         };
         let outcome =
             |node: &str, refused: &str| format!(r#"{{"nodeId":"{node}","at":"2026-11-29T19:30:00Z"{refused}}}"#);
         let other = "0".repeat(32);
         for (outcomes, refused) in [
-            (outcome(node, r#","refused":"kind_forbidden""#), Some(IntentCode::KindForbidden)),
+            (outcome(node, r#","refused":"kind_forbidden""#), Some(OrderCode::KindForbidden)),
             (outcome(node, r#","refused":"already_done""#), None),
             (outcome(node, r#","refused":"older_revision""#), None),
             (outcome(node, ""), None),

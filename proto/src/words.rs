@@ -2,10 +2,10 @@
 //! `luciactl` say the same; the code itself goes beside it where it is small, and is what a program reads.
 
 use crate::audit::AuditAction;
-use crate::code::Code;
-use crate::intent::IntentCode;
-use crate::journal::EventKind;
-use crate::text::shown;
+use crate::base::code::Code;
+use crate::base::text::shown;
+use crate::files::journal::EventKind;
+use crate::orders::OrderCode;
 
 /// Who did something, from the journal's name for them: `owner:alice` is alice. What is none of these is said as it stands.
 #[must_use]
@@ -96,36 +96,36 @@ pub const fn action(action: AuditAction) -> &'static str {
     }
 }
 
-/// Why somebody who carries orders out refused one, in a few words; what cures it is [`IntentCode::cure`].
+/// Why somebody who carries orders out refused one, in a few words; what cures it is [`OrderCode::cure`].
 #[must_use]
-pub const fn order_refused(code: IntentCode) -> &'static str {
+pub const fn order_refused(code: OrderCode) -> &'static str {
     match code {
-        IntentCode::Malformed => "it is no order of a form that is known there",
-        IntentCode::KindElsewhere => "somebody else carries orders of this kind out",
-        IntentCode::KindForbidden => "a policy forbids this kind",
-        IntentCode::SecondOwnerNeeded => "a second owner has to sign it",
-        IntentCode::OtherFleet => "it is for another fleet",
-        IntentCode::NotNamed => "it does not name this node",
-        IntentCode::OwnerUnknown => "who signed is not in the roster",
-        IntentCode::NotAnOwner => "who signed may only look",
-        IntentCode::KeyUnknown => "the roster does not have the key that signed",
-        IntentCode::PageNotAllowed => "this kind is not signed on the page",
-        IntentCode::SignatureInvalid => "the signature is not that key's",
-        IntentCode::NoFreshness => "no answer of the worker says how late it is",
-        IntentCode::BundleBehind => "a newer bundle is still to come",
-        IntentCode::RosterBehind => "a newer roster is still to come",
-        IntentCode::NotYet => "it was made later than it is now",
-        IntentCode::Expired => "its time was over",
-        IntentCode::BodyMismatch => "what came with it is not what was signed",
-        IntentCode::NameDiffers => "the node has another name than the one that was signed",
-        IntentCode::BeforeMemory => "it was signed before that memory of orders began",
-        IntentCode::AlreadyDone => "it was carried out before",
-        IntentCode::AlreadyHeld => "it holds already",
-        IntentCode::OlderRevision => "a later order took its place",
-        IntentCode::RevisionConflict => "another order of the same revision holds",
-        IntentCode::RevisionLeap => "its revision is far beyond the one that holds",
-        IntentCode::MemoryFull => "as many orders are remembered as there may be",
-        IntentCode::NotPossible => "something there stands in its way",
+        OrderCode::Malformed => "it is no order of a form that is known there",
+        OrderCode::KindElsewhere => "somebody else carries orders of this kind out",
+        OrderCode::KindForbidden => "a policy forbids this kind",
+        OrderCode::SecondOwnerNeeded => "a second owner has to sign it",
+        OrderCode::OtherFleet => "it is for another fleet",
+        OrderCode::NotNamed => "it does not name this node",
+        OrderCode::OwnerUnknown => "who signed is not in the roster",
+        OrderCode::NotAnOwner => "who signed may only look",
+        OrderCode::KeyUnknown => "the roster does not have the key that signed",
+        OrderCode::PageNotAllowed => "this kind is not signed on the page",
+        OrderCode::SignatureInvalid => "the signature is not that key's",
+        OrderCode::NoFreshness => "no answer of the worker says how late it is",
+        OrderCode::BundleBehind => "a newer bundle is still to come",
+        OrderCode::RosterBehind => "a newer roster is still to come",
+        OrderCode::NotYet => "it was made later than it is now",
+        OrderCode::Expired => "its time was over",
+        OrderCode::BodyMismatch => "what came with it is not what was signed",
+        OrderCode::NameDiffers => "the node has another name than the one that was signed",
+        OrderCode::BeforeMemory => "it was signed before that memory of orders began",
+        OrderCode::AlreadyDone => "it was carried out before",
+        OrderCode::AlreadyHeld => "it holds already",
+        OrderCode::OlderRevision => "a later order took its place",
+        OrderCode::RevisionConflict => "another order of the same revision holds",
+        OrderCode::RevisionLeap => "its revision is far beyond the one that holds",
+        OrderCode::MemoryFull => "as many orders are remembered as there may be",
+        OrderCode::NotPossible => "something there stands in its way",
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
         for (kind, words) in [("NodeEnrolled", "Became a node"), ("Renamed", "Renamed"), ("x\n", "x\\u{a}"), ("", "")] {
             assert_eq!(event_named(kind), words);
         }
-        for code in IntentCode::ALL {
+        for code in OrderCode::ALL {
             assert!(order_refused(*code).contains(' ') && !order_refused(*code).contains('_'), "{code:?}");
         }
         for code in Code::ALL {

@@ -7,25 +7,27 @@
     reason = "two helpers outside a test function; a vector that does not parse is the failure"
 )]
 
-use lucia_proto::answer::{Answer, AnswerExpectation, SignedAnswer};
-use lucia_proto::bundle::{Bundle, SignedBundle};
-use lucia_proto::chain::Root;
-use lucia_proto::challenge::{Challenge, NextChallenge, signed_text};
-use lucia_proto::code::ErrorBody;
-use lucia_proto::enrollment::{
+use lucia_proto::api;
+use lucia_proto::base::code::ErrorBody;
+use lucia_proto::base::json;
+use lucia_proto::base::pem;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::Journal;
+use lucia_proto::files::worker_status::WorkerStatus;
+use lucia_proto::node::answer::{Answer, AnswerExpectation, SignedAnswer};
+use lucia_proto::node::challenge::{Challenge, NextChallenge, signed_text};
+use lucia_proto::node::enrollment::{
     EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, IdentityRecord, Removal, agrees,
     request_hash,
 };
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
-use lucia_proto::journal::Journal;
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::report::{
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::node::report::{
     BodyProof, DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, Progress, Proof,
     Purpose, Question,
 };
-use lucia_proto::time::UnixTime;
-use lucia_proto::worker_status::WorkerStatus;
-use lucia_proto::{api, json, pem};
+use lucia_proto::pki::bundle::{Bundle, SignedBundle};
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::key::NodePublicKey;
 
 /// 2026-11-29T20:00:00Z, when the vectors play.
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
@@ -222,7 +224,7 @@ fn the_golden_files_tell_one_story() {
         task_id: Some(&request.task_id),
         hostname: &request.hostname,
         fingerprint: &request.public_key_fingerprint,
-        csr_sha256: &lucia_proto::digest::Digest::of(&csr),
+        csr_sha256: &lucia_proto::base::digest::Digest::of(&csr),
         now: NOW,
         current_bundle: None,
     });

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Scratch, built, said, skipped};
-use lucia_proto::key::NodeKey;
+use lucia_proto::pki::key::NodeKey;
 use lucia_qualification::node::Node;
 use lucia_qualification::skip::workspace;
 use lucia_qualification::wait::wait_for;

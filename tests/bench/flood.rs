@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::Challenge;
+use lucia_proto::node::challenge::Challenge;
 use lucia_tests::sim::{Failure, SimNode, Target};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use lucia_agent::client::retry::{Backoff, Pace};
-use lucia_proto::limits::HEARTBEAT_INTERVAL;
+use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
 use lucia_tests::sim::{Failure, SimNode};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};

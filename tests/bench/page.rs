@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lucia_browser::{Browser, Wanted};
-use lucia_proto::digest::Digest;
-use lucia_proto::key::NodeKey;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::pki::key::NodeKey;
 use lucia_tests::programs::Scratch;
 use lucia_tests::sim::{Failure, SimNode, Target, base64};
 use serde_json::Value;

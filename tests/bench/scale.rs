@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::limits::HEARTBEAT_INTERVAL;
+use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
 use lucia_tests::sim::{Failure, SimNode};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lucia_proto::ids::TaskId;
+use lucia_proto::base::ids::TaskId;
 use lucia_tests::laid;
 use lucia_tests::programs::{CONTROLLER_NAME, Running, Site};
 use lucia_tests::sim::{Failure, SimNode, Target};

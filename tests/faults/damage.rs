@@ -10,10 +10,10 @@ use lucia_agent::host::status::Doing;
 use lucia_controller::config::Config;
 use lucia_controller::state::Controller;
 use lucia_controller::store::{Generation, doctor, restore};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::time::Clock;
+use lucia_proto::files::journal::Journal;
 use lucia_proto::host_api::Minutes;
-use lucia_proto::journal::Journal;
-use lucia_proto::time::Clock;
 
 use crate::world::{Machine, SEEDS, World};
 
@@ -40,7 +40,7 @@ fn config(world: &World) -> Config {
 
 /// A start of the controller on this world's directory; the refusal, whole.
 fn start(world: &World) -> Result<Controller, String> {
-    let clock: Arc<dyn Clock> = Arc::new(lucia_proto::time::ManualClock::at(world.now()));
+    let clock: Arc<dyn Clock> = Arc::new(lucia_proto::base::time::ManualClock::at(world.now()));
     Controller::open(&config(world), clock, [9; 32]).map_err(|error| lucia_worker::chain(&error))
 }
 

@@ -12,7 +12,7 @@ use lucia_agent::client::tls::{TlsTransport, settings};
 use lucia_agent::client::{CallError, Client};
 use lucia_controller::clock::SystemClock;
 use lucia_proto::api::Endpoint;
-use lucia_proto::chain::Root;
+use lucia_proto::pki::chain::Root;
 use lucia_tests::programs::{CONTROLLER_NAME, Site};
 use lucia_tests::sim::{SimNode, Target, key_of};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lucia_proto::journal::Journal;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::files::journal::Journal;
+use lucia_proto::node::phase::DevicePhase;
 use lucia_tests::programs::{CONTROLLER_NAME, Running, Site};
 use lucia_tests::sim::Target;
 use tokio::io::AsyncWriteExt as _;

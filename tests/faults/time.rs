@@ -6,8 +6,8 @@ use std::time::Duration;
 use lucia_agent::client::retry::{Backoff, Pace};
 use lucia_agent::host::status::Doing;
 use lucia_proto::api::Endpoint;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Act, Coming, Machine, SEEDS, START, StoryClock, World};
 

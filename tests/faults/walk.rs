@@ -22,7 +22,7 @@ use lucia_agent::units::{Act, Ended, Program as Run, Runner, UnitError};
 use lucia_controller::config::Config;
 use lucia_controller::store::{Generation, restore};
 use lucia_durable::crash_point::{Armed, Fate, ask_at};
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::node::phase::DevicePhase;
 use lucia_worker::config::Settings;
 use lucia_worker::init::init;
 
@@ -320,7 +320,7 @@ async fn life(world: &World) {
 
     // One identity each, one admission each, and whoever is gone is barred and cleaned up.
     let ledger = world.ledger();
-    let lines = |kind: &str, id: &lucia_proto::ids::NodeId| {
+    let lines = |kind: &str, id: &lucia_proto::base::ids::NodeId| {
         let of = |line: &&serde_json::Value| line["kind"] == kind && line.to_string().contains(id.as_str());
         ledger.iter().filter(of).count()
     };

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lucia_agent::client::transport::Request;
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::{ChallengeId, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::report::Proof;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::challenge::{ChallengeId, Scope};
+use lucia_proto::node::report::Proof;
 use lucia_proto::test_support::{TestNode, key};
 
 use crate::world::{Hand, Machine, Reply, SEEDS, World};
@@ -153,7 +153,7 @@ async fn s_11_every_wrong_identity_gets_one_and_the_same_answer() {
     world.settle();
     let before = world.durable();
     let beat = heartbeat(&world);
-    let of = |id: &lucia_proto::ids::NodeId| beat.replace(machine.id().as_str(), id.as_str());
+    let of = |id: &lucia_proto::base::ids::NodeId| beat.replace(machine.id().as_str(), id.as_str());
     let unknown = TestNode::new(9);
     let mut replies: Vec<(&str, Reply)> = Vec::new();
     let mut gone = Hand::in_machine(&world, &removed);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::challenge::Scope;
 
 use crate::world::{Hand, Machine, SEEDS, START, World};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lucia_durable::crash_point::crash_at;
 use lucia_proto::api::Endpoint;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::EventKind;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::files::journal::EventKind;
 
 use crate::world::{Act, Machine, SEEDS, World};
 

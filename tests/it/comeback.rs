@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Admit, Body, RemoveIdentity};
-use lucia_proto::owner::Role;
-use lucia_proto::phase::{DevicePhase, TaskKind};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::phase::{DevicePhase, TaskKind};
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::{Admit, Body, RemoveIdentity};
 use lucia_proto::test_support::TestOwner;
 
 use crate::world::{Machine, SEEDS, World};

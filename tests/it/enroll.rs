@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Act, Hand, Machine, SEEDS, World};
 

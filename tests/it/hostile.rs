@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use lucia_proto::answer::{Answer, SignedAnswer};
-use lucia_proto::certificate::Leaf;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::{Answer, SignedAnswer};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::pki::certificate::Leaf;
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_controller::{Deed, Loot, Trick, answers, tricks};
 
 use crate::world::{Machine, SEEDS, World};
@@ -48,7 +48,7 @@ fn kept(machine: &Machine) -> Kept {
     let answer: SignedAnswer = serde_json::from_slice(&file("answer.json")).unwrap();
     let answer: Answer = serde_json::from_slice(answer.parts().payload()).unwrap();
     assert_eq!(answer.certificate_pem, machine.certificate_pem(), "certificate and answer are of one piece");
-    let bundle: lucia_proto::bundle::SignedBundle = serde_json::from_slice(&file("bundle.json")).unwrap();
+    let bundle: lucia_proto::pki::bundle::SignedBundle = serde_json::from_slice(&file("bundle.json")).unwrap();
     let bundle: serde_json::Value = serde_json::from_slice(bundle.parts().payload()).unwrap();
     Kept {
         key: file("node.key"),
@@ -78,7 +78,7 @@ fn strange_keys(machine: &Machine, what: &str) {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         assert!(name != "root" && name.chars().all(plain), "{what}: keys of {name:?}");
         for line in std::fs::read_to_string(&path).unwrap().lines() {
-            assert!(line.parse::<lucia_proto::ssh_key::SshKey>().is_ok(), "{what}: {line:?}");
+            assert!(line.parse::<lucia_proto::orders::ssh_key::SshKey>().is_ok(), "{what}: {line:?}");
         }
     }
 }

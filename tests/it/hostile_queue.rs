@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_queue::{FILES, JOURNALS, Queue, REQUESTS, ROWS};
 use lucia_tests::programs::{Scratch, run};
 use lucia_worker::config::Settings;
@@ -218,7 +218,7 @@ fn the_program_itself_signs_nothing_for_an_enemy() {
 }
 
 fn journal_of_old() -> Vec<u8> {
-    lucia_proto::journal::Journal::empty().to_bytes().unwrap()
+    lucia_proto::files::journal::Journal::empty().to_bytes().unwrap()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the program under test has the real time of day")]

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::{TestNode, hostile_csrs, hostile_leaves};
 
 use crate::world::{Hand, Machine, SEEDS, World};

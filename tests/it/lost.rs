@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lucia_durable::crash_point::crash_at;
 use lucia_proto::api::Endpoint;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::node::phase::DevicePhase;
 use tokio::time::sleep;
 
 use crate::world::{Act, Machine, SEEDS, Seen, World};

@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{
-    Admit, Body, Draft, Intent, IntentCode, IntentSignature, RemoveIdentity, SignedIntent, Terms,
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{CHALLENGE_LIFETIME, ROSTER_PAYLOAD_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::exchange::OrdersReply;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::{Roster, SignedRoster};
+use lucia_proto::orders::{
+    Admit, Body, Draft, OrderCode, OrderHead, OrderSignature, RemoveIdentity, SignedOrder, Terms,
 };
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{CHALLENGE_LIFETIME, ROSTER_PAYLOAD_MAX};
-use lucia_proto::orders::OrdersReply;
-use lucia_proto::owner::Role;
 use lucia_proto::owner_api::DraftState;
-use lucia_proto::roster::{Roster, SignedRoster};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::TestOwner;
-use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_controller::{Deed, Trick};
 
 use crate::world::{Machine, SEEDS, World};
@@ -92,7 +92,7 @@ async fn a_new_node_is_let_in_by_an_owners_order_alone() {
     let mut second = Machine::new(&world, 2);
     second.install().await;
     second.run(30 * MINUTE).await;
-    assert_ne!(world.phase(&second.id()), Some(lucia_proto::phase::DevicePhase::Managed), "nobody let it in");
+    assert_ne!(world.phase(&second.id()), Some(lucia_proto::node::phase::DevicePhase::Managed), "nobody let it in");
     let fingerprint = second.fingerprint();
     let body = |fingerprint| {
         let hostname = "n2".parse().unwrap();
@@ -103,7 +103,7 @@ async fn a_new_node_is_let_in_by_an_owners_order_alone() {
     world.comes_to(&mut second, &admit, DraftState::Done).await;
     let id = second.id();
     let at = world.clone();
-    let managed = move |_: &Machine| at.phase(&id) == Some(lucia_proto::phase::DevicePhase::Managed);
+    let managed = move |_: &Machine| at.phase(&id) == Some(lucia_proto::node::phase::DevicePhase::Managed);
     second.run_until(2 * HOUR, managed).await;
     let admitted = world.ledger().into_iter().filter(|line| line["kind"] == "admitted").count();
     assert!(admitted >= 1);
@@ -119,7 +119,7 @@ async fn a_removed_owners_order_is_refused_at_the_next_heartbeat() {
     machine.run_until(10 * MINUTE, |machine| is_fresh(machine, 3)).await;
     let before = record(&machine);
     world.play(Some(offering("removed", vec![unused_signed])));
-    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::OwnerUnknown)).await;
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(OrderCode::OwnerUnknown)).await;
     assert_eq!(record(&machine), before);
 }
 
@@ -131,7 +131,8 @@ async fn a_stolen_workers_key_that_ran_ahead_ends_with_the_bundle_that_retires_i
     let (world, mut machine) = owned(SEEDS[2]).await;
     let (thief, mallory) = (world.worker_key(), TestOwner::new("mallory", 47));
     let honest = world.controller().roster().roster.unwrap();
-    let mut roster: Roster = lucia_proto::json::from_slice(honest.parts().payload(), ROSTER_PAYLOAD_MAX, 16).unwrap();
+    let mut roster: Roster =
+        lucia_proto::base::json::from_slice(honest.parts().payload(), ROSTER_PAYLOAD_MAX, 16).unwrap();
     (roster.version, roster.owners) = (1 << 53, vec![mallory.entry(Role::Owner)]);
     let far = SignedRoster::sign(&roster, &thief).unwrap();
     let offers = |roster: SignedRoster| {
@@ -163,7 +164,7 @@ async fn a_stolen_workers_key_that_ran_ahead_ends_with_the_bundle_that_retires_i
 type Says = fn(UnixTime, UnixTime) -> UnixTime;
 
 /// Withholds all that is new of owners, says another time, repeats an old answer of the worker's, and offers this order.
-fn lying(name: &str, began: UnixTime, says: Says, order: Option<&SignedIntent>) -> Trick {
+fn lying(name: &str, began: UnixTime, says: Says, order: Option<&SignedOrder>) -> Trick {
     let intent = order.cloned().map(Box::new);
     Trick::on(name.to_owned(), &[Endpoint::Heartbeat, Endpoint::NodeChallenge, Endpoint::Renew], move |moment| {
         if moment.call == Endpoint::Renew {
@@ -229,7 +230,7 @@ async fn and_within_a_day_through_a_controller_that_withholds_it() {
         let before = record(&machine);
         let late = unused.last().cloned().unwrap();
         world.play(Some(if is_heard { lying(name, began, says, Some(&late)) } else { offering(name, vec![late]) }));
-        machine.run_until(HOUR, |machine| refused_last(machine) == Some(IntentCode::NoFreshness)).await;
+        machine.run_until(HOUR, |machine| refused_last(machine) == Some(OrderCode::NoFreshness)).await;
         assert_eq!(record(&machine), before, "{name}");
         assert!(machine.ends.is_empty(), "{name}: {:?}", machine.ends);
     }
@@ -246,7 +247,7 @@ async fn nor_after_a_restart_nor_beside_an_answer_that_speaks_of_the_newer_roste
     // What the worker once answered is no answer to the question of a new start.
     world.play(Some(lying("restarted", began, |began, _| began, Some(&order))));
     machine.kill();
-    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::NoFreshness)).await;
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(OrderCode::NoFreshness)).await;
     assert_eq!(record(&machine), before);
     // And a new one tells that there is a newer roster, whoever withholds that.
     world.play(Some(Trick::on("no roster", &[Endpoint::Heartbeat], move |moment| {
@@ -260,7 +261,7 @@ async fn nor_after_a_restart_nor_beside_an_answer_that_speaks_of_the_newer_roste
         }
         Deed::Say(reply)
     })));
-    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(IntentCode::RosterBehind)).await;
+    machine.run_until(10 * MINUTE, |machine| refused_last(machine) == Some(OrderCode::RosterBehind)).await;
     assert_eq!(record(&machine), before);
 }
 
@@ -275,15 +276,15 @@ async fn nothing_that_a_hostile_controller_makes_of_orders_is_carried_out() {
     let before = record(&machine);
     let mallory = lucia_proto::test_support::key(77);
     let by = |draft: &Draft, key: &NodeKey| signed(draft, vec![draft.read().unwrap().sign(owner.id.clone(), key)]);
-    let edited = |change: &dyn Fn(&mut SignedIntent)| {
+    let edited = |change: &dyn Fn(&mut SignedOrder)| {
         let draft = world.keys(&owner, &id, "alice", 0, 6);
         let mut order = signed(&draft, vec![owner.sign(&draft)]);
         change(&mut order);
         order
     };
-    let redrafted = |change: &dyn Fn(&mut Intent)| {
+    let redrafted = |change: &dyn Fn(&mut OrderHead)| {
         let draft = world.keys(&owner, &id, "alice", 0, 6);
-        let mut intent = Intent::parse(&draft.intent_json).unwrap();
+        let mut intent = OrderHead::parse(&draft.intent_json).unwrap();
         change(&mut intent);
         let body = draft.read().unwrap().body().clone();
         Draft::new(intent, &body).unwrap()
@@ -292,49 +293,49 @@ async fn nothing_that_a_hostile_controller_makes_of_orders_is_carried_out() {
     let wipe = Body::RemoveIdentity(RemoveIdentity { hostname: machine.hostname().parse().unwrap() });
     let wipe = world.once(&owner, &id, &wipe, 9);
     let next = world.keys(&owner, &id, "alice", 0, 6);
-    let cases: Vec<(&str, Option<IntentCode>, SignedIntent)> = vec![
-        ("signed by its own key", Some(IntentCode::KeyUnknown), by(&next, &mallory)),
-        ("a wipe signed by its own key", Some(IntentCode::KeyUnknown), by(&wipe, &mallory)),
-        ("of an owner it made up", Some(IntentCode::OwnerUnknown), {
+    let cases: Vec<(&str, Option<OrderCode>, SignedOrder)> = vec![
+        ("signed by its own key", Some(OrderCode::KeyUnknown), by(&next, &mallory)),
+        ("a wipe signed by its own key", Some(OrderCode::KeyUnknown), by(&wipe, &mallory)),
+        ("of an owner it made up", Some(OrderCode::OwnerUnknown), {
             let stranger = TestOwner::new("mallory", 47);
             let draft = world.keys(&stranger, &id, "alice", 0, 6);
             signed(&draft, vec![stranger.sign(&draft)])
         }),
-        ("without a signature", Some(IntentCode::Malformed), signed(&next, Vec::new())),
+        ("without a signature", Some(OrderCode::Malformed), signed(&next, Vec::new())),
         (
             "another body",
-            Some(IntentCode::BodyMismatch),
+            Some(OrderCode::BodyMismatch),
             edited(&|order| order.body = world.keys(&owner, &id, "alice", 1, 6).body),
         ),
         (
             "another revision",
-            Some(IntentCode::SignatureInvalid),
+            Some(OrderCode::SignatureInvalid),
             edited(&|order| order.intent_json = order.intent_json.replace(":6", ":7")),
         ),
-        ("the signature of another order", Some(IntentCode::SignatureInvalid), signed(&next, vec![owner.sign(&good)])),
+        ("the signature of another order", Some(OrderCode::SignatureInvalid), signed(&next, vec![owner.sign(&good)])),
         (
             "the signature under a key of another owner",
-            Some(IntentCode::OwnerUnknown),
+            Some(OrderCode::OwnerUnknown),
             edited(&|order| order.signatures = vec![rename(&order.signatures)]),
         ),
         (
             "for another node",
-            Some(IntentCode::NotNamed),
+            Some(OrderCode::NotNamed),
             sign(&owner, &redrafted(&|intent| intent.nodes = vec![other.clone()])),
         ),
         (
             "of another fleet",
-            Some(IntentCode::OtherFleet),
+            Some(OrderCode::OtherFleet),
             sign(&owner, &redrafted(&|intent| intent.fleet = Digest::of(b"another"))),
         ),
         (
             "an older revision",
-            Some(IntentCode::OlderRevision),
+            Some(OrderCode::OlderRevision),
             sign(&owner, &redrafted(&|intent| set_revision(intent, 4))),
         ),
         (
             "another under the same revision",
-            Some(IntentCode::RevisionConflict),
+            Some(OrderCode::RevisionConflict),
             sign(&owner, &redrafted(&|intent| set_revision(intent, 5))),
         ),
         ("the last one once more", None, sign(&owner, &good)),
@@ -356,7 +357,7 @@ async fn nothing_that_a_hostile_controller_makes_of_orders_is_carried_out() {
 }
 
 /// What the controller hands out with every heartbeat instead of what it should.
-fn offering(name: &str, orders: Vec<SignedIntent>) -> Trick {
+fn offering(name: &str, orders: Vec<SignedOrder>) -> Trick {
     let mut turn = 0;
     Trick::on(name.to_owned(), &[Endpoint::Heartbeat], move |moment| {
         let intent = orders.get(turn % orders.len()).cloned().map(Box::new);
@@ -365,28 +366,28 @@ fn offering(name: &str, orders: Vec<SignedIntent>) -> Trick {
     })
 }
 
-fn signed(draft: &Draft, signatures: Vec<IntentSignature>) -> SignedIntent {
-    SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
+fn signed(draft: &Draft, signatures: Vec<OrderSignature>) -> SignedOrder {
+    SignedOrder { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
 }
 
-fn sign(owner: &TestOwner, draft: &Draft) -> SignedIntent {
+fn sign(owner: &TestOwner, draft: &Draft) -> SignedOrder {
     signed(draft, vec![owner.sign(draft)])
 }
 
-fn set_revision(intent: &mut Intent, to: u64) {
+fn set_revision(intent: &mut OrderHead, to: u64) {
     if let Terms::State { revision, .. } = &mut intent.terms {
         *revision = to;
     }
 }
 
 /// The same signature, said to be bob's.
-fn rename(signatures: &[IntentSignature]) -> IntentSignature {
+fn rename(signatures: &[OrderSignature]) -> OrderSignature {
     let mut signature = signatures[0].clone();
     signature.owner = bob().id;
     signature
 }
 
 /// The code of the last order that was refused.
-fn refused_last(machine: &Machine) -> Option<IntentCode> {
+fn refused_last(machine: &Machine) -> Option<OrderCode> {
     machine.status().owners.unwrap_or_default().orders.iter().rev().find_map(|seen| seen.refused)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 use crate::world::{Act, Machine, SEEDS, World};
 

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
-use lucia_proto::journal::EventKind;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::base::code::Code;
+use lucia_proto::files::journal::EventKind;
+use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Hand, Machine, SEEDS, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn kinds(world: &World, id: &lucia_proto::ids::NodeId) -> Vec<EventKind> {
+fn kinds(world: &World, id: &lucia_proto::base::ids::NodeId) -> Vec<EventKind> {
     let journal = world.journal();
     journal.events.iter().filter(|event| event.device_id.as_ref() == Some(id)).map(|event| event.kind).collect()
 }

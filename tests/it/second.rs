@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::{Code, ErrorBody};
-use lucia_proto::report::Proof;
+use lucia_proto::base::code::{Code, ErrorBody};
+use lucia_proto::node::report::Proof;
 use lucia_tests::programs::{CONTROLLER_NAME, Site};
 use lucia_tests::sim::{Answer, SimNode, Target};
 

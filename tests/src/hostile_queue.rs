@@ -15,14 +15,14 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::intent::{IntentId, SignedIntent};
-use lucia_proto::journal::{Event, EventKind, Journal};
-use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{Event, EventKind, Journal};
+use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
+use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::orders::{OrderId, SignedOrder};
 use lucia_proto::test_support::{TestNode, TestOwner};
-use lucia_proto::time::UnixTime;
 use nix::sys::stat::Mode;
 
 /// The directory, and the journal that lies in it.
@@ -56,13 +56,13 @@ impl Queue {
 
     /// Puts an order there; gives its id.
     #[must_use]
-    pub fn order(&self, signed: &SignedIntent) -> IntentId {
+    pub fn order(&self, signed: &SignedOrder) -> OrderId {
         self.0.order(signed)
     }
 
     /// What the worker said about an order, if it did.
     #[must_use]
-    pub fn outcome(&self, id: IntentId) -> Option<IntentFile> {
+    pub fn outcome(&self, id: OrderId) -> Option<OrderAnswerFile> {
         self.0.outcome(id)
     }
 
@@ -252,11 +252,11 @@ pub const ROWS: &[(&str, &str, Change)] = &[
     }),
 ];
 
-fn devices(journal: &mut Journal, id: &NodeId, change: impl Fn(&mut lucia_proto::journal::DeviceRow)) {
+fn devices(journal: &mut Journal, id: &NodeId, change: impl Fn(&mut lucia_proto::files::journal::DeviceRow)) {
     journal.devices.iter_mut().filter(|device| device.device_id == *id).for_each(change);
 }
 
-fn tasks(journal: &mut Journal, id: &NodeId, change: impl Fn(&mut lucia_proto::journal::TaskRow)) {
+fn tasks(journal: &mut Journal, id: &NodeId, change: impl Fn(&mut lucia_proto::files::journal::TaskRow)) {
     journal.tasks.iter_mut().filter(|task| task.device_id == *id).for_each(change);
 }
 
@@ -286,7 +286,7 @@ pub const JOURNALS: &[(&str, &str, Forge)] = &[
     }),
     ("another chain head", "journal", |at, now, _| {
         let mut journal = now.clone();
-        journal.chain_head = lucia_proto::digest::Digest::of(b"mine");
+        journal.chain_head = lucia_proto::base::digest::Digest::of(b"mine");
         renamed(at, &bytes(&journal))
     }),
     ("a device twice", "journal", |at, now, _| {

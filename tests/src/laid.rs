@@ -7,13 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lucia_proto::bounded::PemText;
-use lucia_proto::csr;
-use lucia_proto::enrollment::IdentityRecord;
-use lucia_proto::ids::{RequestId, TaskId};
-use lucia_proto::journal::{DeviceRow, GrantRow, Journal, TaskRow};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::base::ids::{RequestId, TaskId};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, GrantRow, Journal, TaskRow};
+use lucia_proto::node::enrollment::IdentityRecord;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::pki::csr;
 use lucia_worker::ca::{Ca as _, Embedded};
 
 use crate::programs::Site;

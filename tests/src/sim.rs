@@ -12,21 +12,21 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::{Discovered, Endpoint, Installation};
-use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
-use lucia_proto::csr;
-use lucia_proto::digest::Digest;
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatFields, HeartbeatReply};
-use lucia_proto::ids::{BootId, NodeId, RequestId, StartId, TaskId};
-use lucia_proto::inventory::{HardwareInventory, InventoryFields};
-use lucia_proto::key::NodeKey;
-use lucia_proto::names::Hostname;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{BootId, NodeId, RequestId, StartId, TaskId};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatFields, HeartbeatReply};
+use lucia_proto::node::inventory::{HardwareInventory, InventoryFields};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, PROOF_HEADER, Progress,
     Proof, Purpose, Question, Report,
 };
+use lucia_proto::pki::csr;
+use lucia_proto::pki::key::NodeKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

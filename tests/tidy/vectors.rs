@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use lucia_proto::digest::Digest;
+use lucia_proto::base::digest::Digest;
 
 use crate::tree;
 

@@ -17,9 +17,9 @@ mod fixture;
 use std::time::Duration;
 
 use fixture::{Controller, Scratch};
-use lucia_proto::csr;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::csr;
 use lucia_proto::test_support::{TestNode, key};
-use lucia_proto::time::UnixTime;
 use lucia_worker::ca::{Embedded, issue, make_issuing, make_root};
 use lucia_worker::config::Settings;
 use lucia_worker::init::init;
@@ -50,7 +50,7 @@ fn csr_to_leaf() {
     let root = make_root(NOW).unwrap();
     let issuing = make_issuing(&root, NOW).unwrap();
     let ca = Embedded::open(&issuing.pem, &issuing.key.to_pem().unwrap()).unwrap();
-    let root = lucia_proto::chain::Root::from_pem(&root.pem).unwrap();
+    let root = lucia_proto::pki::chain::Root::from_pem(&root.pem).unwrap();
     let node = TestNode::new(1);
     let text = node.csr();
     let signer = key(7);

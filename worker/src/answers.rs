@@ -1,19 +1,19 @@
 //! The bytes that go out: signed answers for nodes, answer files for the controller, receipts for ourselves.
 
-use lucia_proto::answer::{ANSWER_SCHEMA_VERSION, Answer, AnswerError, SignedAnswer};
-use lucia_proto::bounded::{Text, Version};
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EndpointAnswer, EnrollmentAnswerFile, EnrollmentRequest};
-use lucia_proto::freshness::{FreshnessAnswer, FreshnessError, FreshnessRequest, SignedFreshness};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentCode, IntentId};
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::names::Hostname;
+use lucia_proto::base::bounded::{Text, Version};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile};
+use lucia_proto::node::answer::{ANSWER_SCHEMA_VERSION, Answer, AnswerError, SignedAnswer};
+use lucia_proto::node::enrollment::{EndpointAnswer, EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::orders::freshness::{FreshnessAnswer, FreshnessError, FreshnessRequest, SignedFreshness};
+use lucia_proto::orders::roster::SignedRoster;
+use lucia_proto::orders::{OrderCode, OrderId};
 use lucia_proto::owner_api::Outcome;
-use lucia_proto::owner_queue::{FreshnessFile, IntentFile};
-use lucia_proto::roster::SignedRoster;
-use lucia_proto::time::UnixTime;
 
 use crate::ca::{Issued, ServerLeaf};
 use crate::directory::readers::Reader;
@@ -156,13 +156,18 @@ pub fn freshness_file(
 /// What became of an owner's order: when it was carried out, or why not and since when that is known.
 #[must_use]
 pub fn intent_file(
-    intent: IntentId,
+    intent: OrderId,
     node_id: NodeId,
     at: UnixTime,
-    refused: Option<IntentCode>,
+    refused: Option<OrderCode>,
     text: &str,
-) -> IntentFile {
-    IntentFile { schema_version: Version, intent, outcome: Outcome { node_id, at, refused }, message: message(text) }
+) -> OrderAnswerFile {
+    OrderAnswerFile {
+        schema_version: Version,
+        intent,
+        outcome: Outcome { node_id, at, refused },
+        message: message(text),
+    }
 }
 
 /// Text for a file: what does not fit is cut.

@@ -1,17 +1,17 @@
 //! Who asks to become an owner: what the controller passed on, checked as far as it can be. Whether it is that person's
 //! key, a person on this host decides (design.md O3).
 
-use lucia_proto::bounded::Version;
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::json::JsonError;
-use lucia_proto::key::{Fingerprint, KeyError, VerificationCode};
-use lucia_proto::limits::APPLICATION_LIFETIME;
-use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json::JsonError;
+use lucia_proto::base::limits::APPLICATION_LIFETIME;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
+use lucia_proto::orders::roster::Roster;
 use lucia_proto::owner_api::{self, Application};
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
-use lucia_proto::roster::Roster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::{Fingerprint, KeyError, VerificationCode};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -191,7 +191,7 @@ impl Applicant {
     #[must_use]
     pub fn key(&self) -> OwnerKey {
         let credential_id = self.application.passkey.as_ref().map(|passkey| passkey.credential_id.clone());
-        let key_use = if credential_id.is_some() { KeyUse::IntentPasskey } else { KeyUse::OwnerKey };
+        let key_use = if credential_id.is_some() { KeyUse::OrderPasskey } else { KeyUse::OwnerKey };
         // In the one form that a roster is compared in.
         let public_key_pem =
             self.application.key().map_or_else(|_| self.application.public_key_pem.clone(), |key| key.to_pem());

@@ -5,8 +5,8 @@
 //! cannot take back: lines that were counted here cannot be cut off, and none of them rewritten, unseen.
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::limits::AUDIT_ANCHOR_INTERVAL;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::AUDIT_ANCHOR_INTERVAL;
+use lucia_proto::base::time::UnixTime;
 use thiserror::Error;
 
 use crate::ledger::{Anchored, Records};

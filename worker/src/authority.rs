@@ -4,8 +4,8 @@
 //! refuse what is right.
 
 use lucia_durable::{DirError, Loaded, ReadError};
-use lucia_proto::journal::{Journal, JournalError};
-use lucia_proto::limits::JOURNAL_MAX;
+use lucia_proto::base::limits::JOURNAL_MAX;
+use lucia_proto::files::journal::{Journal, JournalError};
 use thiserror::Error;
 
 use crate::config::Config;
@@ -99,9 +99,9 @@ pub fn read(config: &Config) -> Result<Journal, AuthorityError> {
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::digest::Digest;
-    use lucia_proto::journal::{Event, EventKind};
-    use lucia_proto::time::UnixTime;
+    use lucia_proto::base::digest::Digest;
+    use lucia_proto::base::time::UnixTime;
+    use lucia_proto::files::journal::{Event, EventKind};
 
     use super::*;
 

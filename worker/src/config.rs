@@ -9,8 +9,8 @@ mod directory;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucia_proto::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
-use lucia_proto::intent::IntentPolicy;
+use lucia_proto::orders::OrderPolicy;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
 use nix::unistd::{Group, User};
 use serde::Deserialize;
 use thiserror::Error;
@@ -92,7 +92,7 @@ pub struct Settings {
     /// What lets a new node in. Not said: an owner, once the roster has one, and the operator until then.
     pub admission: Option<Admission>,
     /// What is asked of owners' orders here, besides what the roster asks.
-    pub intent_policy: IntentPolicy,
+    pub intent_policy: OrderPolicy,
     /// Names no node may have, besides the built-in ones.
     pub reserved_names: Vec<String>,
     /// Patterns of names no new node may have, besides the built-in ones.
@@ -122,7 +122,7 @@ impl Default for Settings {
             group: NameOrId::Name("lucia-enrollment".to_owned()),
             endpoint_names: Vec::new(),
             admission: None,
-            intent_policy: IntentPolicy::allow_all(),
+            intent_policy: OrderPolicy::allow_all(),
             reserved_names: Vec::new(),
             denied_names: Vec::new(),
             replace_defaults: false,
@@ -220,7 +220,7 @@ pub struct Config {
     /// What lets a new node in, as far as the settings say: [`Config::admission`].
     pub admission: Option<Admission>,
     /// What is asked of owners' orders here, besides what the roster asks.
-    pub intent_policy: IntentPolicy,
+    pub intent_policy: OrderPolicy,
     /// Names no node may have.
     pub reserved: Reserved,
     /// How much is signed in an hour.

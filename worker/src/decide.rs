@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use lucia_proto::certificate::{Leaf, LeafRules};
-use lucia_proto::csr::{self, CheckedCsr, CsrError};
-use lucia_proto::enrollment::{Disagreement, EnrollmentRequest, agrees};
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::Journal;
-use lucia_proto::limits::{LIST_ENTRIES_MAX, RENEW_UNDER, REQUEST_LIFETIME_MAX};
-use lucia_proto::names::Hostname;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{LIST_ENTRIES_MAX, RENEW_UNDER, REQUEST_LIFETIME_MAX};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::Journal;
+use lucia_proto::node::enrollment::{Disagreement, EnrollmentRequest, agrees};
+use lucia_proto::pki::certificate::{Leaf, LeafRules};
+use lucia_proto::pki::csr::{self, CheckedCsr, CsrError};
 use thiserror::Error;
 
 use crate::answers;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lucia_durable::{FileName, FileRules, Loaded, PrivateDir, ReadError};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
 use thiserror::Error;
 use zeroize::Zeroizing;
 

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::bounded::{PemText, Version};
-use lucia_proto::challenge::Nonce;
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
-use lucia_proto::freshness::FreshnessRequest;
-use lucia_proto::ids::{NodeId, RequestId};
-use lucia_proto::intent::{Admit, Body, Draft, Intent, IntentId, SignedIntent, Terms};
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
+use lucia_proto::base::bounded::{PemText, Version};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{NodeId, RequestId};
+use lucia_proto::base::json;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
+use lucia_proto::files::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, OrderAnswerFile, OwnerFile};
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::orders::freshness::FreshnessRequest;
+use lucia_proto::orders::{Admit, Body, Draft, OrderHead, OrderId, SignedOrder, Terms};
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, IntentFile, OwnerFile};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner};
-use lucia_proto::time::UnixTime;
 
 /// A directory of one test.
 pub(crate) struct Scratch(PathBuf);
@@ -224,7 +224,7 @@ impl Controller {
     /// The fleet of the worker beside it.
     pub(crate) fn fleet(&self) -> Digest {
         let root = std::fs::read_to_string(self.dir.with_file_name("worker").join("ca/root.pem")).unwrap();
-        lucia_proto::chain::Root::from_pem(&root).unwrap().sha256()
+        lucia_proto::pki::chain::Root::from_pem(&root).unwrap().sha256()
     }
 
     /// What somebody signs who asks to become an owner.
@@ -239,8 +239,8 @@ impl Controller {
         self.put_owner(&OwnerFile::Application(who.id.clone()), &asked.to_bytes().unwrap());
     }
 
-    pub(crate) fn order(&self, signed: &SignedIntent) -> IntentId {
-        self.put_owner(&OwnerFile::Intent(signed.id()), &signed.to_bytes().unwrap());
+    pub(crate) fn order(&self, signed: &SignedOrder) -> OrderId {
+        self.put_owner(&OwnerFile::OrderHead(signed.id()), &signed.to_bytes().unwrap());
         signed.id()
     }
 
@@ -266,9 +266,9 @@ impl Controller {
         std::fs::read(self.dir.join("nodes/owner-responses").join(of.name())).ok()
     }
 
-    pub(crate) fn outcome(&self, id: IntentId) -> Option<IntentFile> {
-        let bytes = self.owner_answer(&OwnerFile::Intent(id))?;
-        Some(IntentFile::from_bytes(&bytes).unwrap())
+    pub(crate) fn outcome(&self, id: OrderId) -> Option<OrderAnswerFile> {
+        let bytes = self.owner_answer(&OwnerFile::OrderHead(id))?;
+        Some(OrderAnswerFile::from_bytes(&bytes).unwrap())
     }
 
     pub(crate) fn freshness(&self, node_id: &NodeId) -> Option<FreshnessFile> {
@@ -279,7 +279,7 @@ impl Controller {
 
 /// An order of `who` about one node, for an hour.
 pub(crate) fn draft(who: &TestOwner, fleet: Digest, now: UnixTime, node: &NodeId, body: &Body, nonce: u8) -> Draft {
-    let intent = Intent {
+    let intent = OrderHead {
         kind: body.kind(),
         fleet,
         owner: who.id.clone(),
@@ -291,9 +291,9 @@ pub(crate) fn draft(who: &TestOwner, fleet: Digest, now: UnixTime, node: &NodeId
     Draft::new(intent, body).unwrap()
 }
 
-pub(crate) fn signed(draft: &Draft, by: &[&TestOwner]) -> SignedIntent {
+pub(crate) fn signed(draft: &Draft, by: &[&TestOwner]) -> SignedOrder {
     let signatures = by.iter().map(|who| who.sign(draft)).collect();
-    SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
+    SignedOrder { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
 }
 
 /// Lets a node in, under the name it has.

@@ -6,16 +6,16 @@
 use std::path::PathBuf;
 
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError};
-use lucia_proto::answer::SignedAnswer;
-use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
-use lucia_proto::certificate::CertificateError;
-use lucia_proto::chain::Root;
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::key::{KeyError, NodeKey};
-use lucia_proto::limits::{ANSWER_FILE_MAX, CHAIN_PEM_MAX, JSON_DEPTH_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{ANSWER_FILE_MAX, CHAIN_PEM_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::pki::certificate::CertificateError;
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::key::{KeyError, NodeKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

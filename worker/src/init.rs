@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lucia_durable::{DirError, DirRules, Lease, LeaseError, Marker, PrivateDir, WriteError};
-use lucia_proto::bundle::{Bundle, BundleError, SignedBundle};
-use lucia_proto::certificate::CertificateError;
-use lucia_proto::chain::Root;
-use lucia_proto::digest::Digest;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::key::NodeKey;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::bundle::{Bundle, BundleError, SignedBundle};
+use lucia_proto::pki::certificate::CertificateError;
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 use zeroize::Zeroizing;
 

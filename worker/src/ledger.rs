@@ -22,9 +22,9 @@ mod tests;
 use std::path::PathBuf;
 
 use lucia_durable::{AppendError, AppendFile, AppendLock, DirError, PrivateDir, ReadError, WriteError};
-use lucia_proto::digest::Digest;
-use lucia_proto::json::JsonError;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json::JsonError;
+use lucia_proto::base::time::UnixTime;
 use thiserror::Error;
 use tracing::warn;
 

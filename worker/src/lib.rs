@@ -63,9 +63,9 @@ mod tls;
 pub mod turn;
 pub mod watch;
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
-pub use lucia_proto::text::chain;
+pub use lucia_proto::base::text::chain;
 
 /// Wall time, in whole seconds. Decisions get it as an argument; it is read once a turn or command.
 #[expect(clippy::disallowed_methods, reason = "the one clock of this program")]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lucia_proto::endpoint_names::EndpointName;
-use lucia_proto::names::{DnsName, Hostname};
+use lucia_proto::base::names::{DnsName, Hostname};
+use lucia_proto::pki::endpoint_names::EndpointName;
 use thiserror::Error;
 
 /// Names of the fleet's own services. A site adds to them, never takes away.

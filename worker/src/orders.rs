@@ -5,15 +5,15 @@ pub mod kept;
 #[cfg(test)]
 mod tests;
 
-use lucia_proto::freshness::IntentTime;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{
-    Actor, Admit, Body, Checker, Decision, Intent, IntentCode, IntentMemory, IntentRefusal, Order, ReleaseLapse,
-    SignedIntent,
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::freshness::OrderTime;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{
+    Actor, Admit, Body, Checker, Decision, Order, OrderCode, OrderHead, OrderMemory, OrderRefusal, ReleaseLapse,
+    SignedOrder,
 };
-use lucia_proto::names::Hostname;
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
 use thiserror::Error;
 
 use crate::chain;
@@ -43,7 +43,7 @@ pub enum Judged {
         /// The order, remembered.
         order: Order,
         /// What is remembered from here on.
-        memory: IntentMemory,
+        memory: OrderMemory,
         /// About which node.
         node: NodeNames,
         /// What it does.
@@ -52,14 +52,14 @@ pub enum Judged {
     /// It is not.
     Refuse {
         /// The code that travels.
-        code: IntentCode,
+        code: OrderCode,
         /// What stands in its way, for people.
         text: String,
         /// What is remembered of that, if anything.
-        memory: Option<IntentMemory>,
+        memory: Option<OrderMemory>,
     },
     /// It was refused before, and that stays.
-    Again(IntentCode, String),
+    Again(OrderCode, String),
 }
 
 /// What stands in the way of an order that is right in itself.
@@ -121,14 +121,14 @@ pub enum Obstacle {
 /// Decides about one order.
 #[must_use]
 pub fn judge(
-    signed: &SignedIntent,
-    intent: &Intent,
+    signed: &SignedOrder,
+    intent: &OrderHead,
     facts: &Facts<'_>,
-    memory: &IntentMemory,
+    memory: &OrderMemory,
     now: UnixTime,
 ) -> Judged {
     match check(signed, intent, facts, memory, now) {
-        Err((refusal @ IntentRefusal::RefusedBefore(_), _)) => {
+        Err((refusal @ OrderRefusal::RefusedBefore(_), _)) => {
             // What stands in its way still is what people want to read.
             let body = Body::parse(intent.kind, &signed.body).ok();
             let obstacle = body.and_then(|body| act(intent, &body, facts, now).err());
@@ -138,7 +138,7 @@ pub fn judge(
         Ok((order, mut memory)) => match act(order.intent(), order.body(), facts, now) {
             Ok((node, act)) => Judged::Take { order, memory, node, act },
             Err(obstacle) => {
-                let code = IntentCode::NotPossible;
+                let code = OrderCode::NotPossible;
                 memory.note_refused(order.id(), order.intent(), code);
                 Judged::Refuse { code, text: chain(&obstacle), memory: Some(memory) }
             }
@@ -151,18 +151,18 @@ pub fn judge(
 ///
 /// # Errors
 /// Why it is none.
-pub fn still_ordered(signed: &SignedIntent, facts: &Facts<'_>) -> Result<(), IntentRefusal> {
+pub fn still_ordered(signed: &SignedOrder, facts: &Facts<'_>) -> Result<(), OrderRefusal> {
     signed.check_authority(Actor::Worker, &facts.config.intent_policy, facts.roster)
 }
 
 /// The order, if an owner gave it for now, and the memory that has it; else why not, and the memory that has that.
 fn check(
-    signed: &SignedIntent,
-    intent: &Intent,
+    signed: &SignedOrder,
+    intent: &OrderHead,
     facts: &Facts<'_>,
-    memory: &IntentMemory,
+    memory: &OrderMemory,
     now: UnixTime,
-) -> Result<(Order, IntentMemory), (IntentRefusal, Option<IntentMemory>)> {
+) -> Result<(Order, OrderMemory), (OrderRefusal, Option<OrderMemory>)> {
     // The name that its owner read has to be the ledger's; of a node that the ledger does not have it is compared with
     // itself, and what is done then depends on the ledger all the same.
     let body = Body::parse(intent.kind, &signed.body).ok();
@@ -172,8 +172,8 @@ fn check(
         Some(_) | None => said.cloned(),
     };
     let unfit = |field, rule| {
-        let source = lucia_proto::bounded::OutOfBounds { field, rule };
-        (IntentRefusal::DoesNotFit(source), None)
+        let source = lucia_proto::base::bounded::OutOfBounds { field, rule };
+        (OrderRefusal::DoesNotFit(source), None)
     };
     let node = intent.nodes.first().ok_or_else(|| unfit("nodes", "exactly one"))?;
     // A body that cannot be read is refused by the check, under any name.
@@ -186,7 +186,7 @@ fn check(
         hostname: &hostname,
         roster: facts.roster,
         bundle_version: facts.bundle_version,
-        time: Some(IntentTime::at_worker(now, facts.bundle_version, facts.roster.version())),
+        time: Some(OrderTime::at_worker(now, facts.bundle_version, facts.roster.version())),
         memory,
     };
     let mut next = memory.clone();
@@ -201,7 +201,7 @@ fn check(
 ///
 /// # Errors
 /// What stands in its way.
-pub fn act(intent: &Intent, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
+pub fn act(intent: &OrderHead, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
     let node = intent.nodes.first().ok_or(Obstacle::Elsewhere)?;
     let known = || facts.records.node(node).ok_or_else(|| Obstacle::Unknown(node.clone()));
     match body {

@@ -4,12 +4,12 @@
 //! A controller that knows nothing of owners has no `owner-requests`; then there is nothing to read.
 
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Owner, PrivateDir, ReadError};
-use lucia_proto::freshness::FreshnessRequest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
-use lucia_proto::limits::SIGNED_INTENT_MAX;
-use lucia_proto::owner::OwnerId;
-use lucia_proto::owner_queue::{ApplicationFile, AuditHeadFile, OwnerFile};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::SIGNED_INTENT_MAX;
+use lucia_proto::files::owner_queue::{ApplicationFile, AuditHeadFile, OwnerFile};
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::freshness::FreshnessRequest;
+use lucia_proto::orders::owner::OwnerId;
 
 use crate::config::Config;
 use crate::files::file;
@@ -39,7 +39,7 @@ pub struct OwnerScan {
     /// Nodes that ask how late it is.
     pub questions: Vec<NodeId>,
     /// Orders.
-    pub intents: Vec<IntentId>,
+    pub intents: Vec<OrderId>,
     /// Whether the controller says how far its audit reaches.
     pub audit: bool,
     /// Names that no program of ours writes there, the first [`ENTRIES_A_TURN`] of them.
@@ -105,7 +105,7 @@ impl OwnerQueue {
             match OwnerFile::of_name(name.as_str()) {
                 Some(OwnerFile::Application(owner)) => scan.applications.push(owner),
                 Some(OwnerFile::Freshness(node)) => scan.questions.push(node),
-                Some(OwnerFile::Intent(intent)) => scan.intents.push(intent),
+                Some(OwnerFile::OrderHead(intent)) => scan.intents.push(intent),
                 Some(OwnerFile::AuditHead) => scan.audit = true,
                 None if scan.strange.len() < ENTRIES_A_TURN => scan.strange.push(name),
                 None => {}
@@ -123,7 +123,7 @@ impl OwnerQueue {
         let max = match of {
             OwnerFile::Application(_) => ApplicationFile::MAX,
             OwnerFile::Freshness(_) => FreshnessRequest::MAX,
-            OwnerFile::Intent(_) => SIGNED_INTENT_MAX,
+            OwnerFile::OrderHead(_) => SIGNED_INTENT_MAX,
             OwnerFile::AuditHead => AuditHeadFile::MAX,
         };
         read(requests, &file_name(of), max, self.rules)

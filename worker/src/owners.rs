@@ -1,10 +1,10 @@
 //! Who comes and who goes, by which keys, and what is asked of orders: the changes of the roster, as the commands make
 //! them and tests cut them off.
 
-use lucia_proto::key::Fingerprint;
-use lucia_proto::owner::{Owner, OwnerKey};
-use lucia_proto::roster::{Roster, VerifiedRoster};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{Owner, OwnerKey};
+use lucia_proto::orders::roster::{Roster, VerifiedRoster};
+use lucia_proto::pki::key::Fingerprint;
 use thiserror::Error;
 
 use crate::home::{Home, Identity};

@@ -8,8 +8,10 @@
 use std::path::PathBuf;
 
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError};
-use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, Removal};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::enrollment::{
+    EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, Removal,
+};
 
 use crate::config::Config;
 use crate::files::{file, id_file};

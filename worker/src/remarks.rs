@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 /// What was said, and how much may still be said now.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@
 //! heartbeat. What the former key signed counts nowhere once they have them.
 
 use lucia_durable::{LeaseError, WriteError};
-use lucia_proto::bundle::{Bundle, BundleError, SignedBundle};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::key::NodeKey;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::bundle::{Bundle, BundleError, SignedBundle};
+use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 
 use crate::ca::{CaError, new_key};

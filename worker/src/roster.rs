@@ -11,13 +11,13 @@
 use std::path::PathBuf;
 
 use lucia_durable::{FileRules, PrivateDir, ReadError, WriteError};
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::IntentPolicy;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
-use lucia_proto::owner::{Owner, OwnerKey, OwnerName, Role};
-use lucia_proto::roster::{Roster, RosterError, RosterMark, SignedRoster, VerifiedRoster};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::OrderPolicy;
+use lucia_proto::orders::owner::{Owner, OwnerKey, OwnerName, Role};
+use lucia_proto::orders::roster::{Roster, RosterError, RosterMark, SignedRoster, VerifiedRoster};
 use thiserror::Error;
 
 use crate::files::file;
@@ -323,7 +323,7 @@ pub fn with(former: Option<&Roster>, fleet: Digest, owner: Owner, now: UnixTime)
         owners: Vec::new(),
         page_kinds: Vec::new(),
         page_origin: None,
-        policy: IntentPolicy::allow_all(),
+        policy: OrderPolicy::allow_all(),
     });
     roster.owners.push(owner);
     next(roster, now)

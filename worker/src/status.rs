@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::limits::WORKER_STATUS_MAX;
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::{OwnerName, Role};
-use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
-use lucia_proto::text::{counted, shown};
-use lucia_proto::time::UnixTime;
-use lucia_proto::worker_status::{WorkerStatus, WorkerUnavailable};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::WORKER_STATUS_MAX;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{counted, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
+use lucia_proto::files::worker_status::{WorkerStatus, WorkerUnavailable};
+use lucia_proto::orders::owner::{OwnerName, Role};
 use serde::Serialize;
 
 use crate::applications::applications;

@@ -1,10 +1,10 @@
 //! The decisions of the next turn, only looked at: what `pending` shows and `admit` acts on.
 
-use lucia_proto::enrollment::EnrollmentRequest;
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::names::Hostname;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::enrollment::EnrollmentRequest;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use serde::Serialize;
 
 use crate::config::Config;

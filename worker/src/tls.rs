@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lucia_proto::chain::Root;
+use lucia_proto::pki::chain::Root;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Settings that trust the fleet's root alone.

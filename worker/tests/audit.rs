@@ -13,8 +13,8 @@ mod fixture;
 mod site;
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditNote};
-use lucia_proto::bounded::Version;
-use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 use site::{Site, now};
 
 fn note(uid: u32) -> AuditNote {

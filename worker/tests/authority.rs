@@ -18,8 +18,8 @@ use std::process::Stdio;
 
 use fixture::{request, secs};
 use lucia_durable::{DirRules, PrivateDir};
-use lucia_proto::journal::EventKind;
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::files::journal::EventKind;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 use lucia_worker::ledger::{By, Entry, Ledger, NodeNames};
 use site::{Site, command, now};
@@ -222,7 +222,8 @@ fn removals_beyond_five_wait_for_a_person_who_bars_or_resumes() {
     let generation = site.controller.journal.generation;
     let (events, id) = (site.controller.journal.clone(), site.controller.journal.last_event_id);
     assert_eq!(id, 8);
-    site.controller.journal = lucia_proto::journal::Journal { devices: before.devices, tasks: before.tasks, ..events };
+    site.controller.journal =
+        lucia_proto::files::journal::Journal { devices: before.devices, tasks: before.tasks, ..events };
     site.controller.journal.generation = generation + 1;
     site.controller.write_journal();
     site.run(&["resume", "--all"]).expect(0, "2 nodes may go on");

@@ -17,9 +17,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use fixture::{request, secs};
-use lucia_proto::owner;
+use lucia_proto::files::worker_status::WorkerStatus;
+use lucia_proto::orders::owner;
 use lucia_proto::test_support::{TestNode, TestOwner};
-use lucia_proto::worker_status::WorkerStatus;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use site::{Site, command, now, run_with};

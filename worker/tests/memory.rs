@@ -14,16 +14,16 @@ mod fixture;
 use std::process::Command;
 
 use fixture::{Controller, Scratch, rows};
-use lucia_proto::bounded::PemText;
-use lucia_proto::digest::Digest;
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::journal::Journal;
-use lucia_proto::json;
-use lucia_proto::limits::{JOURNAL_MAX, QUEUE_FILE_MAX};
-use lucia_proto::pem;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JOURNAL_MAX, QUEUE_FILE_MAX};
+use lucia_proto::base::pem;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::Journal;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 use nix::sys::resource::{UsageWho, getrusage};
 
 /// The unit, as it is shipped.

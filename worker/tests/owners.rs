@@ -19,13 +19,13 @@ use std::path::Path;
 use std::process::Stdio;
 
 use fixture::{admit_body, draft, secs, signed};
-use lucia_proto::bounded::Version;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Draft, IntentCode, IntentId, SignedIntent};
-use lucia_proto::key::NodeKey;
-use lucia_proto::owner;
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::orders::owner;
+use lucia_proto::orders::{Draft, OrderCode, OrderId, SignedOrder};
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner, key};
 use site::{Ran, Site, command, now};
 
@@ -77,7 +77,7 @@ impl Site {
         serde_json::from_str(&self.run(args).out).unwrap()
     }
 
-    fn refused(&self, id: IntentId) -> Option<IntentCode> {
+    fn refused(&self, id: OrderId) -> Option<OrderCode> {
         self.controller.outcome(id).expect("an outcome").outcome.refused
     }
 
@@ -297,7 +297,7 @@ fn no_order_but_an_owners_own_for_this_fleet_and_now_admits_anybody() {
     let node = site.asks(1);
     let good = site.admit(&alice(), &node, 1);
     let of = |draft: &Draft, by: &TestOwner| signed(draft, &[by]);
-    let with = |mut order: SignedIntent, change: &dyn Fn(&mut SignedIntent)| {
+    let with = |mut order: SignedOrder, change: &dyn Fn(&mut SignedOrder)| {
         change(&mut order);
         order
     };
@@ -310,29 +310,29 @@ fn no_order_but_an_owners_own_for_this_fleet_and_now_admits_anybody() {
     let viewer = site.admit(&bob(), &node, 6);
     let other = site.admit(&alice(), &TestNode::new(2), 7);
     for (name, order, code) in [
-        ("unsigned", signed(&good, &[]), IntentCode::Malformed),
-        ("a stranger's", of(&stranger, &mallory()), IntentCode::OwnerUnknown),
-        ("a viewer's", of(&viewer, &bob()), IntentCode::NotAnOwner),
-        ("an owner's, signed by a stranger", of(&good, &mallory()), IntentCode::OwnerUnknown),
-        ("of another fleet", of(&elsewhere, &alice()), IntentCode::OtherFleet),
-        ("one that ran out", of(&old, &alice()), IntentCode::Expired),
-        ("one of tomorrow", of(&ahead, &alice()), IntentCode::NotYet),
+        ("unsigned", signed(&good, &[]), OrderCode::Malformed),
+        ("a stranger's", of(&stranger, &mallory()), OrderCode::OwnerUnknown),
+        ("a viewer's", of(&viewer, &bob()), OrderCode::NotAnOwner),
+        ("an owner's, signed by a stranger", of(&good, &mallory()), OrderCode::OwnerUnknown),
+        ("of another fleet", of(&elsewhere, &alice()), OrderCode::OtherFleet),
+        ("one that ran out", of(&old, &alice()), OrderCode::Expired),
+        ("one of tomorrow", of(&ahead, &alice()), OrderCode::NotYet),
         (
             "with another body",
             with(of(&good, &alice()), &|order| order.body.clone_from(&other.body)),
-            IntentCode::BodyMismatch,
+            OrderCode::BodyMismatch,
         ),
         (
             "the signature of another",
             with(of(&good, &alice()), &|order| order.signatures = vec![alice().sign(&other)]),
-            IntentCode::SignatureInvalid,
+            OrderCode::SignatureInvalid,
         ),
         (
             "for another node",
             with(of(&other, &alice()), &|order| {
                 order.intent_json = order.intent_json.replace(TestNode::new(2).node_id.as_str(), node.node_id.as_str());
             }),
-            IntentCode::SignatureInvalid,
+            OrderCode::SignatureInvalid,
         ),
     ] {
         let id = site.controller.order(&order);
@@ -345,21 +345,21 @@ fn no_order_but_an_owners_own_for_this_fleet_and_now_admits_anybody() {
     site.run(&["owner", "remove", "mallory", "--yes"]).expect(0, "is out");
     let id = site.controller.order(&of(&stranger, &mallory()));
     site.run(&["once"]).expect(0, "orders carried out 0").expect(0, "issued 0");
-    assert_eq!(site.refused(id), Some(IntentCode::OwnerUnknown));
+    assert_eq!(site.refused(id), Some(OrderCode::OwnerUnknown));
     // The good one, and the same again under the name of another.
     let id = site.controller.order(&of(&good, &alice()));
     site.run(&["once"]).expect(0, "orders carried out 1").expect(0, "issued 1");
     assert_eq!(site.refused(id), None);
     site.accept(&node);
     let ledger = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
-    let replay = OwnerFile::Intent(IntentId::of("{}"));
+    let replay = OwnerFile::OrderHead(OrderId::of("{}"));
     site.controller.put_owner(&replay, &of(&good, &alice()).to_bytes().unwrap());
     site.run(&["once"]).expect(0, "another order than the one it is called after").expect(0, "orders carried out 0");
     // One of the same nonce is the same.
     let twice = site.admit(&alice(), &TestNode::new(2), 1);
     let id = site.controller.order(&of(&twice, &alice()));
     site.run(&["once"]).expect(0, "orders carried out 0, orders refused 1");
-    assert_eq!(site.refused(id), Some(IntentCode::AlreadyDone));
+    assert_eq!(site.refused(id), Some(OrderCode::AlreadyDone));
     let lines = |text: &str| text.lines().filter(|line| !line.contains("\"journalSeen\"")).count();
     let after = std::fs::read_to_string(site.path("worker/ledger.jsonl")).unwrap();
     assert_eq!(lines(&after), lines(&ledger), "nothing of it is in the ledger");
@@ -414,7 +414,7 @@ fn what_is_no_file_of_the_controllers_in_the_owners_queue_is_skipped_and_the_oth
     let bad = [
         OwnerFile::Application(mallory().id),
         OwnerFile::Freshness(TestNode::new(2).node_id),
-        OwnerFile::Intent(IntentId::of("bad")),
+        OwnerFile::OrderHead(OrderId::of("bad")),
     ];
     let mut site = Site::new("");
     site.approve(&alice(), "owner");

@@ -19,8 +19,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use fixture::{request, secs};
-use lucia_proto::enrollment::{EnrollmentRequest, request_hash};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::node::enrollment::{EnrollmentRequest, request_hash};
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 use nix::time::{ClockId, clock_gettime};
 use site::{Ran, Site, now};

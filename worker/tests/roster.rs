@@ -16,12 +16,12 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use fixture::{admit_body, draft, secs, signed};
-use lucia_proto::bounded::Version;
-use lucia_proto::intent::IntentCode;
-use lucia_proto::key::NodeKey;
-use lucia_proto::owner::{self, CredentialId, PageOrigin};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::orders::OrderCode;
+use lucia_proto::orders::owner::{self, CredentialId, PageOrigin};
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner, key};
 use site::{Ran, Site, command, now};
 
@@ -119,7 +119,7 @@ fn a_further_key_speaks_for_the_same_person_and_is_taken_away_for_good() {
     site.controller.happen();
     let id = site.controller.order(&both(&site, &node, &[&alice(), &laptop()], 1));
     site.run(&["once"]).expect(0, "orders refused 1");
-    assert_eq!(refused(&site, id), Some(IntentCode::SecondOwnerNeeded));
+    assert_eq!(refused(&site, id), Some(OrderCode::SecondOwnerNeeded));
     site.run(&["roster", "policy", "set", "admit=allow", "--yes"]).expect(0, "roster version 4");
     let id = site.controller.order(&both(&site, &node, &[&laptop()], 2));
     // The first one lies there still, and is enough by now.
@@ -136,7 +136,7 @@ fn a_further_key_speaks_for_the_same_person_and_is_taken_away_for_good() {
     site.approve(&laptop(), &["--for", "alice"]).expect(1, "counts never again");
     let id = site.controller.order(&both(&site, &TestNode::new(2), &[&laptop()], 3));
     site.run(&["once"]).expect(0, "orders refused 1");
-    assert_eq!(refused(&site, id), Some(IntentCode::KeyUnknown));
+    assert_eq!(refused(&site, id), Some(OrderCode::KeyUnknown));
     assert_eq!(site.version(), 5);
     // With its owner all of them go.
     site.controller.apply(&bob());
@@ -208,7 +208,7 @@ fn what_is_asked_of_orders_is_changed_by_a_yes_and_told_first() {
     let order = draft(&alice(), site.root().sha256(), now(), &node.node_id, &admit_body(&node, None), 1);
     let id = site.controller.order(&signed(&order, &[&alice()]));
     site.run(&["once"]).expect(0, "orders refused 1");
-    assert_eq!(site.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::KindForbidden));
+    assert_eq!(site.controller.outcome(id).unwrap().outcome.refused, Some(OrderCode::KindForbidden));
 
     // The kinds of the page.
     site.run(&page(&[])).expect(0, "none: nothing may be signed on the page\n");
@@ -275,14 +275,14 @@ fn a_passkey_that_its_owner_confirmed_signs_the_kinds_of_the_page_and_nothing_el
         site.run(&["once"]);
         site.controller.outcome(id).unwrap().outcome.refused
     };
-    assert_eq!(order(1, 1), Some(IntentCode::PageNotAllowed));
+    assert_eq!(order(1, 1), Some(OrderCode::PageNotAllowed));
     let page = ["roster", "page-kinds", "ssh-key", "--yes", "--origin", origin.as_str()];
     site.run(&page).expect(0, "roster version 3");
-    assert_eq!(order(2, 2), Some(IntentCode::PageNotAllowed), "another kind");
+    assert_eq!(order(2, 2), Some(OrderCode::PageNotAllowed), "another kind");
     let page = ["roster", "page-kinds", "ssh-key", "admit", "--yes"];
     site.run(&page).expect(0, "roster version 4");
     assert_eq!(order(3, 3), None);
     site.run(&["owner", "remove", "alice", "--yes", "--key", &code(&passkey)]).expect(0, "roster version 5");
-    assert_eq!(order(4, 4), Some(IntentCode::KeyUnknown));
+    assert_eq!(order(4, 4), Some(OrderCode::KeyUnknown));
     approve(&[]).expect(1, "counts never again");
 }

@@ -16,11 +16,11 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lucia_proto::csr::endpoint_build;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::pki::csr::endpoint_build;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::test_support::{TestNode, key};
-use lucia_proto::time::UnixTime;
 use site::{Ran, Site, command, now};
 use x509_cert::Certificate;
 

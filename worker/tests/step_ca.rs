@@ -18,10 +18,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use lucia_proto::bounded::{PemText, Version};
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest};
+use lucia_proto::base::bounded::{PemText, Version};
+use lucia_proto::node::enrollment::{EndpointAnswer, EndpointRequest};
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::test_support::{TestNode, key};
 use lucia_worker::ca::{Authority, make_issuing, make_root};
 use site::{Site, now};

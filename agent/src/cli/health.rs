@@ -8,11 +8,11 @@
 
 use std::time::Duration;
 
-use lucia_proto::heartbeat::DirectoryState;
-use lucia_proto::ids::BootId;
-use lucia_proto::limits::HEARTBEAT_INTERVAL;
-use lucia_proto::text::{counted, span};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::BootId;
+use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
+use lucia_proto::base::text::{counted, span};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::heartbeat::DirectoryState;
 use serde::Serialize;
 
 use crate::host::run::{End, Run};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::code::Code;
-use lucia_proto::key::NodeKey;
-use lucia_proto::names::DiskId;
-use lucia_proto::time::Clock;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::names::DiskId;
+use lucia_proto::base::time::Clock;
+use lucia_proto::pki::key::NodeKey;
 use serde_json::json;
 
 use super::exit::Exit;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lucia_proto::ids::NodeId;
-use lucia_proto::time::Clock;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::Clock;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::Exit;

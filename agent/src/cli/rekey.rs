@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal as _, Write as _};
 
 use lucia_durable::DirError;
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
 
 use super::exit::{Exit, USAGE};
 use crate::host::root::Root;

@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use lucia_proto::heartbeat::{DirectoryReport, DirectoryState};
-use lucia_proto::intent::Rule;
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::text::{counted, shown, span};
-use lucia_proto::time::Clock as _;
+use lucia_proto::base::text::{counted, shown, span};
+use lucia_proto::base::time::Clock as _;
+use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState};
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::orders::Rule;
 
 use super::exit::Exit;
 use super::health::{self, Cause, Facts, Health};
@@ -25,7 +25,7 @@ fn print(text: &str) {
 }
 
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), Exit> {
-    print(&lucia_proto::json::to_string(value).map_err(Exit::failed)?);
+    print(&lucia_proto::base::json::to_string(value).map_err(Exit::failed)?);
     Ok(())
 }
 
@@ -199,7 +199,7 @@ fn owners_rows(owners: &OwnersStatus, facts: &Facts<'_>) -> Vec<(&'static str, O
 }
 
 fn order_line(order: &OrderSeen) -> String {
-    let kind = order.kind.map_or("unreadable", lucia_proto::intent::IntentKind::as_str);
+    let kind = order.kind.map_or("unreadable", lucia_proto::orders::OrderKind::as_str);
     let became = match order.refused {
         None => "carried out".to_owned(),
         Some(code) => format!("refused, {}; to cure it: {}", code.as_str(), code.cure()),

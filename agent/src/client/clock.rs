@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::time::{Clock, UnixTime};
 
 #[derive(Clone, Copy, Debug)]
 struct Measured {
@@ -48,7 +48,7 @@ impl ServerClock {
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::time::ManualClock;
+    use lucia_proto::base::time::ManualClock;
 
     use super::*;
 

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use lucia_proto::certificate::CertificateError;
-use lucia_proto::chain;
-use lucia_proto::names::DnsName;
+use lucia_proto::base::names::DnsName;
+use lucia_proto::pki::certificate::CertificateError;
+use lucia_proto::pki::chain;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -153,7 +153,7 @@ impl Config {
         let name = raw
             .controller_name
             .parse()
-            .map_err(|rule: lucia_proto::names::BadDnsName| value("controller-name", rule.to_string()))?;
+            .map_err(|rule: lucia_proto::base::names::BadDnsName| value("controller-name", rule.to_string()))?;
         if !raw.root_file.is_absolute() {
             return Err(value("root-file", "an absolute path".to_owned()));
         }

@@ -1,6 +1,6 @@
 //! What cures a failed call, in one line each: for `why`, `status` and the log.
 
-use lucia_proto::code::{AgentAction, Code};
+use lucia_proto::base::code::{AgentAction, Code};
 
 use super::CallError;
 use super::proxy::ProxyError;

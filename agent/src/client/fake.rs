@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::{Challenge, ChallengeId, NextChallenge, Nonce, signed_text};
-use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
-use lucia_proto::json;
-use lucia_proto::key::{NodeKey, Signature};
-use lucia_proto::limits::CHALLENGE_LIFETIME;
-use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof};
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::CHALLENGE_LIFETIME;
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::node::challenge::{Challenge, ChallengeId, NextChallenge, Nonce, signed_text};
+use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof};
+use lucia_proto::pki::key::{NodeKey, Signature};
 use tokio::time::Instant;
 
 use super::Client;
@@ -169,7 +169,7 @@ impl Inner {
     }
 }
 
-fn which(request: &Request, id: &lucia_proto::ids::NodeId) -> Endpoint {
+fn which(request: &Request, id: &lucia_proto::base::ids::NodeId) -> Endpoint {
     let same = |call: &&Endpoint| call.method() == request.method && call.path_for(id) == request.path;
     *Endpoint::ALL.iter().find(same).unwrap_or_else(|| panic!("no such endpoint: {request:?}"))
 }

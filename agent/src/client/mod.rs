@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::{Challenge, NextChallenge};
-use lucia_proto::code::{Code, ErrorBody};
-use lucia_proto::ids::NodeId;
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{ANSWER_MAX, CHALLENGE_LIFETIME, JSON_DEPTH_MAX};
-use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof, ProofError, Report};
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::code::{Code, ErrorBody};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ANSWER_MAX, CHALLENGE_LIFETIME, JSON_DEPTH_MAX};
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::node::challenge::{Challenge, NextChallenge};
+use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof, ProofError, Report};
+use lucia_proto::pki::key::NodeKey;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -306,7 +306,7 @@ impl<T: Transport> Client<T> {
             None => Ok(Answer { call, status, body }),
             Some(ErrorBody { error }) => Err(CallError::Refused {
                 code: error.code,
-                message: lucia_proto::text::shown(&error.message).chars().take(REFUSAL_MAX).collect(),
+                message: lucia_proto::base::text::shown(&error.message).chars().take(REFUSAL_MAX).collect(),
                 retry_after,
             }),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::code::{AgentAction, Code};
+use lucia_proto::base::code::{AgentAction, Code};
 
 use super::CallError;
 use super::proxy::ProxyError;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::{AgentAction, Code};
-use lucia_proto::key::NodeKey;
-use lucia_proto::report::{Purpose, Question};
+use lucia_proto::base::code::{AgentAction, Code};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::report::{Purpose, Question};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
-use lucia_proto::time::UnixTime;
 
 use super::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
 use super::*;
@@ -89,10 +89,10 @@ async fn a_get_is_tried_three_times_and_a_post_once() {
 
     let fake = Fake::new(&node(), replies(vec![Reply::Down]));
     let mut client = fake.client(&clock());
-    let report = lucia_proto::report::Progress {
+    let report = lucia_proto::node::report::Progress {
         node_id: client.node_id().clone(),
         purpose: Purpose::Progress,
-        phase: lucia_proto::phase::DevicePhase::Installing,
+        phase: lucia_proto::node::phase::DevicePhase::Installing,
         message: String::new(),
     };
     assert!(matches!(client.call(Endpoint::Progress, &report, None).await, Err(CallError::Unreachable(_))));

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use lucia_durable::{Crashed, crash_point};
-use lucia_proto::directory::{GroupDn, LdapUri};
+use lucia_proto::node::directory::{GroupDn, LdapUri};
 use thiserror::Error;
 use tokio::time::sleep;
 use zeroize::Zeroizing;
@@ -363,7 +363,7 @@ fn before(sssd: &Found, sshd: &Found, wanted: &Wanted) -> Wanted {
 }
 
 fn words(said: &str) -> String {
-    lucia_proto::text::shown(&said.chars().take(WORDS_MAX).collect::<String>())
+    lucia_proto::base::text::shown(&said.chars().take(WORDS_MAX).collect::<String>())
 }
 
 #[cfg(test)]

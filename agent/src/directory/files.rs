@@ -3,8 +3,8 @@
 use std::fmt;
 
 use lucia_durable::{DirError, FileName, PrivateDir, ReadError, WriteError};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use zeroize::Zeroizing;

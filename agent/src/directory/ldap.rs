@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_daemon::reach::{Reach, Unreached};
-use lucia_proto::directory::DirectoryAccess;
+use lucia_proto::node::directory::DirectoryAccess;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use thiserror::Error;

@@ -18,11 +18,11 @@ pub mod ldap;
 pub mod sshd;
 pub mod sssd;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::directory::DirectoryAccess;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::NodeKey;
-use lucia_proto::sealed::SealedError;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::directory::DirectoryAccess;
+use lucia_proto::pki::key::NodeKey;
+use lucia_proto::pki::sealed::SealedError;
 use thiserror::Error;
 
 use self::files::Wanted;

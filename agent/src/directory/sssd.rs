@@ -4,7 +4,7 @@
 //! There is no `services =` line. Debian starts sssd's responders by their sockets, and with such a line the sockets fail
 //! and leave the system degraded.
 
-use lucia_proto::directory::DirectoryAccess;
+use lucia_proto::node::directory::DirectoryAccess;
 use thiserror::Error;
 use zeroize::Zeroizing;
 

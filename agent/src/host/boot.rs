@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+pub use lucia_proto::base::ids::BootId;
 use lucia_proto::checked_text;
-pub use lucia_proto::ids::BootId;
 use thiserror::Error;
 
 use super::root::Root;

@@ -13,4 +13,4 @@ pub mod secrets;
 pub mod state;
 pub mod status;
 
-pub use lucia_proto::text::chain;
+pub use lucia_proto::base::text::chain;

@@ -48,7 +48,7 @@ impl Notify {
 
     /// One line for `systemctl status`.
     pub fn status(&self, text: &str) {
-        self.send(&format!("STATUS={}", lucia_proto::text::shown(text)));
+        self.send(&format!("STATUS={}", lucia_proto::base::text::shown(text)));
     }
 
     /// The daemon is going down as asked.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::ids::BootId;
+use lucia_proto::base::ids::BootId;
 use serde::{Deserialize, Serialize};
 
 /// An end within this of the start is one of a row of failures.

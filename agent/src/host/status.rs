@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use lucia_durable::{DirRules, FileName, FileRules, Loaded, PrivateDir};
-use lucia_proto::heartbeat::DirectoryReport;
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{IntentCode, IntentKind, Rule};
-use lucia_proto::json;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::OwnerName;
-use lucia_proto::text::counted;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::json;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::counted;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::heartbeat::DirectoryReport;
+use lucia_proto::orders::owner::OwnerName;
+use lucia_proto::orders::{OrderCode, OrderKind, Rule};
+use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
 
 use super::root::Root;
@@ -164,12 +164,12 @@ pub struct OrderSeen {
     pub code: VerificationCode,
     /// Of which kind; absent where that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<IntentKind>,
+    pub kind: Option<OrderKind>,
     /// When, by the agent's own clock.
     pub at: UnixTime,
     /// Why it was refused; absent when it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<IntentCode>,
+    pub refused: Option<OrderCode>,
 }
 
 /// Who may order, how late it is for orders, and the last of them.
@@ -191,7 +191,7 @@ pub struct OwnersStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_until: Option<UnixTime>,
     /// What is asked of each kind that a node carries out: the stricter of its own policy and the roster's.
-    pub rules: Vec<(IntentKind, Rule)>,
+    pub rules: Vec<(OrderKind, Rule)>,
     /// Why the policy of this machine cannot be read, so that everything is forbidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_refused: Option<String>,
@@ -451,7 +451,7 @@ pub fn find(root: &Root) -> Result<Option<(Status, bool)>, String> {
         }
     };
     let Some(bytes) = bytes else { return Ok(None) };
-    let status = json::from_slice(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
+    let status = json::from_slice(&bytes, MAX, lucia_proto::base::limits::JSON_DEPTH_MAX);
     let status = status.map(|status| Some((status, is_hot)));
     status.map_err(|error| format!("the agent's status file cannot be read: {error}; the agent rewrites it"))
 }
@@ -460,14 +460,14 @@ pub fn find(root: &Root) -> Result<Option<(Status, bool)>, String> {
 #[must_use]
 pub fn last_start(state: &State) -> Option<StartId> {
     let bytes = state.read(StateFile::Status).ok().flatten()?;
-    json::from_slice::<Status>(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX).ok()?.start_id
+    json::from_slice::<Status>(&bytes, MAX, lucia_proto::base::limits::JSON_DEPTH_MAX).ok()?.start_id
 }
 
 /// Whether an owner removed the identity, and nothing began anew since. Words for people, no proof of anything.
 #[must_use]
 pub fn was_removed(state: &State) -> bool {
     let bytes = state.read(StateFile::Status).ok().flatten().unwrap_or_default();
-    let status = json::from_slice::<Status>(&bytes, MAX, lucia_proto::limits::JSON_DEPTH_MAX);
+    let status = json::from_slice::<Status>(&bytes, MAX, lucia_proto::base::limits::JSON_DEPTH_MAX);
     status.is_ok_and(|status| status.doing == Doing::Removed)
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lucia_durable::crash_point;
-use lucia_proto::answer::{Answer, AnswerError, AnswerExpectation, SignedAnswer};
-use lucia_proto::bundle::{SignedBundle, VerifiedBundle};
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::{Answer, AnswerError, AnswerExpectation, SignedAnswer};
+use lucia_proto::pki::bundle::{SignedBundle, VerifiedBundle};
 use thiserror::Error;
 
 use super::installed::InstalledError;

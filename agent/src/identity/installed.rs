@@ -1,9 +1,9 @@
 //! `installed.json`: what the installer leaves for the daemon, and the proof that it was an installer who did.
 
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::json;
-use lucia_proto::limits::JSON_DEPTH_MAX;
-use lucia_proto::names::Hostname;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::names::Hostname;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

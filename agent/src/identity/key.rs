@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lucia_durable::crash_point;
-use lucia_proto::key::NodeKey;
+use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 
 use crate::host::random::{self, NoRandomness};
@@ -42,7 +42,7 @@ pub enum KeyError {
         path: PathBuf,
         /// What is wrong, never what it holds.
         #[source]
-        source: lucia_proto::key::KeyError,
+        source: lucia_proto::pki::key::KeyError,
     },
     /// The private directory fails.
     #[error("the node's key cannot be read or written")]
@@ -131,7 +131,7 @@ pub fn find(state: &State) -> Result<Option<NodeKey>, KeyError> {
         return Ok(None);
     };
     let damaged = |source| KeyError::Damaged { path: path(state), source };
-    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::key::KeyError::NotPrivateKey))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::pki::key::KeyError::NotPrivateKey))?;
     NodeKey::from_pem(text).map(Some).map_err(damaged)
 }
 

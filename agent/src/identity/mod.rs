@@ -15,18 +15,18 @@ pub mod starts;
 
 use std::sync::Arc;
 
-use lucia_proto::answer::SignedAnswer;
-use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
-use lucia_proto::certificate::{CheckedLeaf, Leaf, LeafRules};
-use lucia_proto::chain::{self, Root};
-use lucia_proto::csr;
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::json;
-use lucia_proto::key::{Fingerprint, NodeKey};
-use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX, LAPSED_CHAIN_OFFSET};
-use lucia_proto::names::Hostname;
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, LAPSED_CHAIN_OFFSET};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::pki::certificate::{CheckedLeaf, Leaf, LeafRules};
+use lucia_proto::pki::chain::{self, Root};
+use lucia_proto::pki::csr;
+use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 

@@ -5,9 +5,9 @@
 //! runs here is noted; the former key is copied aside; what was issued to it is removed; the new key takes its place.
 
 use lucia_durable::crash_point;
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::{Fingerprint, NodeKey};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use thiserror::Error;
 
 use super::installed::{InstalledError, InstalledFacts};
@@ -164,7 +164,7 @@ pub fn finished(
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::time::UnixTime;
+    use lucia_proto::base::time::UnixTime;
 
     use super::*;
     use crate::host::scratch::Scratch;
@@ -270,9 +270,9 @@ mod tests {
         let machine: MachineId = "22222222222242228222222222222222".parse().unwrap();
         let key = key::load(&state).unwrap();
         let grant = Grant {
-            task_id: lucia_proto::ids::TaskId::from_random([1; 16]),
+            task_id: lucia_proto::base::ids::TaskId::from_random([1; 16]),
             device_id: id(&state),
-            request_id: lucia_proto::ids::RequestId::from_random([1; 16]),
+            request_id: lucia_proto::base::ids::RequestId::from_random([1; 16]),
             hostname: "n2".parse().unwrap(),
             disk_id: None,
             inventory_revision: 1,
@@ -285,7 +285,7 @@ mod tests {
         state.replace(StateFile::Installed, b"{").unwrap();
         assert_eq!(finished(&state, &key, &grant, &machine).unwrap(), facts);
         facts.write(&state).unwrap();
-        let second = Grant { task_id: lucia_proto::ids::TaskId::from_random([2; 16]), ..grant };
+        let second = Grant { task_id: lucia_proto::base::ids::TaskId::from_random([2; 16]), ..grant };
         assert_eq!(finished(&state, &key, &second, &machine).unwrap().task_id, second.task_id);
         assert_eq!(InstalledFacts::read(&state).unwrap(), Some(facts));
     }
@@ -296,9 +296,9 @@ mod tests {
         let (_scratch, mut state) = node();
         let machine: MachineId = "22222222222242228222222222222222".parse().unwrap();
         let grant = |number| Grant {
-            task_id: lucia_proto::ids::TaskId::from_random([number; 16]),
+            task_id: lucia_proto::base::ids::TaskId::from_random([number; 16]),
             device_id: id(&state),
-            request_id: lucia_proto::ids::RequestId::from_random([1; 16]),
+            request_id: lucia_proto::base::ids::RequestId::from_random([1; 16]),
             hostname: "n2".parse().unwrap(),
             disk_id: Some("d".parse().unwrap()),
             inventory_revision: 1,

@@ -3,13 +3,13 @@
 //! What decides after a crash is the answer: it is kept before its certificate, and CSR and `installed.json` are made to
 //! follow it, now or at the next start.
 
-use lucia_proto::answer::SignedAnswer;
-use lucia_proto::certificate::{Leaf, LeafRules};
-use lucia_proto::csr::{self, CheckedCsr};
-use lucia_proto::ids::TaskId;
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::names::Hostname;
+use lucia_proto::base::ids::TaskId;
+use lucia_proto::base::json;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::pki::certificate::{Leaf, LeafRules};
+use lucia_proto::pki::csr::{self, CheckedCsr};
+use lucia_proto::pki::key::NodeKey;
 
 use super::installed::{InstalledError, InstalledFacts};
 use super::{Identity, IdentityError, accept, parse, read};

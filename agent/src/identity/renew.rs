@@ -1,7 +1,7 @@
 //! Keep, renew or recover: decided from times alone, by the controller's clock.
 
-use lucia_proto::limits::RENEW_UNDER;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::RENEW_UNDER;
+use lucia_proto::base::time::UnixTime;
 
 /// What the certificate's end asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

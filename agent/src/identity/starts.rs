@@ -12,10 +12,10 @@
 
 use std::time::Duration;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::StartId;
-use lucia_proto::json;
-use lucia_proto::limits::{FORMER_STARTS_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::StartId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{FORMER_STARTS_MAX, JSON_DEPTH_MAX};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -283,7 +283,10 @@ fn an_answer_of_a_worker_whom_the_bundle_on_the_disk_retired_is_refused_whole() 
     let newer = json::to_string(&SignedBundle::sign(&newer, &ca.root_key).unwrap()).unwrap().into_bytes();
     opened.state.replace(StateFile::Bundle, &newer).unwrap();
     let refused = opened.identity.accept(&opened.state, &signed, now());
-    assert!(matches!(refused, Err(AcceptError::Refused(lucia_proto::answer::AnswerError::Signature))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(AcceptError::Refused(lucia_proto::node::answer::AnswerError::Signature))),
+        "{refused:?}"
+    );
     assert_eq!(std::fs::read(root.state().join("bundle.json")).unwrap(), newer);
     assert!(!root.state().join("answer.json").exists() && opened.identity.certificate().is_none());
 }

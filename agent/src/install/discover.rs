@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use lucia_proto::api::{Discovered, Endpoint};
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::report::{Discover, Purpose};
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::report::{Discover, Purpose};
+use lucia_proto::pki::key::Fingerprint;
 
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};

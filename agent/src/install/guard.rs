@@ -1,10 +1,10 @@
 //! `installation-guard`: the last look before a disk is erased. Every condition must hold, or nothing is erased.
 
 use lucia_proto::api::{DeviceState, Grant};
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::names::DiskId;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::names::DiskId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::DevicePhase;
 use thiserror::Error;
 
 use super::Installation;
@@ -94,7 +94,7 @@ pub fn check<'a>(
     if now > until {
         return Err(Refusal::Expired { until });
     }
-    let fixed = |disk: &lucia_proto::inventory::Disk| !disk.is_removable && !disk.is_read_only;
+    let fixed = |disk: &lucia_proto::node::inventory::Disk| !disk.is_removable && !disk.is_read_only;
     let disk = grant.disk_id.as_ref().ok_or(Refusal::Runs)?;
     if !inventory.disk(disk).is_some_and(fixed) {
         return Err(Refusal::Disk { disk: disk.clone() });

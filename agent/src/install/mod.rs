@@ -10,10 +10,10 @@ pub mod target;
 pub mod wait;
 
 use lucia_proto::api::{DeviceState, Endpoint, Grant};
-use lucia_proto::ids::{RequestId, TaskId};
-use lucia_proto::json;
-use lucia_proto::limits::JSON_DEPTH_MAX;
-use lucia_proto::report::{Purpose, Question};
+use lucia_proto::base::ids::{RequestId, TaskId};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::node::report::{Purpose, Question};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

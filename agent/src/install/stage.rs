@@ -5,9 +5,9 @@
 
 use lucia_durable::crash_point;
 use lucia_proto::api::{Accepted, Endpoint, Grant};
-use lucia_proto::key::NodeKey;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{Progress, Purpose};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{Progress, Purpose};
+use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 
 use super::target::{Target, TargetError};
@@ -160,7 +160,7 @@ pub async fn reporting<T: Transport>(
 
 async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, message: &str) -> Result<(), StageError> {
     let node_id = client.node_id().clone();
-    let message = lucia_proto::text::shown(message);
+    let message = lucia_proto::base::text::shown(message);
     let progress = Progress { node_id, purpose: Purpose::Progress, phase, message };
     let answer = client.call(Endpoint::Progress, &progress, None).await.map_err(StageError::Call)?;
     // Whoever answers something else is not the controller, and it was not told.

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::code::Code;
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::json as strict;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{GrantRequest, Progress};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::json as strict;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{GrantRequest, Progress};
 use lucia_proto::test_support::{TestCa, TestNode, key};
-use lucia_proto::time::UnixTime;
 
 use super::guard::Refusal;
 use super::stage::{StageError, Staged};

@@ -2,10 +2,10 @@
 
 use lucia_durable::crash_point;
 use lucia_proto::api::{self, DeviceState, Endpoint, Grant};
-use lucia_proto::code::Code;
-use lucia_proto::ids::RequestId;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{GrantRequest, Purpose, Question};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::RequestId;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{GrantRequest, Purpose, Question};
 use thiserror::Error;
 
 use super::{Installation, InstallationError, device_state};

@@ -1,7 +1,7 @@
 //! Processors: `/proc/cpuinfo`, and `/sys/devices/system/cpu/present` where the former says nothing.
 
-use lucia_proto::inventory::HardwareText;
-use lucia_proto::limits::CPUS_MAX;
+use lucia_proto::base::limits::CPUS_MAX;
+use lucia_proto::node::inventory::HardwareText;
 
 use super::read;
 use crate::host::root::Root;

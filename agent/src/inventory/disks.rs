@@ -17,9 +17,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucia_proto::inventory::{DevicePath, Disk};
-use lucia_proto::limits::{DISK_BYTES_MAX, DISKS_MAX};
-use lucia_proto::names::DiskId;
+use lucia_proto::base::limits::{DISK_BYTES_MAX, DISKS_MAX};
+use lucia_proto::base::names::DiskId;
+use lucia_proto::node::inventory::{DevicePath, Disk};
 
 use super::read;
 use crate::host::root::Root;

@@ -2,8 +2,8 @@
 //!
 //! Virtual machines and containers often have no DMI at all; then all of it is absent.
 
-use lucia_proto::bounded::Text;
-use lucia_proto::inventory::{BootMode, HardwareText};
+use lucia_proto::base::bounded::Text;
+use lucia_proto::node::inventory::{BootMode, HardwareText};
 
 use super::read;
 use crate::host::root::Root;

@@ -1,6 +1,6 @@
 //! Memory: `/proc/meminfo`.
 
-use lucia_proto::limits::MEMORY_BYTES_MAX;
+use lucia_proto::base::limits::MEMORY_BYTES_MAX;
 
 use super::read;
 use crate::host::root::Root;

@@ -23,9 +23,9 @@ pub(crate) mod read;
 
 use std::path::Path;
 
-use lucia_proto::bounded::{OutOfBounds, Text};
-use lucia_proto::inventory::{HardwareInventory, InventoryFields};
-use lucia_proto::limits::DISCOVER_REPORT_MAX;
+use lucia_proto::base::bounded::{OutOfBounds, Text};
+use lucia_proto::base::limits::DISCOVER_REPORT_MAX;
+use lucia_proto::node::inventory::{HardwareInventory, InventoryFields};
 use thiserror::Error;
 
 use crate::host::root::Root;

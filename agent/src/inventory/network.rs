@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use lucia_proto::inventory::{Interface, InterfaceName, MacAddress};
-use lucia_proto::limits::{ADDRESSES_PER_INTERFACE_MAX, INTERFACES_MAX};
+use lucia_proto::base::limits::{ADDRESSES_PER_INTERFACE_MAX, INTERFACES_MAX};
+use lucia_proto::node::inventory::{Interface, InterfaceName, MacAddress};
 
 use super::read;
 use crate::host::root::Root;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use lucia_proto::bounded::Text;
-use lucia_proto::text::is_printable_char;
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::text::is_printable_char;
 
 /// Longest attribute: sysfs hands out one page.
 const ATTRIBUTE_MAX: u64 = 4096;

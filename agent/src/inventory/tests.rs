@@ -1,6 +1,6 @@
-use lucia_proto::inventory::{BootMode, Disk};
-use lucia_proto::limits::{ADDRESSES_PER_INTERFACE_MAX, DISKS_MAX, INTERFACES_MAX};
-use lucia_proto::text::is_printable;
+use lucia_proto::base::limits::{ADDRESSES_PER_INTERFACE_MAX, DISKS_MAX, INTERFACES_MAX};
+use lucia_proto::base::text::is_printable;
+use lucia_proto::node::inventory::{BootMode, Disk};
 
 use super::*;
 use crate::host::scratch::Scratch;

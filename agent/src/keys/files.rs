@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lucia_durable::{Crashed, DirError, FileName, PrivateDir, WriteError, crash_point};
-use lucia_proto::names::AccountName;
-use lucia_proto::ssh_key::SshKey;
+use lucia_proto::base::names::AccountName;
+use lucia_proto::orders::ssh_key::SshKey;
 use thiserror::Error;
 
 use super::passwd::Local;

@@ -14,9 +14,9 @@ pub mod passwd;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lucia_proto::names::AccountName;
-use lucia_proto::ssh_key::SshKey;
-use lucia_proto::text::{counted, shown};
+use lucia_proto::base::names::AccountName;
+use lucia_proto::base::text::{counted, shown};
+use lucia_proto::orders::ssh_key::SshKey;
 
 /// Entries that a message names; the rest is counted.
 const NAMED: usize = 3;

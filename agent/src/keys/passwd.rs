@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
-use lucia_proto::names::AccountName;
+use lucia_proto::base::names::AccountName;
 
 use crate::host::root::Root;
 

@@ -19,5 +19,5 @@ fn a_message_names_three_and_counts_the_rest() {
     assert!(text.starts_with("9 ") && text.contains('6'), "{text}");
     let named = |n: u8| text.contains(&format!("u{n}"));
     assert!((0..3).all(named) && !(3..9).any(named), "{text}");
-    assert!(lucia_proto::text::is_printable(&text));
+    assert!(lucia_proto::base::text::is_printable(&text));
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
-use lucia_proto::names::Hostname;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::names::Hostname;
 use tokio::time::sleep;
 
 use super::shared::Shared;

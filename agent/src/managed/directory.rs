@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::heartbeat::{DirectoryReport, DirectoryState, Message};
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::NodeKey;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState, Message};
+use lucia_proto::pki::key::NodeKey;
 use tokio::sync::watch;
 use tokio::time::timeout;
 

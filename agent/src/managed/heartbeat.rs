@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::bounded::OutOfBounds;
-use lucia_proto::feature::Features;
-use lucia_proto::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::HEARTBEAT_INTERVAL;
-use lucia_proto::names::Hostname;
-use lucia_proto::orders::OrdersReport;
-use lucia_proto::report::Purpose;
+use lucia_proto::base::bounded::OutOfBounds;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::node::feature::Features;
+use lucia_proto::node::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
+use lucia_proto::node::report::Purpose;
+use lucia_proto::orders::exchange::OrdersReport;
 use tokio::time::{sleep, timeout};
 
 use super::reply::Reply;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_durable::DirError;
-use lucia_proto::names::AccountName;
+use lucia_proto::base::names::AccountName;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -143,7 +143,7 @@ impl<R: Runner> KeysLoop<R> {
     fn say(&self, ordered: &OrderedKeys, brought: Brought) {
         if brought.changed > 0 {
             let count = u64::from(brought.changed);
-            tracing::info!("keys: {} written or removed", lucia_proto::text::counted(count, "file"));
+            tracing::info!("keys: {} written or removed", lucia_proto::base::text::counted(count, "file"));
         }
         if !brought.unordered.is_empty() {
             let names = brought.unordered.join(", ");
@@ -174,7 +174,7 @@ impl<R: Runner> KeysLoop<R> {
         if let Some(local) = passwd::local(&self.root) {
             let gone = Files::open(&self.root).and_then(|files| files.without(&local)).unwrap_or(0);
             if gone > 0 {
-                let count = lucia_proto::text::counted(u64::from(gone), "file");
+                let count = lucia_proto::base::text::counted(u64::from(gone), "file");
                 tracing::warn!("keys: {count} removed, of accounts that are this machine's own now");
             }
         }
@@ -185,7 +185,7 @@ impl<R: Runner> KeysLoop<R> {
         let held = Files::open(&self.root).and_then(|files| files.count()).unwrap_or(0);
         if held > 0 {
             let hours = age.as_secs() / 3600;
-            let accounts = lucia_proto::text::counted(u64::try_from(held).unwrap_or(u64::MAX), "account");
+            let accounts = lucia_proto::base::text::counted(u64::try_from(held).unwrap_or(u64::MAX), "account");
             let what =
                 format!("no heartbeat was answered for {hours} h, so the SSH keys of {accounts} stay as they are");
             self.shared.refused("keys", what, AGE_CURE);

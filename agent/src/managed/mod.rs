@@ -30,8 +30,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::key::NodeKey;
-use lucia_proto::time::Clock;
+use lucia_proto::base::time::Clock;
+use lucia_proto::pki::key::NodeKey;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::sleep;
 

@@ -3,7 +3,7 @@
 //! The agent goes on under the name of its certificate. It takes another one only where both agree: the controller says
 //! that it is approved, and `/etc/hostname` says that it is this machine's.
 
-use lucia_proto::names::Hostname;
+use lucia_proto::base::names::Hostname;
 
 use super::shared::Shared;
 use crate::host::status::{OtherName, Standing};
@@ -80,7 +80,7 @@ mod tests {
     fn a_name_is_taken_only_where_both_say_it() {
         let scratch = Scratch::new();
         let state = State::hold(&scratch.root(), "test").unwrap();
-        let clock = TestClock::at(lucia_proto::time::UnixTime::from_secs(1_800_000_000));
+        let clock = TestClock::at(lucia_proto::base::time::UnixTime::from_secs(1_800_000_000));
         let shared = Shared::new(state, StatusFile::new(&scratch.root()), Status::default(), clock, Notify::silent());
         let shared = Arc::new(shared);
         let readings = Sampler::new(&Root::system()).sample().unwrap();

@@ -1,12 +1,12 @@
 //! The reply to a heartbeat, read so that one bad part costs no other.
 
-use lucia_proto::digest::Digest;
-use lucia_proto::names::Hostname;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::names::Hostname;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// [`lucia_proto::heartbeat::HeartbeatReply`], with its orders not looked at yet.
+/// [`lucia_proto::node::heartbeat::HeartbeatReply`], with its orders not looked at yet.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Reply {
@@ -32,9 +32,9 @@ pub(super) struct Reply {
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::heartbeat::HeartbeatReply;
-    use lucia_proto::json::{self, JsonError};
-    use lucia_proto::limits::JSON_DEPTH_MAX;
+    use lucia_proto::base::json::{self, JsonError};
+    use lucia_proto::base::limits::JSON_DEPTH_MAX;
+    use lucia_proto::node::heartbeat::HeartbeatReply;
 
     use super::*;
     use crate::keys::tests::line;

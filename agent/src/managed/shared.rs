@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lucia_proto::names::Hostname;
-use lucia_proto::time::Clock;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::Clock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

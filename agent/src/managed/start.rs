@@ -209,7 +209,7 @@ mod tests {
         let key = lucia_proto::test_support::key(7);
         let installed = InstalledFacts {
             node_id: key.public().fingerprint().node_id(),
-            task_id: lucia_proto::ids::TaskId::from_random([1; 16]),
+            task_id: lucia_proto::base::ids::TaskId::from_random([1; 16]),
             hostname: "n1".parse().unwrap(),
             install_boot_id: Some("33333333-3333-4333-8333-333333333333".parse().unwrap()),
             machine_id: MACHINE.parse().unwrap(),

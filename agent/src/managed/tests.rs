@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::test_support::{TestCa, TestNode, key};
-use lucia_proto::time::{Clock, UnixTime};
 
 use super::*;
 use crate::client::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
@@ -98,7 +98,7 @@ impl World {
 
     fn answer_at(&self) -> impl Fn(UnixTime) -> Reply + 'static {
         let (ca, node) = (Rc::clone(&self.ca), Rc::clone(&self.node));
-        move |now| Reply::Ok(lucia_proto::json::to_string(&signed(&ca, &node, now)).unwrap())
+        move |now| Reply::Ok(lucia_proto::base::json::to_string(&signed(&ca, &node, now)).unwrap())
     }
 
     fn installed(&self) -> InstalledFacts {
@@ -413,7 +413,7 @@ async fn b_4_strangers_and_refusals_cost_neither_key_nor_certificate() {
         assert_eq!((ran.ended, world.files() == before), (None, true), "{code:?}");
         let what = &ran.status.refusals[0].what;
         assert!(what.contains(code.as_str()), "{what}");
-        let most = if code.agent_action() == lucia_proto::code::AgentAction::SignAgain { 600 } else { 300 };
+        let most = if code.agent_action() == lucia_proto::base::code::AgentAction::SignAgain { 600 } else { 300 };
         assert!(ran.fake.calls().len() < most, "{code:?}: {} calls in twenty minutes", ran.fake.calls().len());
     }
 }

@@ -6,8 +6,8 @@
 mod gpu;
 mod system;
 
-use lucia_proto::bounded::Text;
-use lucia_proto::limits::{DISK_BYTES_MAX, LOAD_MAX, UPTIME_MAX};
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::limits::{DISK_BYTES_MAX, LOAD_MAX, UPTIME_MAX};
 use nix::sys::statvfs::statvfs;
 
 use crate::host::boot::{self, BootId};

@@ -1,10 +1,10 @@
 //! `roster.json`: the newest roster, and which one it was.
 
-use lucia_proto::bundle::VerifiedBundle;
-use lucia_proto::digest::Digest;
-use lucia_proto::json;
-use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
-use lucia_proto::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use lucia_proto::orders::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
+use lucia_proto::pki::bundle::VerifiedBundle;
 use serde::{Deserialize, Serialize};
 
 use super::record::RecordError;

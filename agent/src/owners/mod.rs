@@ -21,19 +21,19 @@ pub mod remove;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::bundle::{self, SignedBundle, VerifiedBundle};
-use lucia_proto::chain::Root as FleetRoot;
-use lucia_proto::digest::Digest;
-use lucia_proto::freshness::{Freshness, FreshnessError, SignedFreshness};
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{Actor, Checker, Intent, IntentId, IntentRefusal, SignedIntent};
-use lucia_proto::json;
-use lucia_proto::limits::OUTCOMES_MAX;
-use lucia_proto::names::Hostname;
-use lucia_proto::orders::{NodeOutcome, OrdersReport};
-use lucia_proto::owner::Role;
-use lucia_proto::roster::{SignedRoster, VerifiedRoster};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::OUTCOMES_MAX;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
+use lucia_proto::orders::freshness::{Freshness, FreshnessError, SignedFreshness};
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::orders::{Actor, Checker, OrderHead, OrderId, OrderRefusal, SignedOrder};
+use lucia_proto::pki::bundle::{self, SignedBundle, VerifiedBundle};
+use lucia_proto::pki::chain::Root as FleetRoot;
 
 use self::held::HeldRoster;
 use self::offer::{Note, Offer, OfferError};
@@ -86,7 +86,7 @@ pub struct Owners {
     freshness: Freshness,
     answered_at: Option<UnixTime>,
     /// Orders that were refused since the start, oldest first.
-    refused: Vec<(IntentId, OrderSeen)>,
+    refused: Vec<(OrderId, OrderSeen)>,
     /// Refusals that were not told yet. Not on the disk: whoever sends such an order again is told again.
     untold: Vec<NodeOutcome>,
     keys: Arc<OrderedKeys>,
@@ -270,7 +270,7 @@ impl Owners {
         Ok(())
     }
 
-    fn take_order(&mut self, state: &State, signed: &SignedIntent, me: Me<'_>) -> Result<(), OfferError> {
+    fn take_order(&mut self, state: &State, signed: &SignedOrder, me: Me<'_>) -> Result<(), OfferError> {
         if self.record.as_ref().is_some_and(|record| record.stopped().is_some() || record.leaving().is_some()) {
             return Ok(());
         }
@@ -293,14 +293,14 @@ impl Owners {
     }
 
     /// The record in which this order is remembered and holds, if it is an owner's for this node, now.
-    fn judge(&self, signed: &SignedIntent, me: Me<'_>) -> Result<Record, Refused> {
+    fn judge(&self, signed: &SignedOrder, me: Me<'_>) -> Result<Record, Refused> {
         let time = self.freshness.time(me.since_boot);
         let (Some(record), Some(bundle)) = (&self.record, &self.bundle) else {
-            return Err(IntentRefusal::NoFreshness.into());
+            return Err(OrderRefusal::NoFreshness.into());
         };
         let Some(roster) = self.roster.roster() else {
-            let behind = |current| IntentRefusal::RosterBehind { held: 0, current };
-            return Err(time.map_or(IntentRefusal::NoFreshness, |time| behind(time.roster_version())).into());
+            let behind = |current| OrderRefusal::RosterBehind { held: 0, current };
+            return Err(time.map_or(OrderRefusal::NoFreshness, |time| behind(time.roster_version())).into());
         };
         let policy = policy::read(&self.root);
         let checker = Checker {
@@ -325,7 +325,7 @@ impl Owners {
     }
 
     /// Notes a refusal to be told, in memory alone.
-    fn refuse(&mut self, signed: &SignedIntent, refusal: &NotDone, at: UnixTime) {
+    fn refuse(&mut self, signed: &SignedOrder, refusal: &NotDone, at: UnixTime) {
         let (intent, code) = (signed.id(), refusal.code());
         let told = if code.is_repeat() {
             self.record.as_ref().map_or(Some(code), |record| record.repeated(intent, code))
@@ -338,10 +338,10 @@ impl Owners {
         self.untold.drain(..over);
         let Some(code) = told else { return };
         if !self.refused.iter().any(|(known, seen)| *known == intent && seen.refused == Some(code)) {
-            let why = lucia_proto::text::shown(&crate::host::chain(refusal));
+            let why = lucia_proto::base::text::shown(&crate::host::chain(refusal));
             tracing::warn!("order {} is refused ({}): {why}; {}", intent.code(), code.as_str(), code.cure());
         }
-        let kind = Intent::parse(&signed.intent_json).ok().map(|intent| intent.kind);
+        let kind = OrderHead::parse(&signed.intent_json).ok().map(|intent| intent.kind);
         self.refused.retain(|(known, _)| *known != intent);
         self.refused.push((intent, OrderSeen { code: intent.code(), kind, at, refused: Some(code) }));
         let over = self.refused.len().saturating_sub(ORDERS_SHOWN);
@@ -402,7 +402,7 @@ impl Owners {
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         let record = self.record.as_ref()?;
-        let is_said = |intent: IntentId| {
+        let is_said = |intent: OrderId| {
             self.farewells >= FAREWELLS || record.untold().iter().all(|outcome| outcome.intent != intent)
         };
         if let Some(stopped) = record.stopped() {
@@ -419,11 +419,11 @@ impl Owners {
         let roster = self.roster.roster();
         let owners = roster.iter().flat_map(|roster| &roster.roster().owners);
         let policy = policy::read(&self.root);
-        let rule = |kind: &lucia_proto::intent::IntentKind| {
+        let rule = |kind: &lucia_proto::orders::OrderKind| {
             let own = policy.rules.rule(*kind);
             (*kind, roster.map_or(own, |roster| policy.rules.stricter(roster.policy(), *kind)))
         };
-        let ours = lucia_proto::intent::IntentKind::ALL.iter().filter(|kind| kind.actors().contains(&Actor::Node));
+        let ours = lucia_proto::orders::OrderKind::ALL.iter().filter(|kind| kind.actors().contains(&Actor::Node));
         let done = self.record.as_ref().map_or(&[][..], Record::done);
         let done = done.iter().map(|done| OrderSeen {
             code: done.intent.code(),

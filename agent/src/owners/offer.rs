@@ -1,11 +1,11 @@
 //! What a heartbeat's reply brings about orders, read so that one bad part costs no other.
 
-use lucia_proto::bundle::{BundleError, SignedBundle};
-use lucia_proto::freshness::{FreshnessError, SignedFreshness};
-use lucia_proto::intent::SignedIntent;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{ANSWER_MAX, JSON_DEPTH_MAX, SIGNED_INTENT_MAX};
-use lucia_proto::roster::{RosterError, SignedRoster};
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, SIGNED_INTENT_MAX};
+use lucia_proto::orders::SignedOrder;
+use lucia_proto::orders::freshness::{FreshnessError, SignedFreshness};
+use lucia_proto::orders::roster::{RosterError, SignedRoster};
+use lucia_proto::pki::bundle::{BundleError, SignedBundle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -67,13 +67,13 @@ pub struct Note {
     pub refused: Option<OfferError>,
 }
 
-/// [`lucia_proto::orders::OrdersReply`], each part read or refused by itself.
+/// [`lucia_proto::orders::exchange::OrdersReply`], each part read or refused by itself.
 #[derive(Debug, Default)]
 pub struct Offer {
     pub(super) bundle: Option<Result<SignedBundle, OfferError>>,
     pub(super) roster: Option<Result<SignedRoster, OfferError>>,
     pub(super) freshness: Option<Result<SignedFreshness, OfferError>>,
-    pub(super) order: Option<Result<SignedIntent, OfferError>>,
+    pub(super) order: Option<Result<SignedOrder, OfferError>>,
 }
 
 /// The same, not looked at.

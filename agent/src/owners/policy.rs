@@ -2,7 +2,7 @@
 //! where there is no file), read before each order (design.md O5).
 
 use lucia_durable::{DirError, FileName, ReadError};
-use lucia_proto::intent::IntentPolicy;
+use lucia_proto::orders::OrderPolicy;
 use thiserror::Error;
 
 use crate::host::etc;
@@ -42,7 +42,7 @@ pub const CURE: &str = "make /etc/lucia/agent-policy.toml a plain file of root's
 #[derive(Debug)]
 pub struct Policy {
     /// What is asked of orders.
-    pub rules: IntentPolicy,
+    pub rules: OrderPolicy,
     /// Why it could not be read.
     pub refused: Option<PolicyError>,
 }
@@ -52,12 +52,12 @@ pub struct Policy {
 pub fn read(root: &Root) -> Policy {
     let text = match text(root) {
         Ok(text) => text,
-        Err(error) => return Policy { rules: IntentPolicy::forbid_all(), refused: Some(error) },
+        Err(error) => return Policy { rules: OrderPolicy::forbid_all(), refused: Some(error) },
     };
     let read = parse(text.as_deref().unwrap_or(DEFAULT));
     match read {
         Ok(rules) => Policy { rules, refused: None },
-        Err(error) => Policy { rules: IntentPolicy::forbid_all(), refused: Some(error) },
+        Err(error) => Policy { rules: OrderPolicy::forbid_all(), refused: Some(error) },
     }
 }
 
@@ -77,12 +77,12 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| form("not UTF-8"))).transpose()
 }
 
-fn parse(text: &str) -> Result<IntentPolicy, PolicyError> {
+fn parse(text: &str) -> Result<OrderPolicy, PolicyError> {
     toml::from_str(text).map_err(|error| PolicyError::Form { line: first_line(error.message()) })
 }
 
 fn first_line(text: &str) -> String {
-    lucia_proto::text::shown(text.lines().next().unwrap_or_default())
+    lucia_proto::base::text::shown(text.lines().next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    use lucia_proto::intent::{Actor, IntentKind, Rule};
+    use lucia_proto::orders::{Actor, OrderKind, Rule};
 
     use super::*;
     use crate::host::scratch::Scratch;
@@ -104,7 +104,7 @@ mod tests {
         for step in ["no directory", "no file"] {
             let Policy { rules, refused } = read(&scratch.root());
             assert!(refused.is_none(), "{step}");
-            for kind in IntentKind::ALL {
+            for kind in OrderKind::ALL {
                 let ours = kind.actors().contains(&Actor::Node);
                 assert_eq!(rules.rule(*kind), if ours { Rule::Allow } else { Rule::Forbid }, "{step}: {kind:?}");
             }
@@ -113,8 +113,8 @@ mod tests {
         scratch.put(PATH, "ssh-key = \"two-owners\"\n");
         let Policy { rules, refused } = read(&scratch.root());
         assert!(refused.is_none());
-        assert_eq!(rules.rule(IntentKind::SshKey), Rule::TwoOwners);
-        assert_eq!(rules.rule(IntentKind::RemoveIdentity), Rule::Forbid);
+        assert_eq!(rules.rule(OrderKind::SshKey), Rule::TwoOwners);
+        assert_eq!(rules.rule(OrderKind::RemoveIdentity), Rule::Forbid);
     }
 
     // spec: AO-1
@@ -158,7 +158,7 @@ mod tests {
             let Policy { rules, refused } = read(&scratch.root());
             let said = refused.unwrap_or_else(|| panic!("{name} is taken"));
             assert!(!crate::host::chain(&said).contains('\n'), "{name}");
-            assert!(IntentKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{name}");
+            assert!(OrderKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{name}");
         }
     }
 }

@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use lucia_proto::bounded::Version;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{
-    Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, IntentMemory, IntentRefusal, SignedIntent,
-    SshKeys, VerifiedIntent,
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, NODE_ORDERS_MAX, OUTCOMES_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::exchange::NodeOutcome;
+use lucia_proto::orders::{
+    Actor, Body, Decision, OrderCode, OrderHead, OrderId, OrderKind, OrderMemory, OrderRefusal, SignedOrder, SshKeys,
+    VerifiedOrder,
 };
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{JSON_DEPTH_MAX, NODE_ORDERS_MAX, OUTCOMES_MAX};
-use lucia_proto::orders::NodeOutcome;
-use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -58,7 +58,7 @@ impl RecordError {
 pub enum NotDone {
     /// It is none that is carried out here, or not now.
     #[error(transparent)]
-    Refused(#[from] IntentRefusal),
+    Refused(#[from] OrderRefusal),
     /// It keeps a start that this machine said before its present one.
     #[error(
         "the order keeps a former start of this machine, which has begun another since; decide anew with the present one"
@@ -69,10 +69,10 @@ pub enum NotDone {
 impl NotDone {
     /// The code that travels.
     #[must_use]
-    pub const fn code(&self) -> IntentCode {
+    pub const fn code(&self) -> OrderCode {
         match self {
             Self::Refused(refusal) => refusal.code(),
-            Self::FormerStart => IntentCode::NotPossible,
+            Self::FormerStart => OrderCode::NotPossible,
         }
     }
 }
@@ -86,8 +86,8 @@ pub struct Refused {
     pub next: Option<Box<Record>>,
 }
 
-impl From<IntentRefusal> for Refused {
-    fn from(refusal: IntentRefusal) -> Self {
+impl From<OrderRefusal> for Refused {
+    fn from(refusal: OrderRefusal) -> Self {
         Self { why: refusal.into(), next: None }
     }
 }
@@ -96,7 +96,7 @@ impl From<IntentRefusal> for Refused {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Leaving {
-    order: SignedIntent,
+    order: SignedOrder,
     /// Whether it was told, or told often enough: from here on things are gone.
     wiping: bool,
 }
@@ -106,7 +106,7 @@ struct Leaving {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Stopped {
     /// By which order.
-    pub intent: IntentId,
+    pub intent: OrderId,
     /// What was decided.
     pub decision: Decision,
 }
@@ -132,9 +132,9 @@ impl Stopped {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Done {
     /// Which.
-    pub intent: IntentId,
+    pub intent: OrderId,
     /// Of which kind.
-    pub kind: IntentKind,
+    pub kind: OrderKind,
     /// When, by the agent's own clock.
     pub at: UnixTime,
 }
@@ -144,12 +144,12 @@ pub struct Done {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Record {
     schema_version: Version<1>,
-    memory: IntentMemory,
+    memory: OrderMemory,
     /// A record before this one was lost then: what was ordered before may be older than what held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost_at: Option<UnixTime>,
     /// The order that holds, of each account.
-    keys: Vec<SignedIntent>,
+    keys: Vec<SignedOrder>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leaving: Option<Leaving>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,16 +175,16 @@ impl Record {
     /// Of a node that was never ordered anything.
     #[must_use]
     pub const fn first() -> Self {
-        Self::new(IntentMemory::begin(UnixTime::EPOCH), None)
+        Self::new(OrderMemory::begin(UnixTime::EPOCH), None)
     }
 
     /// Of a node whose former record was lost: nothing from before `now` is taken.
     #[must_use]
     pub const fn after_loss(now: UnixTime) -> Self {
-        Self::new(IntentMemory::begin(now), Some(now))
+        Self::new(OrderMemory::begin(now), Some(now))
     }
 
-    const fn new(memory: IntentMemory, lost_at: Option<UnixTime>) -> Self {
+    const fn new(memory: OrderMemory, lost_at: Option<UnixTime>) -> Self {
         Self {
             schema_version: Version,
             memory,
@@ -233,7 +233,7 @@ impl Record {
 
     /// What was ordered before.
     #[must_use]
-    pub const fn memory(&self) -> &IntentMemory {
+    pub const fn memory(&self) -> &OrderMemory {
         &self.memory
     }
 
@@ -241,10 +241,10 @@ impl Record {
     ///
     /// # Errors
     /// When it is not to be carried out after all.
-    pub fn after(&self, signed: &SignedIntent, verified: VerifiedIntent, me: Me<'_>) -> Result<Self, Refused> {
+    pub fn after(&self, signed: &SignedOrder, verified: VerifiedOrder, me: Me<'_>) -> Result<Self, Refused> {
         // The memory of one-shot orders begins anew by itself; of a state nobody knows any more what held.
         if let Some(lost) = self.lost_at.filter(|lost| verified.intent().issued_at < *lost) {
-            return Err(IntentRefusal::BeforeMemory(lost).into());
+            return Err(OrderRefusal::BeforeMemory(lost).into());
         }
         let mut next = self.clone();
         let order = next.memory.remember(verified)?;
@@ -258,7 +258,7 @@ impl Record {
                 // What came before the present start may be the other machine's past as well, so this says of neither
                 // that it goes on; and the machine that was meant may have rebooted since, so it ends neither.
                 Decision::Keep if body.start_id.as_ref().is_some_and(|kept| me.former_starts.contains(kept)) => {
-                    next.memory.note_refused(order.id(), order.intent(), IntentCode::NotPossible);
+                    next.memory.note_refused(order.id(), order.intent(), OrderCode::NotPossible);
                     return Err(Refused { why: NotDone::FormerStart, next: Some(Box::new(next.fitting()?)) });
                 }
                 decision @ (Decision::Keep | Decision::Split) => {
@@ -267,7 +267,7 @@ impl Record {
             },
             Body::RemoveIdentity(_) => next.leaving = Some(Leaving { order: signed.clone(), wiping: false }),
             body @ (Body::Admit(_) | Body::ReleaseLapse(_)) => {
-                return Err(IntentRefusal::KindElsewhere { kind: body.kind(), actor: Actor::Node }.into());
+                return Err(OrderRefusal::KindElsewhere { kind: body.kind(), actor: Actor::Node }.into());
             }
         }
         next.untold.push(NodeOutcome { intent: order.id(), refused: None });
@@ -280,15 +280,15 @@ impl Record {
     /// The record with this memory.
     ///
     /// # Errors
-    /// [`IntentRefusal::MemoryFull`] when it has no room.
-    pub fn remembering(&self, memory: IntentMemory) -> Result<Self, IntentRefusal> {
+    /// [`OrderRefusal::MemoryFull`] when it has no room.
+    pub fn remembering(&self, memory: OrderMemory) -> Result<Self, OrderRefusal> {
         Self { memory, ..self.clone() }.fitting()
     }
 
     /// The same, if the next start will read it: a longer file counts as damaged, and all that was ordered is lost with it.
-    fn fitting(self) -> Result<Self, IntentRefusal> {
+    fn fitting(self) -> Result<Self, OrderRefusal> {
         let length = self.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
-        if length > NODE_ORDERS_MAX { Err(IntentRefusal::MemoryFull) } else { Ok(self) }
+        if length > NODE_ORDERS_MAX { Err(OrderRefusal::MemoryFull) } else { Ok(self) }
     }
 
     /// The record without what was told; nothing when that changes nothing.
@@ -313,10 +313,10 @@ impl Record {
 
     /// What the sender of this order again is told: that it was carried out, where it was this very one.
     #[must_use]
-    pub fn repeated(&self, intent: IntentId, code: IntentCode) -> Option<IntentCode> {
+    pub fn repeated(&self, intent: OrderId, code: OrderCode) -> Option<OrderCode> {
         match code {
-            IntentCode::AlreadyHeld => None,
-            IntentCode::AlreadyDone if self.done.iter().any(|done| done.intent == intent) => None,
+            OrderCode::AlreadyHeld => None,
+            OrderCode::AlreadyDone if self.done.iter().any(|done| done.intent == intent) => None,
             code => Some(code),
         }
     }
@@ -329,13 +329,13 @@ impl Record {
 
     /// The order by which no holder goes on, if this one stopped by it.
     #[must_use]
-    pub fn splitting(&self) -> Option<IntentId> {
+    pub fn splitting(&self) -> Option<OrderId> {
         self.stopped.as_ref().filter(|stopped| stopped.decision == Decision::Split).map(|stopped| stopped.intent)
     }
 
     /// The order to remove the identity, if one is under way.
     #[must_use]
-    pub fn leaving(&self) -> Option<IntentId> {
+    pub fn leaving(&self) -> Option<OrderId> {
         self.leaving.as_ref().map(|leaving| leaving.order.id())
     }
 
@@ -372,16 +372,16 @@ impl Record {
     }
 
     /// Whether the memory says that this very order holds.
-    fn holds(&self, held: &SignedIntent, keys: &SshKeys) -> bool {
+    fn holds(&self, held: &SignedOrder, keys: &SshKeys) -> bool {
         let subject = keys.account.as_str().parse().ok();
-        let state = subject.and_then(|subject| self.memory.held(IntentKind::SshKey, &subject));
+        let state = subject.and_then(|subject| self.memory.held(OrderKind::SshKey, &subject));
         state.is_some_and(|(_, intent)| intent == held.id())
     }
 }
 
 /// The keys of an order, as they were signed.
-fn read_keys(held: &SignedIntent) -> Option<SshKeys> {
-    let intent = Intent::parse(&held.intent_json).ok()?;
+fn read_keys(held: &SignedOrder) -> Option<SshKeys> {
+    let intent = OrderHead::parse(&held.intent_json).ok()?;
     if intent.body_sha256 != Digest::of(held.body.as_bytes()) {
         return None;
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use lucia_durable::crash_point::{crash_at, fail_at};
-use lucia_proto::bundle::Bundle;
-use lucia_proto::challenge::Nonce;
-use lucia_proto::freshness::{FreshnessAnswer, SignedFreshness};
-use lucia_proto::intent::{Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, SignedIntent, SshKeys, Terms};
-use lucia_proto::key::NodeKey;
-use lucia_proto::orders::OrdersReply;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::exchange::OrdersReply;
+use lucia_proto::orders::freshness::{FreshnessAnswer, SignedFreshness};
+use lucia_proto::orders::{Body, CloneDecision, Decision, Draft, OrderCode, OrderKind, SignedOrder, SshKeys, Terms};
+use lucia_proto::pki::bundle::Bundle;
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, TestCa, hostile_intents, key};
 
 use super::*;
@@ -118,12 +118,12 @@ impl Door {
 
     /// Gives an order; what the next heartbeat says became of it.
     #[track_caller]
-    fn order(&mut self, signed: &SignedIntent) -> Option<Option<IntentCode>> {
+    fn order(&mut self, signed: &SignedOrder) -> Option<Option<OrderCode>> {
         self.offered(OrdersReply { intent: Some(Box::new(signed.clone())), ..OrdersReply::default() });
         self.outcome(signed)
     }
 
-    fn outcome(&mut self, signed: &SignedIntent) -> Option<Option<IntentCode>> {
+    fn outcome(&mut self, signed: &SignedOrder) -> Option<Option<OrderCode>> {
         let said = self.said();
         said.outcomes.iter().find(|outcome| outcome.intent == signed.id()).map(|outcome| outcome.refused)
     }
@@ -149,15 +149,15 @@ impl Door {
     }
 
     /// An order of alice's about herself, with so many keys.
-    fn keys_order(&self, revision: u64, count: u8) -> SignedIntent {
+    fn keys_order(&self, revision: u64, count: u8) -> SignedOrder {
         self.keys_order_at(revision, count, NOW)
     }
 
-    fn keys_order_at(&self, revision: u64, count: u8, issued_at: UnixTime) -> SignedIntent {
-        let mut intent = self.world.intent(IntentKind::SshKey);
+    fn keys_order_at(&self, revision: u64, count: u8, issued_at: UnixTime) -> SignedOrder {
+        let mut intent = self.world.intent(OrderKind::SshKey);
         intent.issued_at = issued_at;
         intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
-        let key = |byte| lucia_proto::intent::LabelledKey {
+        let key = |byte| lucia_proto::orders::LabelledKey {
             label: format!("key{byte}").parse().unwrap(),
             key: crate::keys::tests::line(byte).try_into().unwrap(),
         };
@@ -165,24 +165,24 @@ impl Door {
         self.sign(intent, &Body::SshKey(body))
     }
 
-    fn clone_order(&self, decision: Decision, start_id: Option<StartId>) -> SignedIntent {
+    fn clone_order(&self, decision: Decision, start_id: Option<StartId>) -> SignedOrder {
         let hostname = self.world.node.hostname.clone();
         let body = Body::CloneDecision(CloneDecision { hostname, decision, start_id });
-        self.sign(self.world.intent(IntentKind::CloneDecision), &body)
+        self.sign(self.world.intent(OrderKind::CloneDecision), &body)
     }
 
     /// The same, drafted once more.
-    fn clone_order_anew(&self, decision: Decision, start_id: Option<StartId>, nonce: u8) -> SignedIntent {
+    fn clone_order_anew(&self, decision: Decision, start_id: Option<StartId>, nonce: u8) -> SignedOrder {
         let hostname = self.world.node.hostname.clone();
         let body = Body::CloneDecision(CloneDecision { hostname, decision, start_id });
-        let mut intent = self.world.intent(IntentKind::CloneDecision);
+        let mut intent = self.world.intent(OrderKind::CloneDecision);
         if let Terms::Once { nonce: other, .. } = &mut intent.terms {
             *other = Nonce::from_bytes(&[nonce; 32]);
         }
         self.sign(intent, &body)
     }
 
-    fn sign(&self, intent: Intent, body: &Body) -> SignedIntent {
+    fn sign(&self, intent: OrderHead, body: &Body) -> SignedOrder {
         let draft = Draft::new(intent, body).unwrap();
         self.world.signed(&draft, vec![self.world.alice.sign(&draft)])
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::directory::GroupDn;
-use lucia_proto::names::AccountName;
+use lucia_proto::base::names::AccountName;
+use lucia_proto::node::directory::GroupDn;
 
 /// The configuration that sshd starts with.
 pub const SSHD_CONFIG: &str = "/etc/ssh/sshd_config";

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditError, AuditView};
-use lucia_proto::ids::NodeId;
-use lucia_proto::json;
-use lucia_proto::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
-use lucia_proto::text::{chain, shown};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::text::{chain, shown};
 use thiserror::Error;
 
 use crate::args::{Audit, AuditVerb};

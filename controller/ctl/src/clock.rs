@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 /// How late it is on this machine.
 #[expect(clippy::disallowed_methods, reason = "the one place where luciactl reads the clock")]

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lucia_proto::base::text::shown;
 use lucia_proto::checked_text;
-use lucia_proto::owner::{OwnerName, PageOrigin};
-use lucia_proto::text::shown;
+use lucia_proto::orders::owner::{OwnerName, PageOrigin};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lucia_proto::ids::StartId;
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::text::shown;
+use lucia_proto::base::ids::StartId;
+use lucia_proto::base::text::shown;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use thiserror::Error;
 
 use crate::audit::AuditProblem;

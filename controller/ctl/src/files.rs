@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use lucia_proto::text::shown;
+use lucia_proto::base::text::shown;
 use thiserror::Error;
 
 /// Locked by whoever writes in its directory. It holds nothing, and stays.

@@ -7,12 +7,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lucia_proto::code::Code;
-use lucia_proto::key::{Fingerprint, NodeKey, VerificationCode};
-use lucia_proto::limits::APPLICATION_LIFETIME;
-use lucia_proto::owner::{self, OwnerName};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::APPLICATION_LIFETIME;
+use lucia_proto::base::text::shown;
+use lucia_proto::orders::owner::{self, OwnerName};
 use lucia_proto::owner_api::{Application, Applied, OwnerEndpoint, RosterView};
-use lucia_proto::text::shown;
+use lucia_proto::pki::key::{Fingerprint, NodeKey, VerificationCode};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -82,7 +82,7 @@ struct Asked<'a> {
     context: &'a ContextName,
     verification_code: VerificationCode,
     fingerprint: Fingerprint,
-    expires_at: lucia_proto::time::UnixTime,
+    expires_at: lucia_proto::base::time::UnixTime,
 }
 
 /// `login`.
@@ -132,7 +132,7 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
 }
 
 /// Keeps the root beside the key: the file that was given may go.
-fn keep_root(path: &Path, root: &lucia_proto::chain::Root) -> Result<(), Failure> {
+fn keep_root(path: &Path, root: &lucia_proto::pki::chain::Root) -> Result<(), Failure> {
     match session::root(path) {
         Ok(held) if held == *root => Ok(()),
         Ok(_) => Err(LoginError::OtherRoot { file: shown(&path.to_string_lossy()) }.into()),
@@ -214,7 +214,7 @@ fn waits(error: &CallError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lucia_proto::code::{ErrorBody, ErrorKind, ErrorText};
+    use lucia_proto::base::code::{ErrorBody, ErrorKind, ErrorText};
 
     // spec: LC-5
     #[test]

@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, ReadDraft};
-use lucia_proto::json;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{JSON_DEPTH_MAX, LIST_ENTRIES_MAX};
-use lucia_proto::lists::{ListError, Names};
-use lucia_proto::names::Hostname;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, LIST_ENTRIES_MAX};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::lists::{ListError, Names};
+use lucia_proto::orders::{Body, ReadDraft};
 use lucia_proto::owner_api::{NamesView, OwnerEndpoint};
-use lucia_proto::text::{chain, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

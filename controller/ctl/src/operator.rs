@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::names::{DiskId, Hostname};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView};
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::IntentKind;
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::names::{DiskId, Hostname};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::orders::OrderKind;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use crate::args::{Approve, Events};
 use crate::client::Client;
@@ -112,7 +112,7 @@ async fn may_be_approved(
 /// Approves an installation; as an owner, with the order that admits its machine.
 pub(crate) async fn approve(client: &Client, args: Approve) -> Result<OnboardingView, Failure> {
     if let Some(me) = client.me() {
-        roster::signer(client, me, &[IntentKind::Admit]).await?;
+        roster::signer(client, me, &[OrderKind::Admit]).await?;
     }
     let seen: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
     let now = seen.server_time;
@@ -195,7 +195,7 @@ pub(crate) async fn about(client: &Client, id: &NodeId) -> Result<NodeView, Fail
 /// A frozen node, its name, and what its holders are. An owner has to be one who may decide about it.
 async fn frozen(client: &Client, node: &str) -> Result<(NodeId, String, NodeView), Failure> {
     if let Some(me) = client.me() {
-        roster::signer(client, me, &[IntentKind::CloneDecision]).await?;
+        roster::signer(client, me, &[OrderKind::CloneDecision]).await?;
     }
     let (id, name) = find(client, node).await?;
     let view = about(client, &id).await?;
@@ -245,7 +245,7 @@ pub(crate) async fn remove(client: &Client, out: Out, node: &str, yes: bool) -> 
         && let roster = roster::signer(client, me, &[]).await?
         && let Some(found) = find_node(client, node).await?
     {
-        roster::may_order(&roster, IntentKind::RemoveIdentity)?;
+        roster::may_order(&roster, OrderKind::RemoveIdentity)?;
         let (id, name) = (&found.node_id, found.certified_name());
         let draft = order::remove(me, id.clone(), name.clone())?;
         let meant = [Meant::new(node, id)];

@@ -1,17 +1,17 @@
 //! Orders as an owner drafts them on his own machine: what is asked for, for which nodes, until when.
 
-use lucia_proto::challenge::Nonce;
-use lucia_proto::digest::Digest;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::limits::{ORDER_LIFETIME_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
+use lucia_proto::base::names::{AccountName, Hostname};
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::NodeView;
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{
-    Admit, Body, CloneDecision, Decision, Draft, DraftError, Intent, ReleaseLapse, RemoveIdentity, SshKeys, Terms,
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::{
+    Admit, Body, CloneDecision, Decision, Draft, DraftError, OrderHead, ReleaseLapse, RemoveIdentity, SshKeys, Terms,
 };
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::{INTENT_LIFETIME_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
-use lucia_proto::names::{AccountName, Hostname};
-use lucia_proto::text::{chain, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::Fingerprint;
 use thiserror::Error;
 
 use crate::client::Me;
@@ -104,14 +104,14 @@ fn made() -> Result<Made, Failure> {
 
 fn once(me: &Me, node: NodeId, body: &Body) -> Result<Draft, Failure> {
     let Made { now, nonce } = made()?;
-    let terms = Terms::Once { not_after: now.plus(INTENT_LIFETIME_MAX), nonce };
+    let terms = Terms::Once { not_after: now.plus(ORDER_LIFETIME_MAX), nonce };
     Ok(drafted(me, vec![node], body, terms, now)?)
 }
 
 fn drafted(me: &Me, nodes: Vec<NodeId>, body: &Body, terms: Terms, now: UnixTime) -> Result<Draft, OrderError> {
     let (kind, fleet, owner) = (body.kind(), me.fleet(), me.id().clone());
     // The hash of the body is put in by who writes it down.
-    let intent = Intent { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms };
+    let intent = OrderHead { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms };
     Draft::new(intent, body).map_err(OrderError::Draft)
 }
 

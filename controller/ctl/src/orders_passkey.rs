@@ -6,13 +6,13 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use lucia_proto::json;
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
-use lucia_proto::owner::{self, OwnerName};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::orders::owner::{self, OwnerName};
 use lucia_proto::owner_api::{Application, Applied};
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use lucia_proto::sign_in::PasskeyForm;
-use lucia_proto::text::{chain, shown};
 use serde::Serialize;
 
 use crate::client::{Client, Me};
@@ -29,7 +29,7 @@ struct Asked {
     name: OwnerName,
     verification_code: VerificationCode,
     fingerprint: Fingerprint,
-    expires_at: lucia_proto::time::UnixTime,
+    expires_at: lucia_proto::base::time::UnixTime,
 }
 
 /// `passkey orders FILE`.

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use lucia_proto::key::NodeKey;
-use lucia_proto::pem;
-use lucia_proto::text::shown;
+use lucia_proto::base::pem;
+use lucia_proto::base::text::shown;
+use lucia_proto::pki::key::NodeKey;
 use pkcs8::pkcs5::{pbes2, scrypt};
 use pkcs8::{EncryptedPrivateKeyInfoRef, LineEnding, PrivateKeyInfoRef};
 use thiserror::Error;

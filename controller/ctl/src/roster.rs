@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lucia_proto::bundle::{BundleError, SignedBundle, VerifiedBundle};
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{IntentKind, Rule};
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
-use lucia_proto::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::orders::roster::{self, Roster, RosterError, TakenRoster, VerifiedRoster};
+use lucia_proto::orders::{OrderKind, Rule};
 use lucia_proto::owner_api::{OwnerEndpoint, RosterView};
-use lucia_proto::roster::{self, Roster, RosterError, TakenRoster, VerifiedRoster};
-use lucia_proto::text::{chain, shown};
+use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -82,7 +82,7 @@ pub(crate) enum RosterProblem {
         "nothing was done: by the fleet's policy nobody orders {}; on the worker's host: lucia-enrollment-worker roster \
          policy set {}=allow", .0.as_str(), .0.as_str()
     )]
-    Forbidden(IntentKind),
+    Forbidden(OrderKind),
 }
 
 /// Asks for it, once in a run, and believes what [`newest`] does.
@@ -117,7 +117,7 @@ pub(crate) async fn names(client: &Client, of: impl Iterator<Item = &OwnerId>) -
 
 /// The roster, if its policy and the place it gives this key let an order of each of `kinds` be signed. Asked before anything
 /// is shown that is to be signed: who then says yes is not told afterwards that it was no use.
-pub(crate) async fn signer(client: &Client, me: &Me, kinds: &[IntentKind]) -> Result<VerifiedRoster, Failure> {
+pub(crate) async fn signer(client: &Client, me: &Me, kinds: &[OrderKind]) -> Result<VerifiedRoster, Failure> {
     let roster = ask(client, me).await?;
     let (owner, _) = roster.caller(&me.key.public().fingerprint()).ok_or(RosterProblem::NotIn)?;
     match owner.role {
@@ -131,7 +131,7 @@ pub(crate) async fn signer(client: &Client, me: &Me, kinds: &[IntentKind]) -> Re
 }
 
 /// Whether the policy lets anybody order this.
-pub(crate) fn may_order(roster: &VerifiedRoster, kind: IntentKind) -> Result<(), RosterProblem> {
+pub(crate) fn may_order(roster: &VerifiedRoster, kind: OrderKind) -> Result<(), RosterProblem> {
     match roster.policy().rule(kind) {
         Rule::Allow | Rule::TwoOwners => Ok(()),
         Rule::Forbid => Err(RosterProblem::Forbidden(kind)),

@@ -5,11 +5,11 @@ use std::io;
 use clap::CommandFactory as _;
 use lucia_manual::Section;
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 use lucia_proto::host_api::{OpenWindow, RenameForm, StatusView};
-use lucia_proto::intent::IntentKind;
-use lucia_proto::key::VerificationCode;
+use lucia_proto::orders::OrderKind;
 use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionsView};
 
 use crate::args::{
@@ -267,7 +267,7 @@ fn contexts(place: &Place, out: Out, verb: ContextVerb) -> Result<(), Failure> {
 }
 
 async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Failure> {
-    roster::signer(client, me, &[IntentKind::Admit]).await?;
+    roster::signer(client, me, &[OrderKind::Admit]).await?;
     let device = operator::device(client, args.code.clone()).await?;
     let fingerprint = tell::fingerprint(args.fingerprint, args.yes)?;
     operator::same_key(&device, &fingerprint)?;
@@ -299,7 +299,7 @@ async fn admit(client: &Client, me: &Me, out: Out, args: Admit) -> Result<(), Fa
 }
 
 async fn release(client: &Client, me: &Me, out: Out, args: ReleaseLapse) -> Result<(), Failure> {
-    roster::signer(client, me, &[IntentKind::ReleaseLapse]).await?;
+    roster::signer(client, me, &[OrderKind::ReleaseLapse]).await?;
     let node = operator::find_node(client, &args.node).await?;
     let node = node.ok_or_else(|| OrderError::NoNode(args.node.clone()))?;
     let view = operator::about(client, &node.node_id).await?;

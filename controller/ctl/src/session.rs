@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use lucia_proto::certificate::CertificateError;
-use lucia_proto::chain::Root;
-use lucia_proto::limits::ROOT_PEM_MAX;
-use lucia_proto::text::{chain, shown};
+use lucia_proto::base::limits::ROOT_PEM_MAX;
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::pki::certificate::CertificateError;
+use lucia_proto::pki::chain::Root;
 use thiserror::Error;
 
 use crate::args::Place;

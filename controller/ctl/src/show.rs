@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lucia_proto::heartbeat::DirectoryState;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::DiskId;
+use lucia_proto::base::text::{bytes, counted, shown, span};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::NewName;
 use lucia_proto::host_api::{
     DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
 };
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::NewName;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::names::DiskId;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{bytes, counted, shown, span};
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::heartbeat::DirectoryState;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::why::{Next, Renaming};
 use lucia_proto::words;
 

@@ -3,14 +3,14 @@
 //! What is shown is made from the bytes that are signed. The code is computed from them anew and has to be the one that
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Body, Draft, DraftError, IntentSignature, ReadDraft, Terms};
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::limits::DRAFTS_MAX;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::DRAFTS_MAX;
+use lucia_proto::base::text::{chain, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::roster::{Roster, VerifiedRoster};
+use lucia_proto::orders::{Body, Draft, DraftError, OrderSignature, ReadDraft, Terms};
 use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
-use lucia_proto::roster::{Roster, VerifiedRoster};
-use lucia_proto::text::{chain, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use thiserror::Error;
 
 use crate::client::{Client, Me};
@@ -170,7 +170,7 @@ fn beside(read: &ReadDraft<'_>, roster: Option<&Roster>) -> Vec<String> {
 }
 
 /// Signs an order that the controller has, and hands the signature in. What fails says how far it came.
-async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<IntentSignature, Failure> {
+async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<OrderSignature, Failure> {
     let (code, signature) = (read.code(), read.sign(me.id().clone(), &me.key));
     let sent = client.act(OwnerEndpoint::Sign, &code, Some(&signature)).await;
     let failed = |error| {
@@ -183,7 +183,7 @@ async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<Inten
 }
 
 /// Hands in a draft of our own, and a signature under it. What is signed is what was shown, whatever comes back.
-pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<IntentSignature, Failure> {
+pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<OrderSignature, Failure> {
     let read = draft.read_new().map_err(SignError::Draft)?;
     own(&read, &me.fleet())?;
     let kept: Result<DraftView, _> = client.hand_in(OwnerEndpoint::AddDraft, draft).await;
@@ -195,7 +195,7 @@ pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<Inte
 }
 
 /// What to look at next.
-pub(crate) fn given(draft: &Draft, signature: &IntentSignature) -> String {
+pub(crate) fn given(draft: &Draft, signature: &OrderSignature) -> String {
     let what = draft.read().map(|read| format!("{} ({})", read.code(), read.intent().kind.as_str()));
     let key = signature.key.verification_code();
     format!("Signed order {} with key {key}. luciactl drafts shows what becomes of it.", what.unwrap_or_default())
@@ -237,21 +237,21 @@ pub(crate) async fn drafts(client: &Client) -> Result<DraftsView, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lucia_proto::intent::{Intent, IntentKind};
+    use lucia_proto::base::time::UnixTime;
+    use lucia_proto::orders::{OrderHead, OrderKind};
     use lucia_proto::test_support::OrderWorld;
-    use lucia_proto::time::UnixTime;
 
     // spec: LC-104
     #[test]
     fn the_key_of_an_admission_stands_in_the_rows_of_the_screen_as_well() {
         let world = OrderWorld::new(UnixTime::from_secs(1_800_000_000));
-        for kind in IntentKind::ALL {
+        for kind in OrderKind::ALL {
             let draft = world.draft(*kind, |_| ());
             let lines = beside(&draft.read().unwrap(), None);
             let [first, second] = world.node.fingerprint.rows();
             let want = [format!("  {first}"), format!("  {second}")];
             match kind {
-                IntentKind::Admit => assert_eq!(lines[1..], want),
+                OrderKind::Admit => assert_eq!(lines[1..], want),
                 _ => assert_eq!(lines, [""; 0], "{kind:?}"),
             }
         }
@@ -261,14 +261,14 @@ mod tests {
     #[test]
     fn only_the_very_order_of_the_code_and_fleet_is_read() {
         let world = OrderWorld::new(UnixTime::from_secs(1_800_000_000));
-        for kind in IntentKind::ALL {
+        for kind in OrderKind::ALL {
             let draft = world.draft(*kind, |_| ());
             let code = draft.read().unwrap().code();
             assert_eq!(read(&draft, &code, &world.fleet).unwrap().code(), code);
             let other =
                 world.draft(*kind, |intent| intent.issued_at = world.now.plus(std::time::Duration::from_secs(1)));
             assert!(matches!(read(&other, &code, &world.fleet), Err(SignError::OtherCode { .. })), "{kind:?}");
-            let foreign = |intent: &mut Intent| intent.fleet = Digest::of(b"another root");
+            let foreign = |intent: &mut OrderHead| intent.fleet = Digest::of(b"another root");
             let foreign = world.draft(*kind, foreign);
             let its_code = foreign.read().unwrap().code();
             assert!(matches!(read(&foreign, &its_code, &world.fleet), Err(SignError::OtherFleet { .. })), "{kind:?}");

@@ -8,17 +8,17 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
+use lucia_proto::base::names::AccountName;
+use lucia_proto::base::text::counted;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{KeyLabel, NodeLine};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, IntentKind, LabelledKey, SshKeys, Terms};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
-use lucia_proto::names::AccountName;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::ssh_key::SshKey;
+use lucia_proto::orders::{Body, LabelledKey, OrderKind, SshKeys, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::ssh_key::SshKey;
-use lucia_proto::text::counted;
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::VerificationCode;
 use serde::Serialize;
 
 use crate::args::{KeysVerb, NodesWanted};
@@ -72,7 +72,7 @@ pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) ->
         KeysVerb::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
         KeysVerb::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
     };
-    let roster = roster::signer(client, me, &[IntentKind::SshKey]).await?;
+    let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
     let held = held(client, me, &roster, &account).await?;
     let keys = change.of(&account, held.keys)?;
     let nodes = client.nodes().await?;
@@ -189,7 +189,7 @@ async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<O
 /// The orders about SSH keys that somebody signed. Each is read by a call of its own, which takes its time.
 async fn lines(client: &Client) -> Result<(Vec<DraftLine>, Progress), Failure> {
     let mut lines = sign::drafts(client).await?.drafts;
-    lines.retain(|line| line.kind == IntentKind::SshKey && !line.signers.is_empty());
+    lines.retain(|line| line.kind == OrderKind::SshKey && !line.signers.is_empty());
     let progress = Progress::new("Reading earlier orders", lines.len());
     Ok((lines, progress))
 }
@@ -240,7 +240,7 @@ mod tests {
 
     fn node(number: u8) -> NodeLine {
         let id = format!("{number:02x}").repeat(16);
-        lucia_proto::json::from_str(
+        lucia_proto::base::json::from_str(
             &format!(
                 r#"{{"nodeId":"{id}","hostname":"n{number}","verificationCode":"{code}","state":"Online"}}"#,
                 code = format!("{number:02x}{number:02x}-").repeat(3).trim_end_matches('-'),

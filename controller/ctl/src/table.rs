@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use lucia_proto::text::shown;
+use lucia_proto::base::text::shown;
 
 /// A column is not made narrower than this for another's sake: a time is whole in it, and an id can be told apart.
 const NARROW: usize = 20;

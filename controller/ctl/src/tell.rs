@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use lucia_proto::base::json;
 use lucia_proto::host_api::OnboardingView;
-use lucia_proto::json;
-use lucia_proto::key::Fingerprint;
+use lucia_proto::pki::key::Fingerprint;
 use serde::Serialize;
 
 use crate::args::{self, Args, Output};

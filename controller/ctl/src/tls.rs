@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_daemon::reach::{Reach, Unreached};
-use lucia_proto::chain::Root;
-use lucia_proto::owner::PageOrigin;
+use lucia_proto::orders::owner::PageOrigin;
+use lucia_proto::pki::chain::Root;
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};

@@ -1,13 +1,13 @@
 //! The owners' files between this controller and the worker: `owner-requests/`, which is the controller's, and
-//! `owner-responses/`, which is the worker's (`lucia_proto::owner_queue`).
+//! `owner-responses/`, which is the worker's (`lucia_proto::files::owner_queue`).
 //!
 //! Files are carried here and not judged: what is in one is checked by whoever uses it.
 
 use std::collections::BTreeSet;
 
 use lucia_durable::{DirError, FileName, FileRules, Loaded, Owner, PrivateDir};
-use lucia_proto::limits::{APPLICATIONS_MAX, DEVICES_MAX, DRAFTS_MAX};
-use lucia_proto::owner_queue::OwnerFile;
+use lucia_proto::base::limits::{APPLICATIONS_MAX, DEVICES_MAX, DRAFTS_MAX};
+use lucia_proto::files::owner_queue::OwnerFile;
 
 use crate::refusal::Refusal;
 use crate::store::layout::{Responses, SHARED_FILE, name};

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use lucia_durable::{FileName, FileRules, Loaded, Owner, PrivateDir};
-use lucia_proto::answer::SignedAnswer;
-use lucia_proto::bounded::{PemText, Version};
-use lucia_proto::code::Code;
-use lucia_proto::enrollment::{
+use lucia_proto::base::bounded::{PemText, Version};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::limits::{ANSWER_FILE_MAX, DEVICES_MAX, QUEUE_FILE_MAX};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::enrollment::{
     EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, Removal, request_hash,
 };
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::{ANSWER_FILE_MAX, DEVICES_MAX, QUEUE_FILE_MAX};
-use lucia_proto::names::Hostname;
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::Fingerprint;
 
 use super::worker;
 use crate::refusal::{Refusal, chain};

@@ -1,11 +1,11 @@
 //! Whether the enrollment worker is there: `enrollment-responses/enrollment-worker.json`.
 
 use lucia_durable::{FileRules, Loaded};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::WORKER_STATUS_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::worker_status::WorkerStatus;
 use lucia_proto::host_api::WorkerView;
-use lucia_proto::limits::WORKER_STATUS_MAX;
-use lucia_proto::time::UnixTime;
-use lucia_proto::worker_status::WorkerStatus;
 
 use crate::refusal::{Refusal, chain};
 use crate::store::layout::{Responses, SHARED_FILE, name};

@@ -97,7 +97,7 @@ fn bounded(tls: &mut rustls::ServerConnection) {
 
 /// A connection that never became a request: below the level of refusals, since every port scan makes some.
 fn ended(from: IpAddr, reason: &str) {
-    tracing::debug!(%from, "connection ended: {}", lucia_proto::text::shown(reason));
+    tracing::debug!(%from, "connection ended: {}", lucia_proto::base::text::shown(reason));
 }
 
 /// Serves one connection that somebody else accepted from `source`, if there is a place for it: how whole stories reach

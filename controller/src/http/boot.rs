@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::ids::NodeId;
-use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof};
 
 use super::error::ApiError;
 use super::node::enrolled;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 
 use super::error::ApiError;
 use crate::source::Source;
@@ -134,7 +134,7 @@ impl Drop for Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lucia_proto::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+    use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
 
     fn ip(last: u32) -> Source {
         Source::of(std::net::Ipv4Addr::from_bits(0x0a00_0000 + last).into())

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lucia_proto::audit::AuditVia;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::DRAFTS_MAX;
+use lucia_proto::base::names::AccountName;
 use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine, NodeLine};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, IntentKind, Terms};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::DRAFTS_MAX;
-use lucia_proto::names::AccountName;
-use lucia_proto::owner::{PageOrigin, Role};
+use lucia_proto::orders::owner::{PageOrigin, Role};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{Body, OrderKind, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::sign_in::SessionView;
 use lucia_proto::why::Why;
 
@@ -225,7 +225,7 @@ fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, 
             let read = view.draft.read().ok()?;
             Some(read.intent().nodes.contains(id))
         };
-        let is_it = counts && line.kind == IntentKind::Admit && is_its().unwrap_or(false);
+        let is_it = counts && line.kind == OrderKind::Admit && is_its().unwrap_or(false);
         found = is_it.then_some(line);
         !is_it
     })?;
@@ -237,7 +237,7 @@ fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<Order
     let there: BTreeSet<&NodeId> = nodes.iter().map(|node| &node.node_id).collect();
     let mut lines = Vec::new();
     orders(controller, |line| {
-        if line.kind == IntentKind::SshKey {
+        if line.kind == OrderKind::SshKey {
             lines.push(line);
         }
         true

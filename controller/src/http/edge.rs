@@ -4,11 +4,11 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use lucia_proto::code::Code;
-use lucia_proto::json;
-use lucia_proto::limits::JSON_DEPTH_MAX;
-use lucia_proto::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
-use lucia_proto::report::{HeaderProof, PROOF_HEADER};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::node::report::{HeaderProof, PROOF_HEADER};
+use lucia_proto::orders::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
-use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
+use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
 
 use super::live::Body;
 use crate::state::Refusal;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use lucia_proto::limits::SOURCES_MAX;
+use lucia_proto::base::limits::SOURCES_MAX;
 use tokio::time::Instant;
 
 use crate::config::{Connections, Network};

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::audit::AuditAction;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::NODES_PER_ANSWER_MAX;
+use lucia_proto::base::names::Hostname;
 use lucia_proto::host_api::{
     ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RenameForm, StatusView,
 };
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::NODES_PER_ANSWER_MAX;
-use lucia_proto::names::Hostname;
 use tokio::sync::watch;
 
 use super::error::ApiError;

@@ -2,7 +2,7 @@
 //!
 //! The unit's `MemoryMax=` is [`UNIT_MAX`]; a test compares the two, and with the usual settings a fifth of it stays free.
 
-use lucia_proto::limits::{DEVICE_ROW_MAX, DISCOVER_REPORT_MAX, JOURNAL_MAX, TASK_ROW_MAX};
+use lucia_proto::base::limits::{DEVICE_ROW_MAX, DISCOVER_REPORT_MAX, JOURNAL_MAX, TASK_ROW_MAX};
 
 use super::budget::{BODIES_MAX, SMALL};
 use super::head::HEAD_MAX;
@@ -63,7 +63,7 @@ pub fn beyond_unit(config: &Config) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::config::Connections;
-    use lucia_proto::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
+    use lucia_proto::base::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
 
     /// The unit, as it is shipped.
     const UNIT: &str = include_str!("../../../systemd/lucia-controller.service");

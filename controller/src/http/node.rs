@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use http::StatusCode;
 use lucia_proto::api::{Pending, PendingState};
-use lucia_proto::challenge::Scope;
-use lucia_proto::ids::NodeId;
-use lucia_proto::report::NodeCall;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::node::report::NodeCall;
 
 use super::error::ApiError;
 use super::{Answer, Edge, blocking};

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use http::request::Parts;
 use lucia_proto::audit::AuditVia;
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
-use lucia_proto::intent::{Draft, IntentSignature};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::AUDIT_PER_ANSWER_MAX;
-use lucia_proto::owner::Role;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::owner_proof::Method;
+use lucia_proto::orders::{Draft, OrderSignature};
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_proof::Method;
+use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
 use super::host::Wanted;
@@ -87,7 +87,7 @@ pub(super) async fn draft(edge: &Edge, code: &VerificationCode) -> Result<Answer
 pub(super) async fn sign(
     edge: &Edge,
     code: &VerificationCode,
-    signature: IntentSignature,
+    signature: OrderSignature,
     by: &By,
 ) -> Result<Answer, ApiError> {
     let (code, by) = (code.clone(), by.clone());

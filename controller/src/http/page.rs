@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 
 use super::documents::Asked;
 use super::error::ApiError;

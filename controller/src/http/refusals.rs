@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 use tokio::time::{Duration, Instant};
 
 use crate::source::{Bucket, Rate};

@@ -6,11 +6,11 @@
 use std::fmt;
 
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::owner::Role;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::orders::owner::Role;
 use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint, role_for};
+use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
 use super::page::Page;

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderValue};
-use lucia_proto::code::Code;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::owner::PageOrigin;
+use lucia_proto::base::code::Code;
+use lucia_proto::orders::owner::PageOrigin;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::sign_in::{PasskeyForm, SignIn};
 
 use super::error::ApiError;

@@ -6,11 +6,11 @@ use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use lucia_proto::api::Endpoint;
 use lucia_proto::audit::AuditVia;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 use lucia_proto::host_api::ApproveForm;
-use lucia_proto::owner::{PageOrigin, Role};
+use lucia_proto::orders::owner::{PageOrigin, Role};
+use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
 use lucia_proto::owner_api::OwnerEndpoint;
-use lucia_proto::owner_proof::OWNER_PROOF_HEADER;
 use lucia_proto::sign_in::SESSION_COOKIE;
 
 use super::error::ApiError;

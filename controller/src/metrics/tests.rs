@@ -58,7 +58,7 @@ fn refusals(count: u64) -> Vec<(Code, u64)> {
 #[test]
 fn the_page_is_in_prometheus_text_format() {
     let mut readings = Readings {
-        phases: lucia_proto::phase::DevicePhase::ALL.map(|phase| (phase, 3)).to_vec(),
+        phases: lucia_proto::node::phase::DevicePhase::ALL.map(|phase| (phase, 3)).to_vec(),
         ..Readings::default()
     };
     readings.nodes.online = 2;

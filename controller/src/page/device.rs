@@ -1,11 +1,11 @@
 //! A machine that is no node yet: what it is, the fingerprint to compare, and what may be decided about it.
 
 use askama::Template;
+use lucia_proto::base::text::{bytes, shown};
 use lucia_proto::host_api::{DeviceView, ERASE};
-use lucia_proto::intent::{Admit, Body};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::orders::{Admit, Body};
 use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{bytes, shown};
 use lucia_proto::why::Next;
 
 use super::server::OrderButton;
@@ -74,7 +74,7 @@ impl Device {
     pub(crate) fn new(frame: Frame, device: &DeviceView, admission: Option<&DraftLine>) -> Self {
         let now = frame.now;
         let inventory = &device.inventory;
-        let disk = |disk: &lucia_proto::inventory::Disk| {
+        let disk = |disk: &lucia_proto::node::inventory::Disk| {
             let model = disk.model.as_ref().map(|model| shown(model.as_str())).unwrap_or_default();
             DiskRow {
                 id: disk.id.to_string(),

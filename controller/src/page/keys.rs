@@ -1,13 +1,13 @@
 //! SSH keys by account, and the form that drafts the next order about them.
 
 use askama::Template;
+use lucia_proto::base::names::AccountName;
+use lucia_proto::base::text::{counted, shown};
 use lucia_proto::host_api::NodeLine;
-use lucia_proto::intent::SshKeys;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::names::AccountName;
+use lucia_proto::orders::SshKeys;
+use lucia_proto::orders::ssh_key::{BadSshKey, SshKeyKind};
 use lucia_proto::owner_api::DraftState;
-use lucia_proto::ssh_key::{BadSshKey, SshKeyKind};
-use lucia_proto::text::{counted, shown};
+use lucia_proto::pki::key::VerificationCode;
 
 use super::orders::tone;
 use super::{Frame, Tone};

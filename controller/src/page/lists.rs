@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use askama::Template;
 use lucia_proto::audit::{AuditActor, AuditEntry, AuditVia};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{counted, shown};
 use lucia_proto::host_api::OnboardingView;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
-use lucia_proto::names::Hostname;
+use lucia_proto::orders::OrderId;
 use lucia_proto::sign_in::{PasskeyView, SessionView};
-use lucia_proto::text::{counted, shown};
 use lucia_proto::words::{action, call_refused, order_refused};
 
 use super::people::SessionRow;
@@ -66,7 +66,7 @@ struct AboutNode {
 
 /// The order that an entry is about.
 struct AboutOrder {
-    id: IntentId,
+    id: OrderId,
     code: String,
     /// It is still kept, so that its document can be read.
     is_there: bool,
@@ -138,7 +138,7 @@ impl Audit {
     }
 
     /// The same, with links to the orders that are still kept.
-    pub(crate) fn linking(mut self, is_there: impl Fn(&IntentId) -> bool) -> Self {
+    pub(crate) fn linking(mut self, is_there: impl Fn(&OrderId) -> bool) -> Self {
         for order in self.entries.iter_mut().filter_map(|row| row.order.as_mut()) {
             order.is_there = is_there(&order.id);
         }

@@ -2,7 +2,7 @@
 //!
 //! Templates are in `controller/templates`, style and script in `controller/page`. Whatever is put into a template is
 //! escaped there, so text from a node is never markup; what a person reads is made from checked types or by
-//! [`lucia_proto::text::shown`]. No document has a script or a style of its own: the headers forbid them.
+//! [`lucia_proto::base::text::shown`]. No document has a script or a style of its own: the headers forbid them.
 
 mod chart;
 mod device;
@@ -15,10 +15,10 @@ mod servers;
 mod words;
 
 use askama::Template;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::IntentKind;
-use lucia_proto::owner::{OwnerId, OwnerName, Role};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::OrderKind;
+use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use thiserror::Error;
 
 pub(crate) use device::Device;
@@ -66,7 +66,7 @@ pub(crate) struct Drafting {
     /// Who drafts.
     pub(crate) owner: OwnerId,
     /// The kinds that may be signed on this page, by a passkey for orders; none by default.
-    pub(crate) page_kinds: Vec<IntentKind>,
+    pub(crate) page_kinds: Vec<OrderKind>,
 }
 
 /// What stands around every document.

@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Actor, IntentCode, IntentKind, ReadDraft, Rule, Terms};
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::{KeyUse, OwnerId, OwnerKey, Role};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{counted, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerKey, Role};
+use lucia_proto::orders::roster::Roster;
+use lucia_proto::orders::{Actor, OrderCode, OrderKind, ReadDraft, Rule, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState, GoneNode, Outcome};
-use lucia_proto::roster::Roster;
-use lucia_proto::text::{counted, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::NodePublicKey;
 use lucia_proto::words::{actor, order_refused};
 
 use super::words::{NOTHING, ago, left};
 use super::{Frame, Tone};
 
 /// A kind of order in words.
-pub(super) const fn kind(kind: IntentKind) -> &'static str {
+pub(super) const fn kind(kind: OrderKind) -> &'static str {
     match kind {
-        IntentKind::Admit => "Admit a machine",
-        IntentKind::SshKey => "SSH keys of an account",
-        IntentKind::ReleaseLapse => "Let a lapsed node renew",
-        IntentKind::CloneDecision => "Decide about a clone",
-        IntentKind::RemoveIdentity => "Remove an identity",
+        OrderKind::Admit => "Admit a machine",
+        OrderKind::SshKey => "SSH keys of an account",
+        OrderKind::ReleaseLapse => "Let a lapsed node renew",
+        OrderKind::CloneDecision => "Decide about a clone",
+        OrderKind::RemoveIdentity => "Remove an identity",
     }
 }
 
@@ -160,7 +160,7 @@ impl SignHere {
         let drafting = frame.drafting.as_ref().filter(|drafting| drafting.page_kinds.contains(&line.kind))?;
         let owner = roster.owners.iter().find(|owner| owner.id == drafting.owner && owner.role == Role::Owner)?;
         let passkey = |key: &OwnerKey| match key.key_use {
-            KeyUse::IntentPasskey => {
+            KeyUse::OrderPasskey => {
                 let public = NodePublicKey::from_pem(&key.public_key_pem).ok()?;
                 Some(format!("{}:{}", key.credential_id.as_ref()?.to_text(), public.fingerprint()))
             }
@@ -195,7 +195,7 @@ struct RefusedBy {
 
 impl RefusedBy {
     /// That a later order took its place is no fault of anybody's.
-    fn new(code: IntentCode) -> Self {
+    fn new(code: OrderCode) -> Self {
         let (tone, word) = if code.is_overtaken() { (Tone::Calm, "replaced") } else { (Tone::Bad, "refused") };
         Self { tone, word, code: code.as_str(), why: order_refused(code), cure: code.cure() }
     }

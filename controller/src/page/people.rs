@@ -1,10 +1,10 @@
 //! Who may order, who asks to, and where one is signed in.
 
 use askama::Template;
-use lucia_proto::owner::{KeyUse, Role};
-use lucia_proto::roster::Roster;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{KeyUse, Role};
+use lucia_proto::orders::roster::Roster;
 use lucia_proto::sign_in::SessionView;
-use lucia_proto::time::UnixTime;
 use lucia_proto::token::TokenView;
 
 use super::Frame;
@@ -103,16 +103,16 @@ impl Owners {
         applicants: &[Applicant],
         (sessions, tokens): (&[SessionView], &[TokenView]),
     ) -> Self {
-        let key = |key: &lucia_proto::owner::OwnerKey| {
-            let code = lucia_proto::key::NodePublicKey::from_pem(&key.public_key_pem)
-                .map_or_else(|_| String::new(), |key| lucia_proto::owner::code(&key).to_string());
+        let key = |key: &lucia_proto::orders::owner::OwnerKey| {
+            let code = lucia_proto::pki::key::NodePublicKey::from_pem(&key.public_key_pem)
+                .map_or_else(|_| String::new(), |key| lucia_proto::orders::owner::code(&key).to_string());
             let words = match key.key_use {
                 KeyUse::OwnerKey => "owner key",
-                KeyUse::IntentPasskey => "passkey for orders",
+                KeyUse::OrderPasskey => "passkey for orders",
             };
             (words, code)
         };
-        let row = |owner: &lucia_proto::owner::Owner| OwnerRow {
+        let row = |owner: &lucia_proto::orders::owner::Owner| OwnerRow {
             name: owner.name.to_string(),
             role: role(owner.role),
             keys: owner.keys.iter().map(key).collect(),

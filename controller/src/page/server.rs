@@ -1,13 +1,13 @@
 //! A node: its last hour, who it is, what is wrong with it, and what may be decided about it.
 
 use askama::Template;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::RENEW_UNDER;
+use lucia_proto::base::text::{bytes, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::Holder;
 use lucia_proto::host_api::{EventLine, NodeView};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, CloneDecision, Decision, ReleaseLapse, RemoveIdentity};
-use lucia_proto::journal::Holder;
-use lucia_proto::limits::RENEW_UNDER;
-use lucia_proto::text::{bytes, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::orders::{Body, CloneDecision, Decision, ReleaseLapse, RemoveIdentity};
 use lucia_proto::why::{Removed, Why, restored};
 use lucia_proto::words::{actor, event_named, order_refused};
 

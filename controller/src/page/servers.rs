@@ -1,11 +1,11 @@
 //! The list: machines that wait for a decision first, then nodes.
 
 use askama::Template;
+use lucia_proto::base::text::{bytes, counted, shown};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{DeviceView, NodeLine, OnboardingView, Sample, SnapshotState};
-use lucia_proto::inventory::{BootMode, HardwareInventory};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::text::{bytes, counted, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::inventory::{BootMode, HardwareInventory};
+use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::why::{Known, Next, Why, taken};
 use serde::Serialize;
 

@@ -1,11 +1,11 @@
 //! Documents as they leave: nothing from a node is markup, nothing is inline, all of it is small.
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote};
+use lucia_proto::base::json;
 use lucia_proto::host_api::{DeviceView, EventLine, NodeLine, NodeView, OnboardingView, SnapshotState, WorkerView};
-use lucia_proto::intent::{Body, IntentKind, LabelledKey};
-use lucia_proto::json;
+use lucia_proto::orders::roster::Roster;
+use lucia_proto::orders::{Body, LabelledKey, OrderKind};
 use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::roster::Roster;
 use lucia_proto::sign_in::{PasskeyView, SessionView};
 use lucia_proto::test_support::OrderWorld;
 use lucia_proto::why::Why;
@@ -71,7 +71,7 @@ fn onboarding(devices: Vec<DeviceView>) -> OnboardingView {
 /// Approved, so that the order which admits it can be drafted.
 fn approved() -> DeviceView {
     let mut device = device();
-    device.phase = lucia_proto::phase::DevicePhase::Approved;
+    device.phase = lucia_proto::node::phase::DevicePhase::Approved;
     device.task = Some(read(&format!(
         r#"{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"Approved","hostname":"web-1","diskId":"d1",
         "replaces":"{}","authorityExpiresAt":"{}"}}"#,
@@ -146,14 +146,14 @@ fn event() -> EventLine {
 /// An order about keys that somebody refused; whoever drafted it calls himself by markup.
 fn draft_line(state: DraftState) -> DraftLine {
     let world = OrderWorld::new(time(NOW));
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let read_draft = draft.read().unwrap();
     let text = serde_json::to_string(HOSTILE).unwrap();
     let mut line: DraftLine = read(&format!(
         r#"{{"code":"{}","intent":"{}","kind":"ssh-key","owner":"{owner}","signers":["{owner}"],"state":"drafted",
         "at":"{at}","draftedBy":{text},"outcomes":[{{"nodeId":"{node}","at":"{at}","refused":"kind_forbidden"}}]}}"#,
         read_draft.code(),
-        lucia_proto::intent::IntentId::of(&draft.intent_json),
+        lucia_proto::orders::OrderId::of(&draft.intent_json),
         owner = world.alice.id,
         node = line().node_id,
         at = time(NOW),
@@ -165,16 +165,16 @@ fn draft_line(state: DraftState) -> DraftLine {
 /// The document of an order whose key has a label of markup, in a fleet with this roster.
 fn order(state: DraftState, roster: &Roster) -> String {
     let world = OrderWorld::new(time(NOW));
-    let Body::SshKey(mut keys) = world.body(IntentKind::SshKey) else { panic!("another body") };
+    let Body::SshKey(mut keys) = world.body(OrderKind::SshKey) else { panic!("another body") };
     keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
-    let draft = lucia_proto::intent::Draft::new(world.intent(IntentKind::SshKey), &Body::SshKey(keys)).unwrap();
+    let draft = lucia_proto::orders::Draft::new(world.intent(OrderKind::SshKey), &Body::SshKey(keys)).unwrap();
     let facts =
         OrderFacts { line: &draft_line(state), read: &draft.read().unwrap(), roster: Some(roster), names: &names() };
     render(&Order::new(frame("/orders/{code}"), &facts)).unwrap()
 }
 
 /// What the one node is called.
-fn names() -> std::collections::BTreeMap<lucia_proto::ids::NodeId, lucia_proto::names::Hostname> {
+fn names() -> std::collections::BTreeMap<lucia_proto::base::ids::NodeId, lucia_proto::base::names::Hostname> {
     [(line().node_id, line().hostname)].into()
 }
 
@@ -188,7 +188,7 @@ fn roster() -> Roster {
 
 fn ordered() -> OrderedKeys {
     let line = draft_line(DraftState::Done);
-    let Body::SshKey(mut keys) = OrderWorld::new(time(NOW)).body(IntentKind::SshKey) else { panic!("another body") };
+    let Body::SshKey(mut keys) = OrderWorld::new(time(NOW)).body(OrderKind::SshKey) else { panic!("another body") };
     let account = keys.account.clone();
     keys.keys = keys.keys.into_iter().map(|key| LabelledKey { label: label(), ..key }).collect();
     let given = GivenKeys { keys, nodes: 1, gone: 0, revision: 4, code: line.code.clone(), state: line.state };
@@ -372,7 +372,7 @@ fn every_list_says_what_to_do_when_it_is_empty() {
 }
 
 /// The body of each order that a document drafts.
-fn drafted(text: &str) -> Vec<(IntentKind, Body)> {
+fn drafted(text: &str) -> Vec<(OrderKind, Body)> {
     let attribute = |rest: &str, name: &str| -> String {
         let (_, value) = rest.split_once(&format!("{name}=\"")).unwrap();
         value.split('"').next().unwrap().replace("&#34;", "\"")
@@ -380,7 +380,7 @@ fn drafted(text: &str) -> Vec<(IntentKind, Body)> {
     let buttons = text.split("data-act=\"draft\"").skip(1);
     buttons
         .map(|rest| {
-            let kind = IntentKind::of_word(&attribute(rest, "data-kind")).unwrap();
+            let kind = OrderKind::of_word(&attribute(rest, "data-kind")).unwrap();
             (kind, Body::parse(kind, &attribute(rest, "data-body")).unwrap())
         })
         .collect()
@@ -400,8 +400,8 @@ fn a_server_says_why_and_drafts_only_what_can_be_ordered_of_it() {
     for words in ["Rename it to n2", "Issued", "from n0 to n1", "A holder that was decided against"] {
         assert!(server.contains(words), "{words}");
     }
-    let kinds: Vec<IntentKind> = drafted(server).into_iter().map(|(kind, _)| kind).collect();
-    use IntentKind::{Admit, CloneDecision, ReleaseLapse, RemoveIdentity};
+    let kinds: Vec<OrderKind> = drafted(server).into_iter().map(|(kind, _)| kind).collect();
+    use OrderKind::{Admit, CloneDecision, ReleaseLapse, RemoveIdentity};
     assert_eq!(kinds, [CloneDecision, CloneDecision, CloneDecision, ReleaseLapse, RemoveIdentity]);
     let mut view = node();
     (view.node.frozen, view.frozen) = (false, None);
@@ -435,11 +435,11 @@ fn an_orders_document_says_where_it_is_signed_and_what_signing_here_would_mean()
     let closed = order(DraftState::Drafted, world.roster.roster());
     assert!(closed.contains("luciactl sign ") && closed.contains("are not signed on this page"));
     assert!(!closed.contains("have another signed"));
-    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
     let open = order(DraftState::Drafted, world.roster.roster());
     assert!(open.contains("luciactl sign ") && open.contains("could show one thing and have another signed"));
     assert!(open.contains(OrderWorld::origin().as_str()) && !open.contains("are not signed on this page"));
-    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::Admit]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::Admit]);
     assert_eq!(order(DraftState::Drafted, world.roster.roster()), closed, "another kind allows nothing here");
     // It says what its bytes say, and once it is signed no more how.
     for words in ["Lets whoever holds 1 SSH key log in as alice", "Revision 4 of alice", "kind_forbidden", "alice"] {
@@ -476,7 +476,7 @@ fn the_audit_is_shown_by_parts() {
     assert!(!oldest.contains("before=") && oldest.contains("href=\"/audit\""));
     // Who did it says by what, and a refusal that stands for many how many.
     assert!(!newest.contains("in a session of the page") && newest.contains("operator (uid 0)"));
-    let refused = Some(lucia_proto::code::Code::ActorRequired);
+    let refused = Some(lucia_proto::base::code::Code::ActorRequired);
     let told = AuditEntry { via: Some(lucia_proto::audit::AuditVia::Session), refused, more: Some(2), ..entry() };
     let told = AuditPart { entries: vec![told], last: 1 };
     let told = render(&Audit::new(frame("/audit"), &told, &names())).unwrap();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::key::Fingerprint;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::Fingerprint;
 
 /// What stands where there is nothing to say.
 pub(super) const NOTHING: &str = "–";

@@ -5,9 +5,9 @@
 //! when the disk takes it again.
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote, AuditView};
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::orders::OrderId;
 use lucia_proto::token::TokenName;
 
 use super::{By, Controller, lock};
@@ -21,7 +21,7 @@ pub struct Act {
     /// Which device or node.
     pub node: Option<NodeId>,
     /// Which order.
-    pub intent: Option<IntentId>,
+    pub intent: Option<OrderId>,
     /// Which automation token.
     pub token: Option<TokenName>,
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use lucia_proto::audit::AuditVia;
-use lucia_proto::owner::{OwnerId, OwnerName};
+use lucia_proto::orders::owner::{OwnerId, OwnerName};
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]

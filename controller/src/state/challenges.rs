@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lucia_proto::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND, SOURCES_MAX};
-use lucia_proto::owner::OwnerId;
-use lucia_proto::time::Clock;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{CHALLENGE_LIFETIME, PROOFS_PER_SECOND, SOURCES_MAX};
+use lucia_proto::base::time::Clock;
+use lucia_proto::node::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
+use lucia_proto::orders::owner::OwnerId;
 use ring::hmac;
 
 use super::lock;

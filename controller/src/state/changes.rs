@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::INVENTORY_CHANGE_INTERVAL;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::INVENTORY_CHANGE_INTERVAL;
 
 use super::{Refusal, lock};
 

@@ -1,15 +1,15 @@
 //! Frozen identities: from a heartbeat that shows one to the journal, and what an operator decides (design.md I8).
 
-use lucia_proto::code::Code;
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::Lineage;
-use lucia_proto::heartbeat::Heartbeat;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{Holder, KeptRow};
 use lucia_proto::host_api::KeepForm;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{Holder, KeptRow};
-use lucia_proto::report::NodeCall;
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::enrollment::Lineage;
+use lucia_proto::node::heartbeat::Heartbeat;
+use lucia_proto::node::report::NodeCall;
 
 use super::challenges;
 use super::clones::{self, Heard, Told, Unkept, Verdict};

@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::Lineage;
-use lucia_proto::heartbeat::HeartbeatFields;
-use lucia_proto::ids::{BootId, StartId};
-use lucia_proto::journal::{FrozenRow, Holder, KeptRow};
-use lucia_proto::limits::{FORMER_STARTS_MAX, HOLDERS_MAX, KNOWN_STARTS_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{BootId, StartId};
+use lucia_proto::base::limits::{FORMER_STARTS_MAX, HOLDERS_MAX, KNOWN_STARTS_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{FrozenRow, Holder, KeptRow};
+use lucia_proto::node::enrollment::Lineage;
+use lucia_proto::node::heartbeat::HeartbeatFields;
 
 /// Chain values remembered that were given and then passed over.
 const DROPPED_MAX: usize = 4;

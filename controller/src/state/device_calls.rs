@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
-use lucia_proto::challenge::{Challenge, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::{CHAIN_PEM_MAX, PUBLIC_KEY_PEM_MAX};
-use lucia_proto::report::{
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{CHAIN_PEM_MAX, PUBLIC_KEY_PEM_MAX};
+use lucia_proto::node::challenge::{Challenge, Scope};
+use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, Progress, Proof, Purpose, Question,
     Report, Verified,
 };
+use lucia_proto::pki::key::NodePublicKey;
 
 use super::challenges::Whose;
 use super::journal::{self, Discovery};

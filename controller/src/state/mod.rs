@@ -36,19 +36,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
-use lucia_proto::challenge::{Challenge, NextChallenge, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::endpoint_names::EndpointNames;
-use lucia_proto::heartbeat::HeartbeatReply;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::{Clock, UnixTime};
 use lucia_proto::host_api::{
     ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RenameForm,
 };
-use lucia_proto::ids::NodeId;
-use lucia_proto::names::Hostname;
-use lucia_proto::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::challenge::{Challenge, NextChallenge, Scope};
+use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
+use lucia_proto::pki::endpoint_names::EndpointNames;
 use tokio::sync::watch;
 
 use crate::bridge::queue::Queue;

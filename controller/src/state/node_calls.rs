@@ -4,18 +4,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::answer::{AnswerExpectation, SignedAnswer};
-use lucia_proto::bounded::PemText;
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
-use lucia_proto::csr;
-use lucia_proto::enrollment::IdentityRecord;
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::CHAIN_PEM_MAX;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{EnrollRequest, NodeCall, Purpose, Report, Verified};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::CHAIN_PEM_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::{AnswerExpectation, SignedAnswer};
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::node::enrollment::IdentityRecord;
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{EnrollRequest, NodeCall, Purpose, Report, Verified};
+use lucia_proto::pki::csr;
 
 use super::challenges::Whose;
 use super::clones::Verdict;
@@ -176,7 +176,7 @@ impl Controller {
         &self,
         wanted: &Wanted,
         answer: &SignedAnswer,
-        csr_sha256: lucia_proto::digest::Digest,
+        csr_sha256: lucia_proto::base::digest::Digest,
         phase: DevicePhase,
         now: UnixTime,
     ) -> Result<(), Refusal> {

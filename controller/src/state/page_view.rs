@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use lucia_proto::certificate::{Leaf, LeafRules};
-use lucia_proto::digest::Digest;
-use lucia_proto::heartbeat::DirectoryReport;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{NodeLine, OrdersHeld, Sample};
-use lucia_proto::ids::NodeId;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::heartbeat::DirectoryReport;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::certificate::{Leaf, LeafRules};
 use lucia_proto::why::{RefusedOrder, refused_orders};
 
 use super::view::line;

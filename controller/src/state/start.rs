@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use lucia_proto::certificate::CertificateError;
-use lucia_proto::chain::Root;
-use lucia_proto::code::Code;
-use lucia_proto::enrollment::IdentityRecord;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{EventKind, Journal};
-use lucia_proto::key::{KeyError, NodeKey, NodePublicKey};
-use lucia_proto::limits::ROOT_PEM_MAX;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::Clock;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::ROOT_PEM_MAX;
+use lucia_proto::base::time::Clock;
+use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::node::enrollment::IdentityRecord;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::pki::certificate::CertificateError;
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::key::{KeyError, NodeKey, NodePublicKey};
 use thiserror::Error;
 use zeroize::Zeroizing;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lucia_proto::enrollment::IdentityRecord;
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::enrollment::IdentityRecord;
 
 use super::nodes::Known;
 use super::{Controller, journal, lock};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use lucia_durable::{AppendError, AppendFile, DirError, FileName, PrivateDir};
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditError, AuditNote};
-use lucia_proto::limits::{AUDIT_FILE_MAX, AUDIT_FILES_MAX, AUDIT_LINE_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::{AUDIT_FILE_MAX, AUDIT_FILES_MAX, AUDIT_LINE_MAX};
+use lucia_proto::base::time::UnixTime;
 use thiserror::Error;
 
 use super::layout::{Layout, LayoutError, name};
@@ -231,9 +231,12 @@ impl Part {
                 number += 1;
                 if number > after && entries.len() < limit {
                     // The chain was checked at the start; a line that was changed since is seen here.
-                    let entry =
-                        lucia_proto::json::from_slice(line, AUDIT_LINE_MAX, lucia_proto::limits::JSON_DEPTH_MAX)
-                            .map_err(|source| AuditLogError::Entry(AuditError::Line { number, source }))?;
+                    let entry = lucia_proto::base::json::from_slice(
+                        line,
+                        AUDIT_LINE_MAX,
+                        lucia_proto::base::limits::JSON_DEPTH_MAX,
+                    )
+                    .map_err(|source| AuditLogError::Entry(AuditError::Line { number, source }))?;
                     entries.push(entry);
                 }
             }

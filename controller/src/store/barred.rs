@@ -2,10 +2,10 @@
 //! restart whatever lies in the worker's directory by then (design.md O8).
 
 use lucia_durable::PrivateDir;
-use lucia_proto::json;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::{JSON_DEPTH_MAX, LIST_FILE_MAX, LIST_PAYLOAD_MAX};
-use lucia_proto::lists::{List, SignedBarred};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, LIST_FILE_MAX, LIST_PAYLOAD_MAX};
+use lucia_proto::orders::lists::{List, SignedBarred};
+use lucia_proto::pki::key::Fingerprint;
 
 use super::json_file::{JsonFile, JsonFileError};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lucia_durable::{FileName, Lease, LeaseError, Marker, PrivateDir, ReadError, RuleBreach, WriteError};
-use lucia_proto::journal::{Journal, JournalError};
+use lucia_proto::files::journal::{Journal, JournalError};
 use thiserror::Error;
 
 use super::journal_file::{ENTRIES_MAX, JournalFileError, MARKER, Names, read};
@@ -219,7 +219,7 @@ pub fn restore(config: &Config, generation: Generation) -> Result<(), DoctorErro
         .ok_or_else(|| DoctorError::Missing { path: dir.path_of(file) })?;
     if generation != Generation::Current {
         let bytes = journal.to_bytes().map_err(DoctorError::Json)?;
-        let max = u64::try_from(lucia_proto::limits::JOURNAL_MAX).unwrap_or(u64::MAX);
+        let max = u64::try_from(lucia_proto::base::limits::JOURNAL_MAX).unwrap_or(u64::MAX);
         // One that cannot even be read as bytes (another's, too large) is left to the message of the write.
         if let Ok(lucia_durable::Loaded::Found(former)) = dir.read(&names.state, max, super::journal_file::rules()) {
             let kept = super::layout::name("state.json.before-restore").map_err(DoctorError::Layout)?;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lucia_durable::{DirError, FileName, PrivateDir, WriteError};
-use lucia_proto::bounded::Version;
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::limits::{DRAFT_FILE_MAX, DRAFTS_MAX};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::Label;
-use lucia_proto::intent::{Draft, DraftError, IntentId, IntentSignature};
-use lucia_proto::limits::{DRAFT_FILE_MAX, DRAFTS_MAX};
+use lucia_proto::orders::{Draft, DraftError, OrderId, OrderSignature};
 use lucia_proto::owner_api::Outcome;
-use lucia_proto::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -48,7 +48,7 @@ pub enum DraftsError {
         /// The file.
         path: PathBuf,
         /// The order in it.
-        found: IntentId,
+        found: OrderId,
     },
     /// More files than there can be orders.
     #[error("{path} holds more files than there can be orders; move away what is none")]
@@ -66,7 +66,7 @@ pub(crate) struct DraftRow {
     /// What is signed.
     pub(crate) draft: Draft,
     /// Signatures under it, each of another owner.
-    pub(crate) signatures: Vec<IntentSignature>,
+    pub(crate) signatures: Vec<OrderSignature>,
     /// Who handed it in.
     pub(crate) drafted_by: Label,
     /// When.
@@ -121,17 +121,17 @@ impl DraftFiles {
     pub(crate) fn load(&self) -> Result<Vec<DraftRow>, DraftsError> {
         ORDER.clean(&self.dir, ENTRIES_MAX)?;
         let listing = self.dir.list(ENTRIES_MAX).map_err(DraftsError::Dir)?;
-        let ids: Vec<IntentId> = listing.names.iter().filter_map(id_of).collect();
+        let ids: Vec<OrderId> = listing.names.iter().filter_map(id_of).collect();
         if !listing.complete || ids.len() > DRAFTS_MAX {
             return Err(DraftsError::TooMany { path: self.dir.path().to_owned() });
         }
         ids.iter().filter_map(|id| self.read(id).transpose()).collect()
     }
 
-    fn read(&self, id: &IntentId) -> Result<Option<DraftRow>, DraftsError> {
+    fn read(&self, id: &OrderId) -> Result<Option<DraftRow>, DraftsError> {
         let Some(row) = ORDER.read::<DraftRow>(&self.dir, &file_of(id))? else { return Ok(None) };
         let path = || self.dir.path().join(file_of(id));
-        let found = IntentId::of(&row.draft.intent_json);
+        let found = OrderId::of(&row.draft.intent_json);
         if found != *id {
             return Err(DraftsError::Other { path: path(), found });
         }
@@ -140,20 +140,20 @@ impl DraftFiles {
     }
 
     /// Replaces one.
-    pub(crate) fn write(&self, id: &IntentId, row: &DraftRow) -> Result<(), DraftsError> {
+    pub(crate) fn write(&self, id: &OrderId, row: &DraftRow) -> Result<(), DraftsError> {
         Ok(ORDER.write(&self.dir, &file_of(id), row)?)
     }
 
     /// Removes one, if it is there.
-    pub(crate) fn remove(&self, id: &IntentId) -> Result<(), DraftsError> {
+    pub(crate) fn remove(&self, id: &OrderId) -> Result<(), DraftsError> {
         self.dir.remove(&ORDER.name(&file_of(id))?).map(drop).map_err(DraftsError::Remove)
     }
 }
 
-fn file_of(id: &IntentId) -> String {
+fn file_of(id: &OrderId) -> String {
     format!("{id}.json")
 }
 
-fn id_of(file: &FileName) -> Option<IntentId> {
+fn id_of(file: &FileName) -> Option<OrderId> {
     file.as_str().strip_suffix(".json")?.parse().ok()
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use lucia_durable::{
     DirError, FileName, FileRules, Lease, LeaseError, Loaded, Marker, Owner, PrivateDir, ReadError, WriteError,
 };
-use lucia_proto::journal::{Journal, JournalError};
-use lucia_proto::limits::JOURNAL_MAX;
+use lucia_proto::base::limits::JOURNAL_MAX;
+use lucia_proto::files::journal::{Journal, JournalError};
 use thiserror::Error;
 
 use super::layout::{LayoutError, SHARED_FILE, name};

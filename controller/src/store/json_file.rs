@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use lucia_durable::{FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;

@@ -22,7 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use lucia_durable::{BadName, DirError, DirRules, FileName, Owner, PrivateDir, RuleBreach};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
 use nix::unistd::{Gid, Group, Uid, User};
 use thiserror::Error;
 

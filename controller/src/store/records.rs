@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use lucia_durable::{DirError, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
-use lucia_proto::enrollment::IdentityRecord;
-use lucia_proto::ids::NodeId;
-use lucia_proto::json::JsonError;
-use lucia_proto::limits::DEVICES_MAX;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json::JsonError;
+use lucia_proto::base::limits::DEVICES_MAX;
+use lucia_proto::node::enrollment::IdentityRecord;
 use thiserror::Error;
 
 use super::layout::{LayoutError, file_of, node_of};

@@ -1,7 +1,7 @@
 //! `orders/roster-mark.json`: which roster was held last, so that no older one is taken after a restart (design.md O3).
 
 use lucia_durable::PrivateDir;
-use lucia_proto::roster::TakenRoster;
+use lucia_proto::orders::roster::TakenRoster;
 
 use super::json_file::{JsonFile, JsonFileError};
 

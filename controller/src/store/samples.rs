@@ -4,10 +4,10 @@
 
 use std::collections::VecDeque;
 
-use lucia_proto::heartbeat::HeartbeatFields;
+use lucia_proto::base::limits::{SAMPLES_AGE_MAX, SAMPLES_MAX};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::Sample;
-use lucia_proto::limits::{SAMPLES_AGE_MAX, SAMPLES_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::node::heartbeat::HeartbeatFields;
 
 /// Room is made for this many more samples at a time: a quarter of an hour.
 const STEP: usize = 30;
@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     fn fields(load: Option<f64>) -> HeartbeatFields {
-        lucia_proto::json::from_str(
+        lucia_proto::base::json::from_str(
             &format!(
                 r#"{{"nodeId":"0123456789abcdef0123456789abcdef","purpose":"heartbeat","hostname":"n1","osVersion":"Debian",
                 "uptimeSeconds":1,"memoryTotalBytes":2048,"memoryAvailableBytes":1024{}}}"#,

@@ -4,11 +4,11 @@
 //! of them. Whoever writes it can look, as whoever holds this controller can anyway.
 
 use lucia_durable::PrivateDir;
-use lucia_proto::bounded::Version;
-use lucia_proto::digest::Digest;
-use lucia_proto::limits::TOKENS_FILE_MAX;
-use lucia_proto::owner::OwnerId;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::TOKENS_FILE_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::token::{TokenName, TokenScopes};
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::Purpose;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::Purpose;
 
 use crate::machine::Machine;
 use crate::site::{Site, request};

@@ -2,7 +2,7 @@
 
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::audit::{AuditAction, AuditActor, AuditView, verify};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 use lucia_proto::owner_api::OwnerEndpoint;
 use nix::unistd::Uid;
 

@@ -3,8 +3,8 @@
 //! axe-core is run and not shipped; `make setup` gets it by npm, at the version and with the hash of `tests/browser/axe`.
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::intent::IntentKind;
-use lucia_proto::json;
+use lucia_proto::base::json;
+use lucia_proto::orders::OrderKind;
 use lucia_proto::owner_api::{DraftView, OwnerEndpoint};
 
 use crate::machine::Machine;
@@ -69,7 +69,7 @@ fn no_document_has_a_serious_finding_of_axe_core() {
     let gone = Machine::managed(&site, 3);
     assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(gone.id()), "").status, 200);
     assert_eq!(waiting.discover(&site).status, 200);
-    let draft = world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
+    let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
     let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
     let order = format!("/orders/{}", draft.read().unwrap().code());

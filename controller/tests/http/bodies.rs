@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use lucia_controller::http::Timeouts;
-use lucia_proto::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
 
 use crate::machine::Machine;
 use crate::observe::{METRICS, get, value};

@@ -3,12 +3,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use lucia_controller::http::Timeouts;
-use lucia_proto::bounded::{PemText, Version};
-use lucia_proto::csr::endpoint_check;
-use lucia_proto::digest::Digest;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest};
+use lucia_proto::base::bounded::{PemText, Version};
+use lucia_proto::base::digest::Digest;
 use lucia_proto::host_api::StatusView;
+use lucia_proto::node::enrollment::{EndpointAnswer, EndpointRequest};
+use lucia_proto::pki::csr::endpoint_check;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::test_support::key;
 
 use crate::site::{NAME, Site};

@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
+use lucia_proto::base::ids::NodeId;
 use lucia_proto::host_api::{NodeLine, NodesView};
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::VerificationCode;
 use lucia_proto::owner_api::OwnerEndpoint;
+use lucia_proto::pki::key::VerificationCode;
 use serde_json::Value;
 
 use crate::judge::judge;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use lucia_controller::http::Timeouts;
 use lucia_proto::api::Endpoint;
-use lucia_proto::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
 
 use crate::machine::Machine;
 use crate::site::{NAME, Site, answer, closed, exchange, request};
@@ -133,9 +133,9 @@ fn h_9_a_forwarded_address_counts_only_from_a_listed_proxy() {
         let machine = Machine::new(1);
         let path = Endpoint::NodeChallenge.path_for(machine.id());
         let challenge = site.send(&request("GET", &path, &[("X-Forwarded-For", asks)], "")).read();
-        let proof = lucia_proto::report::Proof::sign(&machine.beat(), &challenge, &machine.node.key).unwrap();
-        let call = lucia_proto::report::NodeCall { certificate_pem: String::new(), proof };
-        let body = lucia_proto::json::to_string(&call).unwrap();
+        let proof = lucia_proto::node::report::Proof::sign(&machine.beat(), &challenge, &machine.node.key).unwrap();
+        let call = lucia_proto::node::report::NodeCall { certificate_pem: String::new(), proof };
+        let body = lucia_proto::base::json::to_string(&call).unwrap();
         let path = Endpoint::Heartbeat.path_for(machine.id());
         site.send(&request("POST", &path, &[("X-Forwarded-For", answers)], &body)).code()
     };

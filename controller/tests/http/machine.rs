@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use lucia_controller::clock::SystemClock;
 use lucia_proto::api::{Discovered, Endpoint, Grant};
-use lucia_proto::bounded::Version;
-use lucia_proto::challenge::{Challenge, NextChallenge};
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
-use lucia_proto::heartbeat::Heartbeat;
-use lucia_proto::ids::{NodeId, RequestId};
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::json;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{NodeId, RequestId};
+use lucia_proto::base::json;
+use lucia_proto::base::time::Clock as _;
+use lucia_proto::node::challenge::{Challenge, NextChallenge};
+use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::heartbeat::Heartbeat;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, PROOF_HEADER, Progress,
     Proof, Purpose, Question, Report,
 };
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::Clock as _;
 
 use crate::site::{Answer, Site, request};
 use crate::slow::wait_until;

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::Challenge;
-use lucia_proto::digest::Digest;
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::OWNER_PROOF_HEADER_MAX;
-use lucia_proto::owner::OwnerId;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::OWNER_PROOF_HEADER_MAX;
+use lucia_proto::node::challenge::Challenge;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
+use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
 use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint, RosterView};
-use lucia_proto::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, TestOwner};
 use lucia_proto::token::{TokenMade, TokenScope, TokensView};
 
@@ -82,7 +82,7 @@ pub(crate) fn freeze(site: &Site, node: &Machine) {
         let mut text = json::to_string(&node.beat()).unwrap();
         text.pop();
         let text = format!(r#"{text},"startId":"{start}","formerStarts":[{former}]}}"#);
-        let report: lucia_proto::heartbeat::Heartbeat = json::from_str(&text, 4096, 8).unwrap();
+        let report: lucia_proto::node::heartbeat::Heartbeat = json::from_str(&text, 4096, 8).unwrap();
         let answer = node.node_call(site, Endpoint::Heartbeat, node.sign(site, &report));
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body.contains("\"frozen\":true")

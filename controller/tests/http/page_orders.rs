@@ -2,14 +2,14 @@
 //! step seen without a reload (design.md O2). Keys by keyboard alone.
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::base::json;
 use lucia_proto::host_api::OnboardingView;
-use lucia_proto::intent::{Body, Decision, IntentId, IntentKind};
-use lucia_proto::json;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::orders::{NodeOutcome, OrdersReport};
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
+use lucia_proto::orders::{Body, Decision, OrderId, OrderKind};
 use lucia_proto::owner_api::{Application, DraftView, DraftsView, OwnerEndpoint};
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
 use serde_json::{Value, json as value};
 
@@ -59,15 +59,15 @@ fn drafted(site: &Site, world: &OrderWorld, browser: &Browser) -> (VerificationC
 }
 
 /// Alice signs it as `luciactl sign CODE` does, on her own machine.
-fn sign(site: &Site, world: &OrderWorld, code: &VerificationCode, view: &DraftView) -> IntentId {
+fn sign(site: &Site, world: &OrderWorld, code: &VerificationCode, view: &DraftView) -> OrderId {
     let body = json::to_string(&world.alice.sign(&view.draft)).unwrap();
     let answer = call(site, &world.alice, "POST", &OwnerEndpoint::Sign.path_for(code), &body);
     assert_eq!(answer.status, 200, "{answer:?}");
-    IntentId::of(&view.draft.intent_json)
+    OrderId::of(&view.draft.intent_json)
 }
 
 /// A heartbeat that tells of orders; the order that comes with its answer.
-pub(crate) fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Vec<NodeOutcome>) -> Option<IntentId> {
+pub(crate) fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Vec<NodeOutcome>) -> Option<OrderId> {
     let report = OrdersReport {
         bundle_version: world.bundle.bundle().version,
         roster_version: world.roster.version(),
@@ -83,7 +83,7 @@ pub(crate) fn beat(site: &Site, world: &OrderWorld, node: &Machine, outcomes: Ve
 }
 
 /// The node takes the order and says that it is done.
-fn carry_out(site: &Site, world: &OrderWorld, node: &Machine, intent: IntentId) {
+fn carry_out(site: &Site, world: &OrderWorld, node: &Machine, intent: OrderId) {
     assert_eq!(beat(site, world, node, Vec::new()), Some(intent));
     assert_eq!(beat(site, world, node, vec![NodeOutcome { intent, refused: None }]), None);
 }
@@ -282,7 +282,7 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     let (_, view) = drafted(&site, &world, &browser);
     let read = view.draft.read().unwrap();
     let Body::Admit(admit) = read.body() else { panic!("another order") };
-    assert_eq!((read.intent().kind, admit.replaces.as_ref()), (IntentKind::Admit, Some(other.id())));
+    assert_eq!((read.intent().kind, admit.replaces.as_ref()), (OrderKind::Admit, Some(other.id())));
     assert_eq!(phase(), DevicePhase::Approved);
     // One is rejected and restored, on the list itself.
     let third = Machine::new(11);
@@ -397,7 +397,7 @@ fn on_a_phone_no_name_of_a_column_reaches_into_the_next_row() {
     }
     let (site, world) = owned();
     let node = Machine::managed(&site, 1);
-    let draft = world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
+    let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
     let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
     let browser = signed_in(&site, &world);
@@ -424,7 +424,7 @@ fn who_asks_to_become_an_owner_is_shown_with_what_the_operator_types() {
     let body = json::to_string(&asked).unwrap();
     assert_eq!(site.send(&request(apply.method(), apply.path(), &[], &body)).status, 200);
     let key = world.mallory.key.public();
-    let typed = format!("owner approve {} --fingerprint HEX", lucia_proto::owner::code(key));
+    let typed = format!("owner approve {} --fingerprint HEX", lucia_proto::orders::owner::code(key));
     let shown = within(&site, &alices, "GET", "/owners", "").body;
     assert!(shown.contains(&typed) && shown.contains("carol"), "{shown}");
     let first = key.fingerprint().rows()[0].split(' ').take(4).collect::<Vec<_>>().join(" ");

@@ -1,8 +1,8 @@
 //! Passkeys for orders, in a real browser: made there, signed with there, and only what the roster names (design.md O2).
 
-use lucia_proto::intent::{IntentCode, IntentKind, IntentSignature, SignedIntent, passkey_challenge};
-use lucia_proto::json;
-use lucia_proto::owner::{self, KeyUse, OwnerKey};
+use lucia_proto::base::json;
+use lucia_proto::orders::owner::{self, KeyUse, OwnerKey};
+use lucia_proto::orders::{OrderCode, OrderKind, OrderSignature, SignedOrder, passkey_challenge};
 use lucia_proto::owner_api::{DraftView, OwnerEndpoint};
 use lucia_proto::sign_in::{PasskeyForm, PasskeysView};
 use lucia_proto::test_support::assertion;
@@ -51,16 +51,16 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     // The worker's host takes it, and lets keys be signed here.
     let page = origin(&site);
     world.change_roster(|roster| {
-        roster.page_kinds = vec![IntentKind::SshKey];
+        roster.page_kinds = vec![OrderKind::SshKey];
         roster.page_origin = Some(page.clone());
         roster.owners[0].keys.push(OwnerKey {
-            key_use: KeyUse::IntentPasskey,
+            key_use: KeyUse::OrderPasskey,
             public_key_pem: key.to_pem(),
             credential_id: Some(form.credential_id.clone()),
         });
     });
     publish(&site, &world);
-    let [keys, removal] = [IntentKind::SshKey, IntentKind::RemoveIdentity].map(|kind| {
+    let [keys, removal] = [OrderKind::SshKey, OrderKind::RemoveIdentity].map(|kind| {
         let draft = world.draft(kind, |intent| intent.nodes = vec![node.id().clone()]);
         let body = json::to_string(&draft).unwrap();
         let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
@@ -71,12 +71,12 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
         |code| -> DraftView { call(&site, &world.alice, "GET", &OwnerEndpoint::Draft.path_for(code), "").read() };
 
     // A session that has no right assertion gets nothing: another's key, another order, a sign-in's challenge, no person.
-    let post = |code, signature: &IntentSignature| {
+    let post = |code, signature: &OrderSignature| {
         within(&site, &alices, "POST", &OwnerEndpoint::Sign.path_for(code), &json::to_string(signature).unwrap())
     };
     let (right, none) = (passkey_challenge(&keys.intent_json), |_: &mut String, _: &mut Vec<u8>| ());
     let alice = |assertion| {
-        IntentSignature::with_passkey(world.alice.id.clone(), world.alice.passkey.public().fingerprint(), assertion)
+        OrderSignature::with_passkey(world.alice.id.clone(), world.alice.passkey.public().fingerprint(), assertion)
     };
     for (name, signature) in [
         ("another's passkey", alice(assertion(&world.mallory.passkey, &right, &page, none))),
@@ -90,7 +90,7 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     ] {
         let refused = post(&code, &signature);
         assert_eq!(refused.code(), "intent_refused", "{name}");
-        assert!(refused.body.contains(IntentCode::SignatureInvalid.as_str()), "{name}: {refused:?}");
+        assert!(refused.body.contains(OrderCode::SignatureInvalid.as_str()), "{name}: {refused:?}");
     }
     assert_eq!(view(&code).signatures, []);
 
@@ -100,7 +100,7 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     browser.shows("are not signed on this page");
     assert_eq!(browser.run("return document.querySelectorAll(\"[data-act='sign-here']\").length"), 0);
     let refused = post(&other, &world.alice.touch(&removal, &page));
-    assert!(refused.body.contains(IntentCode::PageNotAllowed.as_str()), "{refused:?}");
+    assert!(refused.body.contains(OrderCode::PageNotAllowed.as_str()), "{refused:?}");
     assert_eq!(view(&other).signatures, []);
 
     // And the one that it names is, beside its words and the warning.
@@ -117,8 +117,8 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     let kept = view(&code);
     let [signature] = kept.signatures.as_slice() else { panic!("{kept:?}") };
     assert_eq!((&signature.owner, signature.key), (&world.alice.id, key.fingerprint()));
-    let order = SignedIntent { intent_json: keys.intent_json, body: keys.body, signatures: kept.signatures.clone() };
-    order.check_signature(signature, IntentKind::SshKey, &world.roster).unwrap();
+    let order = SignedOrder { intent_json: keys.intent_json, body: keys.body, signatures: kept.signatures.clone() };
+    order.check_signature(signature, OrderKind::SshKey, &world.roster).unwrap();
     // The node gets it, and from then on nobody calls it back.
     assert_eq!(beat(&site, &world, &node, Vec::new()), Some(order.id()));
     browser.shows("cannot be called back");

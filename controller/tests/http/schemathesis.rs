@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{IntentId, IntentKind};
-use lucia_proto::json;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
+use lucia_proto::orders::{OrderId, OrderKind};
 use lucia_proto::owner_api::{DraftView, OwnerCaller, OwnerEndpoint};
-use lucia_proto::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
 use lucia_proto::test_support::OrderWorld;
 use tokio::time::Instant;
 
@@ -267,10 +267,10 @@ fn run(dir: &Scratch, port: u16) -> (Option<i32>, String) {
 
 /// The code of an order about SSH keys that waits for a signature.
 fn drafted(site: &Site, world: &OrderWorld, node: &Machine) -> String {
-    let draft = world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
+    let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
     let _: DraftView = site.order("POST", OwnerEndpoint::AddDraft.path(), &body).read();
-    IntentId::of(&draft.intent_json).code().to_string()
+    OrderId::of(&draft.intent_json).code().to_string()
 }
 
 // spec: AP-7

@@ -2,9 +2,9 @@
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::audit::{AuditAction, AuditVia, AuditView};
+use lucia_proto::base::json;
 use lucia_proto::host_api::KeyLabel;
-use lucia_proto::json;
-use lucia_proto::owner::{CredentialId, PageOrigin};
+use lucia_proto::orders::owner::{CredentialId, PageOrigin};
 use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::sign_in::{self, PasskeyAsked, PasskeyForm, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::test_support::{TestOwner, assertion, key};

@@ -1,8 +1,8 @@
 //! threats.md group S through the whole stack.
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::Challenge;
-use lucia_proto::report::{Proof, Purpose, Question};
+use lucia_proto::node::challenge::Challenge;
+use lucia_proto::node::report::{Proof, Purpose, Question};
 
 use crate::machine::{Machine, next};
 use crate::site::{Answer, Site, exchange};

@@ -15,10 +15,10 @@ use lucia_controller::clock::SystemClock;
 use lucia_controller::config::Config;
 use lucia_controller::http::Timeouts;
 use lucia_controller::notify::Notify;
-use lucia_proto::bounded::Version;
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::files::worker_status::WorkerStatus;
 use lucia_proto::test_support::{TestCa, key};
-use lucia_proto::time::{Clock, UnixTime};
-use lucia_proto::worker_status::WorkerStatus;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::sync::watch;
@@ -382,7 +382,7 @@ impl Answer {
     #[track_caller]
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
         assert!(matches!(self.status, 200 | 202), "{self:?}");
-        lucia_proto::json::from_str(&self.body, 1 << 25, 24).unwrap()
+        lucia_proto::base::json::from_str(&self.body, 1 << 25, 24).unwrap()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lucia_proto::digest::Digest;
+use lucia_proto::base::digest::Digest;
 use lucia_proto::test_support::key;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Why lines are no audit.
 
-use crate::json::JsonError;
+use crate::base::json::JsonError;
 
 /// Why lines are no audit, or no longer the one that was written.
 #[derive(Debug, thiserror::Error)]

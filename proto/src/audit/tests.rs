@@ -22,9 +22,9 @@ fn notes() -> Vec<AuditNote> {
         via: None,
         action: AuditAction::IntentSettled,
         node: (n > 2).then(|| node.clone()),
-        intent: (n > 1).then(|| IntentId::of("{}")),
+        intent: (n > 1).then(|| OrderId::of("{}")),
         refused: (n == 1).then_some(Code::NotFound),
-        intent_refused: (n == 3).then_some(IntentCode::Expired),
+        intent_refused: (n == 3).then_some(OrderCode::Expired),
         token: None,
         more: None,
     };

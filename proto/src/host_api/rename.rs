@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Label, NodeLine};
-use crate::journal::NewName;
-use crate::names::Hostname;
-use crate::time::UnixTime;
+use crate::base::names::Hostname;
+use crate::base::time::UnixTime;
+use crate::files::journal::NewName;
 
 /// Body of `POST /api/host/nodes/{id}/rename`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::ids::NodeId;
+use crate::base::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_NODES_MAX};
+use crate::base::names::Hostname;
+use crate::base::time::UnixTime;
 use crate::host_api::Label;
-use crate::ids::NodeId;
-use crate::intent::{Actor, Draft, IntentCode, IntentId, IntentKind, IntentSignature};
-use crate::key::VerificationCode;
-use crate::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, INTENT_NODES_MAX};
-use crate::names::Hostname;
-use crate::owner::OwnerId;
-use crate::time::UnixTime;
+use crate::orders::owner::OwnerId;
+use crate::orders::{Actor, Draft, OrderCode, OrderId, OrderKind, OrderSignature};
+use crate::pki::key::VerificationCode;
 
 /// Nodes that one sentence names at most; the others are counted.
 const GONE_NAMED: usize = 4;
@@ -66,11 +66,11 @@ pub struct DraftLine {
     /// What to type to sign it.
     pub code: VerificationCode,
     /// Which order it is.
-    pub intent: IntentId,
+    pub intent: OrderId,
     /// What is ordered.
-    pub kind: IntentKind,
+    pub kind: OrderKind,
     /// What it is about, in a few words made from its own body, and of an order about keys from the one before it; see
-    /// [`about`](crate::intent::about). For telling orders apart in a list, and nothing to sign by.
+    /// [`about`](crate::orders::about). For telling orders apart in a list, and nothing to sign by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<Label>,
     /// By whom.
@@ -178,8 +178,8 @@ impl DraftLine {
                 (_, more) => Some(format!("{} and {more} more", first.join(", "))),
             }
         };
-        let done = named(&|outcome| outcome.refused.is_none_or(IntentCode::is_repeat));
-        let replaced = named(&|outcome| outcome.refused.is_some_and(IntentCode::is_overtaken));
+        let done = named(&|outcome| outcome.refused.is_none_or(OrderCode::is_repeat));
+        let replaced = named(&|outcome| outcome.refused.is_some_and(OrderCode::is_overtaken));
         let refused = named(&|outcome| outcome.refused.is_some_and(|code| !code.is_repeat() && !code.is_overtaken()));
         let parts: Vec<String> = done
             .into_iter()
@@ -219,7 +219,7 @@ pub struct Outcome {
     pub at: UnixTime,
     /// Why it was refused; absent when it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<IntentCode>,
+    pub refused: Option<OrderCode>,
 }
 
 /// Answer to [`OwnerEndpoint::Drafts`](super::OwnerEndpoint::Drafts), newest first.
@@ -239,7 +239,7 @@ impl DraftsView {
     pub fn goes_on(&self) -> bool {
         let told: usize = self.drafts.iter().map(|line| 1 + line.outcomes.len() + line.gone.len()).sum();
         // Of each node the next one tells what it said and that it is gone, at most.
-        let next = 1 + 2 * INTENT_NODES_MAX;
+        let next = 1 + 2 * ORDER_NODES_MAX;
         self.drafts.len() >= DRAFTS_PER_ANSWER_MAX || told + next > DRAFTS_TOLD_PER_ANSWER_MAX
     }
 }
@@ -252,7 +252,7 @@ pub struct DraftView {
     /// What is signed.
     pub draft: Draft,
     /// What there is of signatures.
-    pub signatures: Vec<IntentSignature>,
+    pub signatures: Vec<OrderSignature>,
 }
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ mod tests {
                 r#"{{"code":"1a2b-3c4d-5e6f","intent":"{id}{id}","kind":"ssh-key","owner":"{id}","signers":[],
                 "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","gone":[{gone}]}}"#
             );
-            crate::json::from_str(&text, 1 << 14, 8).unwrap()
+            crate::base::json::from_str(&text, 1 << 14, 8).unwrap()
         };
         let web = format!(r#"{{"nodeId":"{id}","hostname":"web-1","removedAt":"2026-11-30T20:00:00Z"}}"#);
         let old = format!(r#"{{"nodeId":"{id}"}}"#);
@@ -306,7 +306,7 @@ mod tests {
                 "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{}]}}"#,
                 told.join(",")
             );
-            crate::json::from_str(&text, 1 << 14, 8).unwrap()
+            crate::base::json::from_str(&text, 1 << 14, 8).unwrap()
         };
         let said = |line: &DraftLine| line.told_words(|node| node.as_str().chars().take(1).collect());
         for (kind, outcomes, words) in [

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use super::key;
 use super::spec::{CertificateSpec, chain_pem};
-use crate::answer::{ANSWER_SCHEMA_VERSION, Answer, SignedAnswer};
-use crate::bundle::{Bundle, SignedBundle};
-use crate::certificate::LeafRules;
-use crate::chain::Root;
-use crate::csr;
-use crate::digest::Digest;
-use crate::ids::{NodeId, TaskId};
-use crate::key::{Fingerprint, NodeKey};
-use crate::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
-use crate::names::Hostname;
-use crate::pem;
-use crate::time::UnixTime;
+use crate::base::digest::Digest;
+use crate::base::ids::{NodeId, TaskId};
+use crate::base::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
+use crate::base::names::Hostname;
+use crate::base::pem;
+use crate::base::time::UnixTime;
+use crate::node::answer::{ANSWER_SCHEMA_VERSION, Answer, SignedAnswer};
+use crate::pki::bundle::{Bundle, SignedBundle};
+use crate::pki::certificate::LeafRules;
+use crate::pki::chain::Root;
+use crate::pki::csr;
+use crate::pki::key::{Fingerprint, NodeKey};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 use super::hostile_csr::wrong_keys;
 use super::spec::{CertificateSpec, basic_constraints, chain_pem, usages, utc, validity};
 use super::{TestCa, TestNode, key};
-use crate::answer::SignedAnswer;
-use crate::bundle::SignedBundle;
-use crate::certificate::{Leaf, LeafRules};
-use crate::chain::{self, Root, Usage};
-use crate::der::{
+use crate::base::der::{
     BASIC_CONSTRAINTS, BIT_STRING, BOOLEAN, CLIENT_AUTH, DNS_NAME, EXTENDED_KEY_USAGE, IP_ADDRESS, KEY_USAGE,
     NAME_CONSTRAINTS, OCTET_STRING, OID, SEQUENCE, SERVER_AUTH, SUBJECT_ALT_NAME, UTF8_STRING, bit_string, common_name,
     constructed, extension, sequence, tlv,
 };
-use crate::general_names::one_dns;
-use crate::ids::TaskId;
-use crate::time::UnixTime;
+use crate::base::ids::TaskId;
+use crate::base::time::UnixTime;
+use crate::node::answer::SignedAnswer;
+use crate::pki::bundle::SignedBundle;
+use crate::pki::certificate::{Leaf, LeafRules};
+use crate::pki::chain::{self, Root, Usage};
+use crate::pki::general_names::one_dns;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const GENERALIZED_TIME: u8 = 0x18;
@@ -118,7 +118,7 @@ fn leaves(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
             spec.algorithm = sequence(&[&tlv(OID, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03])]);
         }),
         case("C-9 outer algorithm with NULL", "signatureAlgorithm", &|spec| {
-            spec.outer_algorithm = sequence(&[&tlv(OID, crate::der::ECDSA_WITH_SHA256), &[NULL, 0]]);
+            spec.outer_algorithm = sequence(&[&tlv(OID, crate::base::der::ECDSA_WITH_SHA256), &[NULL, 0]]);
         }),
     ];
     out.extend(
@@ -192,7 +192,7 @@ fn extensions(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
 fn encodings(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<Hostile> {
     let spec = ca.leaf_spec(node, now);
     let der = spec.sign(&ca.issuing_key);
-    let content = crate::der::content(SEQUENCE, &der).unwrap_or_default();
+    let content = crate::base::der::content(SEQUENCE, &der).unwrap_or_default();
     let [.., high, low] = content.len().to_be_bytes();
     let raw = |name, field, der: &[u8]| Hostile { name, field, pem: chain_pem(&[der, &ca.issuing_der]) };
     let mut generalized = spec.clone();
@@ -357,7 +357,7 @@ pub fn hostile_answers(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<(&'st
     let other_node = TestNode::new(98);
     let other = TestCa::with_keys(now, 211);
     let good = ca.answer(node, now);
-    let case = |name, field, change: &dyn Fn(&mut crate::answer::Answer)| {
+    let case = |name, field, change: &dyn Fn(&mut crate::node::answer::Answer)| {
         let mut answer = good.clone();
         change(&mut answer);
         (name, field, ca.sign_answer(&answer))
@@ -367,7 +367,7 @@ pub fn hostile_answers(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<(&'st
     let untagged = ca.worker_key.sign_der(&payload);
     let mut spaced = payload.clone();
     spaced.push(b' ');
-    let bundle = |change: &dyn Fn(&mut crate::bundle::Bundle)| {
+    let bundle = |change: &dyn Fn(&mut crate::pki::bundle::Bundle)| {
         let mut bundle = ca.bundle(1, now);
         change(&mut bundle);
         SignedBundle::sign(&bundle, &ca.root_key).unwrap_or_else(|error| unreachable!("{error}"))
@@ -382,7 +382,7 @@ pub fn hostile_answers(ca: &TestCa, node: &TestNode, now: UnixTime) -> Vec<(&'st
         (
             "EN another root's bundle",
             "bundle",
-            ca.sign_answer(&crate::answer::Answer { bundle: other.signed_bundle(1, now), ..good.clone() }),
+            ca.sign_answer(&crate::node::answer::Answer { bundle: other.signed_bundle(1, now), ..good.clone() }),
         ),
         case("EN all of another CA, but the worker", "bundle", &|answer| *answer = other.answer(node, now)),
         case("EN bundle version 0", "bundle", &|answer| answer.bundle = ca.signed_bundle(0, now)),

@@ -3,14 +3,14 @@
 use super::hostile::Hostile;
 use super::spec::{CsrSpec, attributes, request, usages};
 use super::{TestNode, key};
-use crate::csr::LABEL;
-use crate::der::{
+use crate::base::der::{
     BASIC_CONSTRAINTS, BIT_STRING, BOOLEAN, COMMON_NAME, DNS_NAME, EXTENDED_KEY_USAGE, INTEGER, KEY_USAGE, OID,
     PRINTABLE_STRING, SEQUENCE, SERVER_AUTH, SET, SUBJECT_ALT_NAME, UTF8_STRING, bit_string, common_name, constructed,
     ecdsa_with_sha256, extension, sequence, tlv,
 };
-use crate::general_names::one_dns;
-use crate::pem;
+use crate::base::pem;
+use crate::pki::csr::LABEL;
+use crate::pki::general_names::one_dns;
 
 const T61_STRING: u8 = 0x14;
 const BMP_STRING: u8 = 0x1e;
@@ -79,7 +79,7 @@ fn encodings(node: &TestNode) -> Vec<Hostile> {
     let spec = good(node);
     let der = spec.sign(&node.key);
     let info = spec.info();
-    let content = crate::der::content(SEQUENCE, &der).unwrap_or_default();
+    let content = crate::base::der::content(SEQUENCE, &der).unwrap_or_default();
     let [.., high, low] = content.len().to_be_bytes();
     let signature = |bytes: &[u8]| sequence(&[&info, &ecdsa_with_sha256(), &tlv(BIT_STRING, bytes)]);
     let signed = [&[0_u8], node.key.sign_der(&info).as_slice()].concat();
@@ -108,7 +108,7 @@ fn encodings(node: &TestNode) -> Vec<Hostile> {
         changed(node, "C-2 version in two bytes", "version", |spec| spec.version = tlv(INTEGER, &[0, 0])),
         changed(node, "C-2 no attributes", "structure", |spec| spec.attributes = Vec::new()),
         changed(node, "C-2 algorithm with NULL", "signatureAlgorithm", |spec| {
-            spec.algorithm = sequence(&[&tlv(OID, crate::der::ECDSA_WITH_SHA256), &[NULL, 0]]);
+            spec.algorithm = sequence(&[&tlv(OID, crate::base::der::ECDSA_WITH_SHA256), &[NULL, 0]]);
         }),
         changed(node, "C-2 SHA-384 named", "signatureAlgorithm", |spec| {
             spec.algorithm = sequence(&[&tlv(OID, ECDSA_WITH_SHA384)]);
@@ -226,8 +226,8 @@ fn attribute_sets(node: &TestNode) -> Vec<Hostile> {
     let right = request(std::slice::from_ref(&san));
     let ca = extension(BASIC_CONSTRAINTS, true, &super::spec::basic_constraints(None));
     let (one, two) = (tlv(SEQUENCE, &san), tlv(SEQUENCE, &san));
-    let two_values = sequence(&[&tlv(OID, crate::der::EXTENSION_REQUEST), &rdn(&[&one, &two])]);
-    let no_values = sequence(&[&tlv(OID, crate::der::EXTENSION_REQUEST), &rdn(&[])]);
+    let two_values = sequence(&[&tlv(OID, crate::base::der::EXTENSION_REQUEST), &rdn(&[&one, &two])]);
+    let no_values = sequence(&[&tlv(OID, crate::base::der::EXTENSION_REQUEST), &rdn(&[])]);
     [
         ("C-4 critical subjectAltName", "subjectAltName", attributes(&[request(&[critical_san])])),
         ("C-2 default written out", "subjectAltName", attributes(&[request(&[explicit_false])])),

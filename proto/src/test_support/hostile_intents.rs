@@ -3,30 +3,30 @@
 
 use super::orders::{OrderWorld, assertion};
 use super::{TestCa, key};
-use crate::digest::Digest;
-use crate::intent::{Draft, IntentCode, IntentKind, IntentSignature, SignedIntent, passkey_challenge};
-use crate::key::NodeKey;
+use crate::base::digest::Digest;
+use crate::orders::{Draft, OrderCode, OrderKind, OrderSignature, SignedOrder, passkey_challenge};
+use crate::pki::key::NodeKey;
 
 /// An order that must be refused, and the code that says why.
 #[derive(Clone, Debug)]
-pub struct HostileIntent {
+pub struct HostileOrder {
     /// Who makes it and how.
     pub name: String,
     /// The kind that it says it is of.
-    pub kind: IntentKind,
+    pub kind: OrderKind,
     /// What refuses it.
-    pub code: IntentCode,
+    pub code: OrderCode,
     /// The order.
-    pub signed: SignedIntent,
+    pub signed: SignedOrder,
 }
 
 /// The table, of each kind.
 #[must_use]
-pub fn hostile_intents(world: &OrderWorld) -> Vec<HostileIntent> {
+pub fn hostile_intents(world: &OrderWorld) -> Vec<HostileOrder> {
     let mut out = Vec::new();
-    for kind in IntentKind::ALL {
+    for kind in OrderKind::ALL {
         let mut add = |name: &str, code, signed| {
-            out.push(HostileIntent { name: format!("{}: {name}", kind.as_str()), kind: *kind, code, signed });
+            out.push(HostileOrder { name: format!("{}: {name}", kind.as_str()), kind: *kind, code, signed });
         };
         signatures(world, *kind, &mut add);
         texts(world, *kind, &mut add);
@@ -36,37 +36,33 @@ pub fn hostile_intents(world: &OrderWorld) -> Vec<HostileIntent> {
     out
 }
 
-type Add<'a> = dyn FnMut(&str, IntentCode, SignedIntent) + 'a;
+type Add<'a> = dyn FnMut(&str, OrderCode, SignedOrder) + 'a;
 
-fn signatures(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
+fn signatures(world: &OrderWorld, kind: OrderKind, add: &mut Add<'_>) {
     let draft = world.draft(kind, |_| ());
     let (alice, bob, victor, mallory) = (&world.alice, &world.bob, &world.victor, &world.mallory);
     let raw = |by: &NodeKey, head: &str| {
         let text = by.sign([head, &draft.intent_json].concat().as_bytes()).to_text();
-        IntentSignature::with_key(alice.id.clone(), by.public().fingerprint(), text)
+        OrderSignature::with_key(alice.id.clone(), by.public().fingerprint(), text)
     };
     let good = alice.sign(&draft);
-    let of = |signature: IntentSignature| world.signed(&draft, vec![signature]);
-    add("no signature", IntentCode::Malformed, world.signed(&draft, Vec::new()));
-    add(
-        "three signatures",
-        IntentCode::Malformed,
-        world.signed(&draft, vec![good.clone(), good.clone(), good.clone()]),
-    );
-    add("a stranger in its owner's name", IntentCode::KeyUnknown, of(raw(&mallory.key, "lucia-intent-v1\n")));
-    add("the controller's own key in its owner's name", IntentCode::KeyUnknown, of(raw(&key(99), "lucia-intent-v1\n")));
+    let of = |signature: OrderSignature| world.signed(&draft, vec![signature]);
+    add("no signature", OrderCode::Malformed, world.signed(&draft, Vec::new()));
+    add("three signatures", OrderCode::Malformed, world.signed(&draft, vec![good.clone(), good.clone(), good.clone()]));
+    add("a stranger in its owner's name", OrderCode::KeyUnknown, of(raw(&mallory.key, "lucia-intent-v1\n")));
+    add("the controller's own key in its owner's name", OrderCode::KeyUnknown, of(raw(&key(99), "lucia-intent-v1\n")));
     add(
         "the worker's key in its owner's name",
-        IntentCode::KeyUnknown,
+        OrderCode::KeyUnknown,
         of(raw(&world.ca.worker_key, "lucia-intent-v1\n")),
     );
-    add("another owner's key in its owner's name", IntentCode::KeyUnknown, of(raw(&bob.key, "lucia-intent-v1\n")));
-    add("the passkey's key in the plain form", IntentCode::KeyUnknown, of(raw(&alice.passkey, "lucia-intent-v1\n")));
-    add("another owner alone", IntentCode::OwnerUnknown, of(bob.sign(&draft)));
-    add("its owner, and a stranger besides", IntentCode::OwnerUnknown, {
+    add("another owner's key in its owner's name", OrderCode::KeyUnknown, of(raw(&bob.key, "lucia-intent-v1\n")));
+    add("the passkey's key in the plain form", OrderCode::KeyUnknown, of(raw(&alice.passkey, "lucia-intent-v1\n")));
+    add("another owner alone", OrderCode::OwnerUnknown, of(bob.sign(&draft)));
+    add("its owner, and a stranger besides", OrderCode::OwnerUnknown, {
         world.signed(&draft, vec![good.clone(), mallory.sign(&draft)])
     });
-    add("its owner, and a viewer besides", IntentCode::NotAnOwner, {
+    add("its owner, and a viewer besides", OrderCode::NotAnOwner, {
         world.signed(&draft, vec![good.clone(), victor.sign(&draft)])
     });
     for (name, head) in [
@@ -75,24 +71,24 @@ fn signatures(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
         ("the head of a request", "lucia-owner-v1\n"),
         ("the head of a node", "lucia-discovery-v1\n"),
     ] {
-        add(&format!("signed under {name}"), IntentCode::SignatureInvalid, of(raw(&alice.key, head)));
+        add(&format!("signed under {name}"), OrderCode::SignatureInvalid, of(raw(&alice.key, head)));
     }
     let over_hash = alice.key.sign(Digest::of(draft.intent_json.as_bytes()).as_bytes()).to_text();
     let fingerprint = alice.key.public().fingerprint();
-    let text = |text: String| of(IntentSignature::with_key(alice.id.clone(), fingerprint, text));
-    add("its hash signed as if it were a challenge", IntentCode::SignatureInvalid, text(over_hash));
-    add("no signature's form", IntentCode::SignatureInvalid, text(String::new()));
-    add("a signature of zeros", IntentCode::SignatureInvalid, text(format!("{}==", "A".repeat(86))));
+    let text = |text: String| of(OrderSignature::with_key(alice.id.clone(), fingerprint, text));
+    add("its hash signed as if it were a challenge", OrderCode::SignatureInvalid, text(over_hash));
+    add("no signature's form", OrderCode::SignatureInvalid, text(String::new()));
+    add("a signature of zeros", OrderCode::SignatureInvalid, text(format!("{}==", "A".repeat(86))));
     let another =
         world.draft(kind, |intent| intent.issued_at = intent.issued_at.plus(std::time::Duration::from_secs(1)));
-    add("the signature under another order", IntentCode::SignatureInvalid, of(alice.sign(&another)));
-    add("one good signature and one that is none", IntentCode::SignatureInvalid, {
-        let bad = IntentSignature::with_key(bob.id.clone(), bob.key.public().fingerprint(), String::new());
+    add("the signature under another order", OrderCode::SignatureInvalid, of(alice.sign(&another)));
+    add("one good signature and one that is none", OrderCode::SignatureInvalid, {
+        let bad = OrderSignature::with_key(bob.id.clone(), bob.key.public().fingerprint(), String::new());
         world.signed(&draft, vec![good, bad])
     });
 }
 
-fn texts(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
+fn texts(world: &OrderWorld, kind: OrderKind, add: &mut Add<'_>) {
     let good = world.order(kind);
     let head = |change: &dyn Fn(&str) -> String| {
         let mut signed = good.clone();
@@ -100,25 +96,25 @@ fn texts(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
         assert_ne!(signed.intent_json, good.intent_json, "{}", kind.as_str());
         signed
     };
-    add("a space more", IntentCode::SignatureInvalid, head(&|text| text.replacen("{\"", "{ \"", 1)));
+    add("a space more", OrderCode::SignatureInvalid, head(&|text| text.replacen("{\"", "{ \"", 1)));
     add(
         "another spelling of a word",
-        IntentCode::SignatureInvalid,
+        OrderCode::SignatureInvalid,
         head(&|text| text.replacen("\"kind\"", "\"k\\u0069nd\"", 1)),
     );
-    add("a member more", IntentCode::Malformed, head(&|text| text.replacen('{', "{\"all\":true,", 1)));
-    add("a member twice", IntentCode::Malformed, head(&|text| text.replacen('{', "{\"kind\":\"ssh-key\",", 1)));
-    add("a list", IntentCode::Malformed, head(&|text| format!("[{text}]")));
-    add("nothing", IntentCode::Malformed, head(&|_| String::new()));
-    add("an unknown kind", IntentCode::Malformed, head(&|text| text.replacen(kind.as_str(), "exec", 1)));
-    add("too long", IntentCode::Malformed, head(&|text| format!("{text}{}", " ".repeat(24 * 1024))));
+    add("a member more", OrderCode::Malformed, head(&|text| text.replacen('{', "{\"all\":true,", 1)));
+    add("a member twice", OrderCode::Malformed, head(&|text| text.replacen('{', "{\"kind\":\"ssh-key\",", 1)));
+    add("a list", OrderCode::Malformed, head(&|text| format!("[{text}]")));
+    add("nothing", OrderCode::Malformed, head(&|_| String::new()));
+    add("an unknown kind", OrderCode::Malformed, head(&|text| text.replacen(kind.as_str(), "exec", 1)));
+    add("too long", OrderCode::Malformed, head(&|text| format!("{text}{}", " ".repeat(24 * 1024))));
     let id = world.node.node_id.as_str();
-    add("for all", IntentCode::Malformed, head(&|text| text.replacen(&format!("[\"{id}\"]"), "\"all\"", 1)));
-    add("for one called all", IntentCode::Malformed, head(&|text| text.replacen(id, "all", 1)));
-    add("for nobody", IntentCode::Malformed, head(&|text| text.replacen(&format!("\"{id}\""), "", 1)));
+    add("for all", OrderCode::Malformed, head(&|text| text.replacen(&format!("[\"{id}\"]"), "\"all\"", 1)));
+    add("for one called all", OrderCode::Malformed, head(&|text| text.replacen(id, "all", 1)));
+    add("for nobody", OrderCode::Malformed, head(&|text| text.replacen(&format!("\"{id}\""), "", 1)));
     add(
         "for one twice",
-        IntentCode::Malformed,
+        OrderCode::Malformed,
         head(&|text| text.replacen(&format!("\"{id}\""), &format!("\"{id}\",\"{id}\""), 1)),
     );
     let body = |change: &dyn Fn(&mut String)| {
@@ -126,44 +122,40 @@ fn texts(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
         change(&mut signed.body);
         signed
     };
-    add("a space more in its body", IntentCode::BodyMismatch, body(&|text| text.push(' ')));
-    add("another body", IntentCode::BodyMismatch, body(&|text| *text = "{}".to_owned()));
-    add("no body", IntentCode::BodyMismatch, body(&String::clear));
+    add("a space more in its body", OrderCode::BodyMismatch, body(&|text| text.push(' ')));
+    add("another body", OrderCode::BodyMismatch, body(&|text| *text = "{}".to_owned()));
+    add("no body", OrderCode::BodyMismatch, body(&String::clear));
 }
 
-fn targets(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
+fn targets(world: &OrderWorld, kind: OrderKind, add: &mut Add<'_>) {
     let other = || world.other.node_id.clone();
     // A body that fits is made for the node, so a head for another one is signed as it is.
     let signed = |change: &dyn Fn(&mut String)| {
         let mut draft = world.draft(kind, |_| ());
         change(&mut draft.intent_json);
         let text = world.alice.key.sign(["lucia-intent-v1\n", &draft.intent_json].concat().as_bytes()).to_text();
-        let signature = IntentSignature::with_key(world.alice.id.clone(), world.alice.key.public().fingerprint(), text);
+        let signature = OrderSignature::with_key(world.alice.id.clone(), world.alice.key.public().fingerprint(), text);
         world.signed(&draft, vec![signature])
     };
     let id = world.node.node_id.as_str();
-    add("for another node", IntentCode::NotNamed, signed(&|text| *text = text.replacen(id, other().as_str(), 1)));
+    add("for another node", OrderCode::NotNamed, signed(&|text| *text = text.replacen(id, other().as_str(), 1)));
     let foreign = TestCa::with_keys(world.now, 211).root().sha256().to_string();
     let fleet = world.fleet.to_string();
-    add("of another fleet", IntentCode::OtherFleet, signed(&|text| *text = text.replacen(&fleet, &foreign, 1)));
+    add("of another fleet", OrderCode::OtherFleet, signed(&|text| *text = text.replacen(&fleet, &foreign, 1)));
     let sha256 = Digest::of(world.order(kind).body.as_bytes()).to_string();
     let zero = Digest::ZERO.to_string();
-    add(
-        "with another hash, signed",
-        IntentCode::BodyMismatch,
-        signed(&|text| *text = text.replacen(&sha256, &zero, 1)),
-    );
+    add("with another hash, signed", OrderCode::BodyMismatch, signed(&|text| *text = text.replacen(&sha256, &zero, 1)));
 }
 
-fn passkeys(world: &OrderWorld, kind: IntentKind, add: &mut Add<'_>) {
+fn passkeys(world: &OrderWorld, kind: OrderKind, add: &mut Add<'_>) {
     let draft: Draft = world.draft(kind, |_| ());
     let origin = OrderWorld::origin();
-    add("by a passkey, where the page may not", IntentCode::PageNotAllowed, {
+    add("by a passkey, where the page may not", OrderCode::PageNotAllowed, {
         world.signed(&draft, vec![world.alice.touch(&draft, &origin)])
     });
     // The owner key in the passkey's form: what a page could get out of a key that signs both.
     let assertion = assertion(&world.alice.key, &passkey_challenge(&draft.intent_json), &origin, |_, _| ());
     let signature =
-        IntentSignature::with_passkey(world.alice.id.clone(), world.alice.key.public().fingerprint(), assertion);
-    add("by the owner key in a passkey's form", IntentCode::KeyUnknown, world.signed(&draft, vec![signature]));
+        OrderSignature::with_passkey(world.alice.id.clone(), world.alice.key.public().fingerprint(), assertion);
+    add("by the owner key in a passkey's form", OrderCode::KeyUnknown, world.signed(&draft, vec![signature]));
 }

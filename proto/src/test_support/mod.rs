@@ -21,11 +21,11 @@ use zeroize::Zeroizing;
 pub use ca::{TestCa, TestNode};
 pub use hostile::{Hostile, hostile_answers, hostile_leaves, judge_leaf};
 pub use hostile_csr::hostile_csrs;
-pub use hostile_intents::{HostileIntent, hostile_intents};
+pub use hostile_intents::{HostileOrder, hostile_intents};
 pub use orders::{OrderWorld, TestOwner, assertion};
 pub use spec::{CertificateSpec, CsrSpec};
 
-use crate::key::NodeKey;
+use crate::pki::key::NodeKey;
 
 /// The same key for the same number, which is not 0.
 #[must_use]

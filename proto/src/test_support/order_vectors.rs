@@ -5,17 +5,17 @@
 
 use super::orders::OrderWorld;
 use super::{TestOwner, key};
-use crate::bounded::Version;
-use crate::challenge::{Challenge, ChallengeId, Nonce};
-use crate::digest::Digest;
-use crate::freshness::{Freshness, FreshnessAnswer, FreshnessRequest, SignedFreshness};
-use crate::intent::{Draft, IntentKind, IntentMemory, SignedIntent};
-use crate::json;
-use crate::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use crate::base::bounded::Version;
+use crate::base::digest::Digest;
+use crate::base::json;
+use crate::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use crate::base::time::UnixTime;
+use crate::node::challenge::{Challenge, ChallengeId, Nonce};
+use crate::orders::freshness::{Freshness, FreshnessAnswer, FreshnessRequest, SignedFreshness};
+use crate::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerRequest};
+use crate::orders::roster::SignedRoster;
+use crate::orders::{Draft, OrderKind, OrderMemory, SignedOrder};
 use crate::owner_api::Application;
-use crate::owner_proof::{Arrived, Method, OwnerProof, OwnerRequest};
-use crate::roster::SignedRoster;
-use crate::time::UnixTime;
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -28,7 +28,7 @@ macro_rules! vector {
 /// The world of the vectors: SSH keys may be signed on the page.
 fn world() -> OrderWorld {
     let mut world = OrderWorld::new(NOW);
-    world.change_roster(|roster| roster.page_kinds = vec![IntentKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
     world
 }
 
@@ -48,21 +48,21 @@ fn a_roster() {
     assert_eq!(signed.verify(&world.bundle, &world.fleet).unwrap(), world.roster);
 }
 
-const ORDERS: &[(IntentKind, &str, &str)] = &[
-    (IntentKind::Admit, vector!("admit.json"), vector!("admit-words.txt")),
-    (IntentKind::SshKey, vector!("ssh-key.json"), vector!("ssh-key-words.txt")),
-    (IntentKind::ReleaseLapse, vector!("release-lapse.json"), vector!("release-lapse-words.txt")),
-    (IntentKind::CloneDecision, vector!("clone-decision.json"), vector!("clone-decision-words.txt")),
-    (IntentKind::RemoveIdentity, vector!("remove-identity.json"), vector!("remove-identity-words.txt")),
+const ORDERS: &[(OrderKind, &str, &str)] = &[
+    (OrderKind::Admit, vector!("admit.json"), vector!("admit-words.txt")),
+    (OrderKind::SshKey, vector!("ssh-key.json"), vector!("ssh-key-words.txt")),
+    (OrderKind::ReleaseLapse, vector!("release-lapse.json"), vector!("release-lapse-words.txt")),
+    (OrderKind::CloneDecision, vector!("clone-decision.json"), vector!("clone-decision-words.txt")),
+    (OrderKind::RemoveIdentity, vector!("remove-identity.json"), vector!("remove-identity-words.txt")),
 ];
 
 // spec: IN-26
 #[test]
 fn an_order_of_each_kind_and_its_words() {
     let world = world();
-    assert_eq!(ORDERS.len(), IntentKind::ALL.len());
+    assert_eq!(ORDERS.len(), OrderKind::ALL.len());
     for (kind, text, words) in ORDERS {
-        let order = SignedIntent::from_bytes(text.as_bytes()).unwrap();
+        let order = SignedOrder::from_bytes(text.as_bytes()).unwrap();
         assert_eq!(order.to_bytes().unwrap(), text.as_bytes(), "{kind:?}");
         assert_eq!(order, world.order(*kind), "{kind:?}");
         order.check(&world.checker(*kind)).unwrap();
@@ -76,14 +76,14 @@ fn an_order_of_each_kind_and_its_words() {
 fn an_order_of_two_owners_one_of_them_by_a_passkey() {
     let world = world();
     let text = vector!("ssh-key-two-owners.json");
-    let order = SignedIntent::from_bytes(text.as_bytes()).unwrap();
+    let order = SignedOrder::from_bytes(text.as_bytes()).unwrap();
     assert_eq!(order.to_bytes().unwrap(), text.as_bytes());
     assert_eq!(order, two_owners(&world));
-    assert_eq!(order.check(&world.checker(IntentKind::SshKey)).unwrap().signers().len(), 2);
+    assert_eq!(order.check(&world.checker(OrderKind::SshKey)).unwrap().signers().len(), 2);
 }
 
-fn two_owners(world: &OrderWorld) -> SignedIntent {
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+fn two_owners(world: &OrderWorld) -> SignedOrder {
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     world.signed(&draft, vec![world.alice.touch(&draft, &OrderWorld::origin()), world.bob.sign(&draft)])
 }
 
@@ -91,14 +91,14 @@ fn two_owners(world: &OrderWorld) -> SignedIntent {
 #[test]
 fn what_was_ordered_before() {
     let text = vector!("memory.json");
-    let memory = IntentMemory::from_bytes(text.as_bytes()).unwrap();
+    let memory = OrderMemory::from_bytes(text.as_bytes()).unwrap();
     assert_eq!(memory.to_bytes().unwrap(), text.as_bytes());
     assert_eq!(memory, remembered(&world()));
 }
 
-fn remembered(world: &OrderWorld) -> IntentMemory {
+fn remembered(world: &OrderWorld) -> OrderMemory {
     let mut memory = world.memory.clone();
-    for kind in [IntentKind::RemoveIdentity, IntentKind::SshKey] {
+    for kind in [OrderKind::RemoveIdentity, OrderKind::SshKey] {
         let verified = world.order(kind).check(&world.checker(kind)).unwrap();
         assert_eq!(memory.remember(verified).unwrap().intent().kind, kind);
     }

@@ -4,20 +4,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::{TestCa, TestNode, key};
-use crate::bundle::VerifiedBundle;
-use crate::challenge::Nonce;
-use crate::digest::Digest;
-use crate::freshness::IntentTime;
-use crate::intent::{
-    Actor, Admit, Assertion, Body, Checker, CloneDecision, Decision, Draft, Intent, IntentKind, IntentMemory,
-    IntentPolicy, IntentSignature, LabelledKey, ReleaseLapse, RemoveIdentity, SignedIntent, SshKeys, Terms,
+use crate::base::digest::Digest;
+use crate::base::limits::ORDER_LIFETIME_MAX;
+use crate::base::time::UnixTime;
+use crate::node::challenge::Nonce;
+use crate::orders::freshness::OrderTime;
+use crate::orders::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerKey, PageOrigin, Role};
+use crate::orders::roster::{Roster, SignedRoster, VerifiedRoster};
+use crate::orders::{
+    Actor, Admit, Assertion, Body, Checker, CloneDecision, Decision, Draft, LabelledKey, OrderHead, OrderKind,
+    OrderMemory, OrderPolicy, OrderSignature, ReleaseLapse, RemoveIdentity, SignedOrder, SshKeys, Terms,
     passkey_challenge,
 };
-use crate::key::NodeKey;
-use crate::limits::INTENT_LIFETIME_MAX;
-use crate::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerKey, PageOrigin, Role};
-use crate::roster::{Roster, SignedRoster, VerifiedRoster};
-use crate::time::UnixTime;
+use crate::pki::bundle::VerifiedBundle;
+use crate::pki::key::NodeKey;
 
 /// An ed25519 key that nobody has.
 const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
@@ -54,7 +54,7 @@ impl TestOwner {
             keys: vec![
                 OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem: pem(&self.key), credential_id: None },
                 OwnerKey {
-                    key_use: KeyUse::IntentPasskey,
+                    key_use: KeyUse::OrderPasskey,
                     public_key_pem: pem(&self.passkey),
                     credential_id: CredentialId::from_bytes(self.name.as_bytes().to_vec()),
                 },
@@ -64,16 +64,16 @@ impl TestOwner {
 
     /// A signature of the owner key under a draft.
     #[must_use]
-    pub fn sign(&self, draft: &Draft) -> IntentSignature {
+    pub fn sign(&self, draft: &Draft) -> OrderSignature {
         let read = draft.read().unwrap_or_else(|error| unreachable!("{error}"));
         read.sign(self.id.clone(), &self.key)
     }
 
     /// A signature of the passkey under a draft, as a browser at `origin` makes it.
     #[must_use]
-    pub fn touch(&self, draft: &Draft, origin: &PageOrigin) -> IntentSignature {
+    pub fn touch(&self, draft: &Draft, origin: &PageOrigin) -> OrderSignature {
         let assertion = assertion(&self.passkey, &passkey_challenge(&draft.intent_json), origin, |_, _| ());
-        IntentSignature::with_passkey(self.id.clone(), self.passkey.public().fingerprint(), assertion)
+        OrderSignature::with_passkey(self.id.clone(), self.passkey.public().fingerprint(), assertion)
     }
 }
 
@@ -121,11 +121,11 @@ pub struct OrderWorld {
     /// Whom they are not for.
     pub other: TestNode,
     /// The policy of that node.
-    pub policy: IntentPolicy,
+    pub policy: OrderPolicy,
     /// What was ordered before: nothing, for an hour.
-    pub memory: IntentMemory,
+    pub memory: OrderMemory,
     /// How late it is.
-    pub time: Option<IntentTime>,
+    pub time: Option<OrderTime>,
 }
 
 impl OrderWorld {
@@ -144,7 +144,7 @@ impl OrderWorld {
             owners: vec![alice.entry(Role::Owner), bob.entry(Role::Owner), victor.entry(Role::Viewer)],
             page_kinds: Vec::new(),
             page_origin: Some(Self::origin()),
-            policy: IntentPolicy::allow_all(),
+            policy: OrderPolicy::allow_all(),
         };
         let roster = Self::verified(&ca, &bundle, &roster);
         Self {
@@ -159,9 +159,9 @@ impl OrderWorld {
             roster,
             node: TestNode::new(7),
             other: TestNode::new(8),
-            policy: IntentPolicy::allow_all(),
-            memory: IntentMemory::begin(now.minus(std::time::Duration::from_secs(3600))),
-            time: Some(IntentTime::at_worker(now, 3, 5)),
+            policy: OrderPolicy::allow_all(),
+            memory: OrderMemory::begin(now.minus(std::time::Duration::from_secs(3600))),
+            time: Some(OrderTime::at_worker(now, 3, 5)),
         }
     }
 
@@ -186,18 +186,18 @@ impl OrderWorld {
 
     /// A good body of each kind, for the node.
     #[must_use]
-    pub fn body(&self, kind: IntentKind) -> Body {
+    pub fn body(&self, kind: OrderKind) -> Body {
         let (hostname, fingerprint) = (self.node.hostname.clone(), self.node.fingerprint);
         match kind {
-            IntentKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
-            IntentKind::SshKey => Body::SshKey(SshKeys {
+            OrderKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
+            OrderKind::SshKey => Body::SshKey(SshKeys {
                 account: "alice".parse().unwrap_or_else(|_| unreachable!("an account of a test")),
                 keys: vec![LabelledKey {
                     label: "laptop".parse().unwrap_or_else(|_| unreachable!("a label of a test")),
                     key: SSH_KEY.to_owned().try_into().unwrap_or_else(|_| unreachable!("a key of a test")),
                 }],
             }),
-            IntentKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
+            OrderKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
                 fingerprint,
                 hostname,
                 ended_at: UnixTime::from_secs(self.now.secs() - 40 * 24 * 3600),
@@ -205,25 +205,25 @@ impl OrderWorld {
                 address: Some([198, 51, 100, 7].into()),
                 boot_id: None,
             }),
-            IntentKind::CloneDecision => Body::CloneDecision(CloneDecision {
+            OrderKind::CloneDecision => Body::CloneDecision(CloneDecision {
                 hostname,
                 decision: Decision::Keep,
-                start_id: Some(crate::ids::StartId::from_random([9; 16])),
+                start_id: Some(crate::base::ids::StartId::from_random([9; 16])),
             }),
-            IntentKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
+            OrderKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
         }
     }
 
     /// The head of alice's order of this kind for the node, made now.
     #[must_use]
-    pub fn intent(&self, kind: IntentKind) -> Intent {
+    pub fn intent(&self, kind: OrderKind) -> OrderHead {
         let terms = if kind.is_state() {
             let subject = "alice".parse().unwrap_or_else(|_| unreachable!("a subject of a test"));
             Terms::State { subject, revision: 4 }
         } else {
-            Terms::Once { not_after: self.now.plus(INTENT_LIFETIME_MAX), nonce: Nonce::from_bytes(&[6; 32]) }
+            Terms::Once { not_after: self.now.plus(ORDER_LIFETIME_MAX), nonce: Nonce::from_bytes(&[6; 32]) }
         };
-        Intent {
+        OrderHead {
             kind,
             fleet: self.fleet,
             owner: self.alice.id.clone(),
@@ -236,7 +236,7 @@ impl OrderWorld {
 
     /// A draft of this kind, with a change of its head.
     #[must_use]
-    pub fn draft(&self, kind: IntentKind, change: impl FnOnce(&mut Intent)) -> Draft {
+    pub fn draft(&self, kind: OrderKind, change: impl FnOnce(&mut OrderHead)) -> Draft {
         let mut intent = self.intent(kind);
         change(&mut intent);
         Draft::new(intent, &self.body(kind)).unwrap_or_else(|error| unreachable!("{error}"))
@@ -244,20 +244,20 @@ impl OrderWorld {
 
     /// A good order of this kind, signed by alice.
     #[must_use]
-    pub fn order(&self, kind: IntentKind) -> SignedIntent {
+    pub fn order(&self, kind: OrderKind) -> SignedOrder {
         let draft = self.draft(kind, |_| ());
         self.signed(&draft, vec![self.alice.sign(&draft)])
     }
 
     /// A draft with these signatures.
     #[must_use]
-    pub fn signed(&self, draft: &Draft, signatures: Vec<IntentSignature>) -> SignedIntent {
-        SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
+    pub fn signed(&self, draft: &Draft, signatures: Vec<OrderSignature>) -> SignedOrder {
+        SignedOrder { intent_json: draft.intent_json.clone(), body: draft.body.clone(), signatures }
     }
 
     /// What who carries out orders of this kind knows.
     #[must_use]
-    pub fn checker(&self, kind: IntentKind) -> Checker<'_> {
+    pub fn checker(&self, kind: OrderKind) -> Checker<'_> {
         Checker {
             actor: kind.actors().first().copied().unwrap_or(Actor::Node),
             policy: &self.policy,

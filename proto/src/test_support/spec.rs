@@ -1,14 +1,14 @@
 //! Certificates and requests as their parts, each of which a test may replace by anything.
 
-use crate::der::{
+use crate::base::der::{
     BASIC_CONSTRAINTS, BIT_STRING, BOOLEAN, CLIENT_AUTH, CONTEXT_0, EXTENDED_KEY_USAGE, EXTENSION_REQUEST, INTEGER,
     KEY_USAGE, OID, SEQUENCE, SET, SUBJECT_ALT_NAME, UTF8_STRING, bit_string, common_name, constructed,
     ecdsa_with_sha256, extension, sequence, tlv,
 };
-use crate::general_names::one_dns;
-use crate::key::{NodeKey, NodePublicKey};
-use crate::pem;
-use crate::time::UnixTime;
+use crate::base::pem;
+use crate::base::time::UnixTime;
+use crate::pki::general_names::one_dns;
+use crate::pki::key::{NodeKey, NodePublicKey};
 
 /// `[3]` constructed: a certificate's extensions.
 const CONTEXT_3: u8 = 0xa3;
@@ -186,5 +186,5 @@ pub(super) fn utc(at: UnixTime) -> String {
 
 /// Certificates as one PEM text.
 pub(super) fn chain_pem(chain: &[&[u8]]) -> String {
-    chain.iter().map(|der| pem::encode(der, crate::x509::LABEL)).collect()
+    chain.iter().map(|der| pem::encode(der, crate::pki::x509::LABEL)).collect()
 }

@@ -5,13 +5,14 @@
 //! bundle and answer of before the bundle's first line are read alone, and those of `certificates-v2` made again.
 
 use super::{TestCa, TestNode};
-use crate::answer::{AnswerExpectation, SignedAnswer};
-use crate::bundle::SignedBundle;
-use crate::certificate::Leaf;
-use crate::chain::{self, Root, Usage};
-use crate::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
-use crate::time::UnixTime;
-use crate::{csr, json};
+use crate::base::json;
+use crate::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
+use crate::base::time::UnixTime;
+use crate::node::answer::{AnswerExpectation, SignedAnswer};
+use crate::pki::bundle::SignedBundle;
+use crate::pki::certificate::Leaf;
+use crate::pki::chain::{self, Root, Usage};
+use crate::pki::csr;
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -38,7 +39,7 @@ fn requests() {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Names {
-    names: crate::endpoint_names::EndpointNames,
+    names: crate::pki::endpoint_names::EndpointNames,
 }
 
 // spec: CE-12

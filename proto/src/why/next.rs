@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::base::names::Hostname;
+use crate::base::text::{shown, span};
+use crate::base::time::UnixTime;
 use crate::host_api::DeviceView;
-use crate::names::Hostname;
-use crate::phase::DevicePhase;
-use crate::text::{shown, span};
-use crate::time::UnixTime;
+use crate::node::phase::DevicePhase;
 
 /// A certificate request that waits longer than this waits for a person.
 const WORKER_PATIENCE: Duration = Duration::from_secs(10);
@@ -166,7 +166,7 @@ mod tests {
             "macAddress":"52:54:00:12:34:56","addresses":[]}}],"disks":[]}}{task}}}"#,
             end = NOW.plus(Duration::from_secs(1800)),
         );
-        crate::json::from_str(&text, 1 << 16, 24).unwrap()
+        crate::base::json::from_str(&text, 1 << 16, 24).unwrap()
     }
 
     // spec: PG-110, PG-341

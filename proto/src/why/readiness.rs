@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::base::limits::FRESHNESS_MAX;
+use crate::base::text::span;
+use crate::base::time::UnixTime;
 use crate::host_api::OrdersHeld;
-use crate::limits::FRESHNESS_MAX;
-use crate::text::span;
-use crate::time::UnixTime;
 
 /// How it stands to orders. Its text says so in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

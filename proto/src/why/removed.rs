@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::base::ids::NodeId;
+use crate::base::names::Hostname;
+use crate::base::time::UnixTime;
 use crate::host_api::Label;
-use crate::ids::NodeId;
-use crate::key::VerificationCode;
-use crate::names::Hostname;
-use crate::time::UnixTime;
+use crate::pki::key::VerificationCode;
 use crate::words;
 
 /// A node that was removed, as its controller remembers it.

@@ -5,9 +5,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::key::NodeKey;
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::pki::key::NodeKey;
 use zeroize::Zeroizing;
 
 use super::DemoError;

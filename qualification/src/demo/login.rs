@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use lucia_proto::heartbeat::DirectoryState;
 use lucia_proto::host_api::NodeView;
+use lucia_proto::node::heartbeat::DirectoryState;
 
 use super::daemon::ran;
 use super::directory::Directory;

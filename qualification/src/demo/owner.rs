@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use serde::Deserialize;
 
 use super::DemoError;

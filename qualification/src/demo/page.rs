@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lucia_browser::{Browser, BrowserError, Wanted};
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::{NodeKey, VerificationCode};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::pki::key::{NodeKey, VerificationCode};
 
 use zeroize::Zeroizing;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use lucia_proto::key::{Fingerprint, VerificationCode};
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::DemoError;
 use super::machine::{AGENT, boot_second_installer, fingerprint_shown, on, shown_after};

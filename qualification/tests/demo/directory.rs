@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use lucia_proto::heartbeat::{DirectoryReport, DirectoryState};
 use lucia_proto::host_api::NodeView;
+use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState};
 use lucia_qualification::program::Program;
 use lucia_qualification::skip::{note, workspace};
 use lucia_qualification::wait::wait_every;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::BODY_MAX;
-use lucia_proto::pem;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::BODY_MAX;
+use lucia_proto::base::pem;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs, hostile_leaves};
-use lucia_proto::time::UnixTime;
 use lucia_tests::sim::SimNode;
 
 use super::{Reply, Stack, approved, open_window};
@@ -28,7 +28,7 @@ pub(super) fn stolen_ca(worker: &Path) -> TestCa {
 }
 
 /// A simulated node in the words of the tests' CA.
-pub(super) fn test_node(node: &SimNode, task: &lucia_proto::ids::TaskId) -> TestNode {
+pub(super) fn test_node(node: &SimNode, task: &lucia_proto::base::ids::TaskId) -> TestNode {
     let fingerprint = node.key.public().fingerprint();
     TestNode {
         key: NodeKey::from_pem(&node.key.to_pem().unwrap()).unwrap(),

@@ -1,7 +1,7 @@
 //! Group H: what a client of HTTP and TLS may do.
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
 use lucia_tests::programs::CONTROLLER_NAME;
 use lucia_tests::sim::Target;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -79,7 +79,7 @@ async fn group_h_is_refused_and_changes_nothing() {
     let mut stranger = stack.stranger().await;
     let challenge = stranger.challenge(stack.id()).await;
     let proof = stack.prove(stack.key(), &challenge, &stack.beat);
-    let call = lucia_proto::report::NodeCall { certificate_pem: String::new(), proof };
+    let call = lucia_proto::node::report::NodeCall { certificate_pem: String::new(), proof };
     let request = hyper::Request::post(Endpoint::Heartbeat.path_for(stack.id()))
         .header("host", CONTROLLER_NAME)
         .header("content-type", "application/json")
@@ -87,7 +87,7 @@ async fn group_h_is_refused_and_changes_nothing() {
         .body(http_body_util::Full::new(serde_json::to_vec(&call).unwrap().into()))
         .unwrap();
     let reply = stranger.send(request).await;
-    assert_eq!(reply.code(), Some(lucia_proto::code::Code::NodeIdentityInvalid), "H-9: {reply:?}");
+    assert_eq!(reply.code(), Some(lucia_proto::base::code::Code::NodeIdentityInvalid), "H-9: {reply:?}");
     stack.is_unchanged(&before);
     stack.is_well().await;
 }

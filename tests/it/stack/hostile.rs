@@ -13,9 +13,9 @@ use lucia_agent::host::state::State;
 use lucia_agent::identity::enroll::{self, Turn};
 use lucia_agent::identity::{Identity, key};
 use lucia_proto::api::Endpoint;
-use lucia_proto::chain;
-use lucia_proto::heartbeat::HeartbeatReply;
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::pki::chain;
 use lucia_tests::hostile_controller::{Deed, Loot, Trick, answers, serve, tricks};
 use lucia_tests::programs::Scratch;
 

@@ -1,7 +1,7 @@
 //! Group J: strange JSON, around a signature and under one.
 
 use lucia_proto::api::Endpoint;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 
 use super::Stack;
 
@@ -85,7 +85,7 @@ async fn group_j_is_refused_and_changes_nothing() {
     }
     let challenge = stranger.challenge(stack.id()).await;
     let proof = stack.prove(stack.key(), &challenge, &good);
-    let call = lucia_proto::report::NodeCall { certificate_pem: certificate.clone(), proof };
+    let call = lucia_proto::node::report::NodeCall { certificate_pem: certificate.clone(), proof };
     let text = serde_json::to_string(&call).unwrap();
     for path in [Endpoint::Heartbeat, Endpoint::Renew, Endpoint::Enroll, Endpoint::Grant, Endpoint::Progress] {
         for (name, body) in envelopes(&text) {

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::{Challenge, ChallengeId};
-use lucia_proto::code::Code;
-use lucia_proto::report::Proof;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::challenge::{Challenge, ChallengeId};
+use lucia_proto::node::report::Proof;
 use lucia_proto::test_support::key;
 
 use super::{Reply, Stack, open_window};
@@ -179,15 +179,15 @@ async fn group_s_is_refused_and_changes_nothing() {
     }
 }
 
-fn key_of(stack: &Stack) -> lucia_proto::key::NodeKey {
-    lucia_proto::key::NodeKey::from_pem(&stack.key().to_pem().unwrap()).unwrap()
+fn key_of(stack: &Stack) -> lucia_proto::pki::key::NodeKey {
+    lucia_proto::pki::key::NodeKey::from_pem(&stack.key().to_pem().unwrap()).unwrap()
 }
 
 /// The same public key with another point: an SPKI of P-256 is 26 bytes and the point.
 fn with_point(pem: &str, change: impl Fn(&mut [u8])) -> String {
-    let mut der = lucia_proto::pem::one(pem, "PUBLIC KEY", usize::MAX).unwrap();
+    let mut der = lucia_proto::base::pem::one(pem, "PUBLIC KEY", usize::MAX).unwrap();
     change(&mut der[26..]);
-    lucia_proto::pem::encode(&der, "PUBLIC KEY")
+    lucia_proto::base::pem::encode(&der, "PUBLIC KEY")
 }
 
 /// The same signature in its other form: (r, n - s).

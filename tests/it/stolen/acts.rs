@@ -1,18 +1,18 @@
 //! All that is done with orders by whoever has a controller, with what refuses it at the node and at the worker.
 
-use lucia_proto::challenge::{Challenge, ChallengeId, Nonce};
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{
-    Actor, Admit, Body, CloneDecision, Decision, Draft, Intent, IntentCode, IntentKind, IntentSignature, LabelledKey,
-    ReleaseLapse, RemoveIdentity, SignedIntent, SshKeys, Terms, passkey_challenge,
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::challenge::{Challenge, ChallengeId, Nonce};
+use lucia_proto::orders::owner::PageOrigin;
+use lucia_proto::orders::owner_proof::{Method, OwnerProof, OwnerRequest};
+use lucia_proto::orders::{
+    Actor, Admit, Body, CloneDecision, Decision, Draft, LabelledKey, OrderCode, OrderHead, OrderKind, OrderSignature,
+    ReleaseLapse, RemoveIdentity, SignedOrder, SshKeys, Terms, passkey_challenge,
 };
-use lucia_proto::key::NodeKey;
-use lucia_proto::owner::PageOrigin;
-use lucia_proto::owner_proof::{Method, OwnerProof, OwnerRequest};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::sign_in;
 use lucia_proto::test_support::{TestNode, TestOwner, assertion, key};
-use lucia_proto::time::UnixTime;
 
 use super::{HOUR, alice, carol, lapsed_at, mallory, victor};
 
@@ -67,45 +67,45 @@ acts! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     /// Refused with this code.
-    Refused(IntentCode),
+    Refused(OrderCode),
     /// It holds or was done already: nothing happens, and nothing is refused.
     Nothing,
 }
 
 impl Act {
     /// What must come of it at this actor; nothing where there is no such thing.
-    pub(super) fn want(self, actor: Actor, kind: IntentKind) -> Option<Want> {
+    pub(super) fn want(self, actor: Actor, kind: OrderKind) -> Option<Want> {
         let (at_node, is_state) = (actor == Actor::Node, kind.is_state());
         let only = |there: bool, code| there.then_some(Want::Refused(code));
         let refused = |code| Some(Want::Refused(code));
         match self {
             Self::Forged | Self::EditedHash | Self::Retargeted | Self::HashAsRequest => {
-                refused(IntentCode::SignatureInvalid)
+                refused(OrderCode::SignatureInvalid)
             }
-            Self::Stranger | Self::RemovedOwner => refused(IntentCode::OwnerUnknown),
+            Self::Stranger | Self::RemovedOwner => refused(OrderCode::OwnerUnknown),
             Self::StrangerAsAlice | Self::OwnerKeyOnThePage | Self::SignIn | Self::OrderAsSignIn => {
-                refused(IntentCode::KeyUnknown)
+                refused(OrderCode::KeyUnknown)
             }
-            Self::Viewer => refused(IntentCode::NotAnOwner),
-            Self::EditedBody => refused(IntentCode::BodyMismatch),
+            Self::Viewer => refused(OrderCode::NotAnOwner),
+            Self::EditedBody => refused(OrderCode::BodyMismatch),
             // The worker carries out an order for whichever node it names.
-            Self::OtherNode => only(at_node, IntentCode::NotNamed),
-            Self::OtherFleet => refused(IntentCode::OtherFleet),
+            Self::OtherNode => only(at_node, OrderCode::NotNamed),
+            Self::OtherFleet => refused(OrderCode::OtherFleet),
             Self::Again => Some(Want::Nothing),
-            Self::UsedNonce => only(!is_state, IntentCode::AlreadyDone),
-            Self::OlderRevision => only(is_state, IntentCode::OlderRevision),
-            Self::SameRevision => only(is_state, IntentCode::RevisionConflict),
+            Self::UsedNonce => only(!is_state, OrderCode::AlreadyDone),
+            Self::OlderRevision => only(is_state, OrderCode::OlderRevision),
+            Self::SameRevision => only(is_state, OrderCode::RevisionConflict),
             // What holds until the next revision ends with no day.
-            Self::Expired => only(!is_state, IntentCode::Expired),
-            Self::OfTomorrow => refused(IntentCode::NotYet),
+            Self::Expired => only(!is_state, OrderCode::Expired),
+            Self::OfTomorrow => refused(OrderCode::NotYet),
             // The worker has its own clock and its own roster, and takes neither from anybody.
             Self::NoTime | Self::TimeOfAnotherQuestion | Self::TimeOfAnotherNode | Self::TimeOfNoWorker => {
-                only(at_node, IntentCode::NoFreshness)
+                only(at_node, OrderCode::NoFreshness)
             }
             Self::OldRoster | Self::RosterOfSameVersion | Self::RosterOfNoWorker => {
-                only(at_node, IntentCode::OwnerUnknown)
+                only(at_node, OrderCode::OwnerUnknown)
             }
-            Self::OnThePage | Self::HashAsSignIn => refused(IntentCode::PageNotAllowed),
+            Self::OnThePage | Self::HashAsSignIn => refused(OrderCode::PageNotAllowed),
         }
     }
 }
@@ -114,24 +114,24 @@ impl Act {
 pub(super) struct Aim {
     pub(super) fleet: Digest,
     pub(super) node: TestNode,
-    pub(super) kind: IntentKind,
+    pub(super) kind: OrderKind,
     pub(super) now: UnixTime,
     /// What was carried out before: of this kind where that is a state, else anything that is done once.
-    pub(super) done: SignedIntent,
+    pub(super) done: SignedOrder,
     /// Makes nonces differ.
     pub(super) serial: u8,
 }
 
 /// The most that an order of this kind does, so that nobody can miss it. Whoever adds a kind says here what that is.
-pub(super) fn body(kind: IntentKind, node: &TestNode, now: UnixTime, ssh_key: &str) -> Body {
+pub(super) fn body(kind: OrderKind, node: &TestNode, now: UnixTime, ssh_key: &str) -> Body {
     let (hostname, fingerprint) = (node.hostname.clone(), node.fingerprint);
     match kind {
-        IntentKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
-        IntentKind::SshKey => Body::SshKey(SshKeys {
+        OrderKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
+        OrderKind::SshKey => Body::SshKey(SshKeys {
             account: ACCOUNT.parse().unwrap(),
             keys: vec![LabelledKey { label: "laptop".parse().unwrap(), key: ssh_key.to_owned().try_into().unwrap() }],
         }),
-        IntentKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
+        OrderKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
             fingerprint,
             hostname,
             ended_at: lapsed_at(now),
@@ -139,10 +139,10 @@ pub(super) fn body(kind: IntentKind, node: &TestNode, now: UnixTime, ssh_key: &s
             address: None,
             boot_id: None,
         }),
-        IntentKind::CloneDecision => {
+        OrderKind::CloneDecision => {
             Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None })
         }
-        IntentKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
+        OrderKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
     }
 }
 
@@ -151,25 +151,25 @@ pub(super) fn intent(
     fleet: Digest,
     by: &TestOwner,
     node: &NodeId,
-    kind: IntentKind,
+    kind: OrderKind,
     now: UnixTime,
     number: u8,
-) -> Intent {
+) -> OrderHead {
     let terms = if kind.is_state() {
         Terms::State { subject: ACCOUNT.parse().unwrap(), revision: u64::from(number) }
     } else {
         Terms::Once { not_after: now.plus(HOUR), nonce: Nonce::from_bytes(&[number; 32]) }
     };
     let (owner, nodes) = (by.id.clone(), vec![node.clone()]);
-    Intent { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms }
+    OrderHead { kind, fleet, owner, nodes, body_sha256: Digest::ZERO, issued_at: now, terms }
 }
 
 /// Signed by who orders.
-pub(super) fn signed(draft: &Draft, by: &TestOwner) -> SignedIntent {
+pub(super) fn signed(draft: &Draft, by: &TestOwner) -> SignedOrder {
     with(draft, by.sign(draft))
 }
 
-fn with(draft: &Draft, signature: IntentSignature) -> SignedIntent {
+fn with(draft: &Draft, signature: OrderSignature) -> SignedOrder {
     draft.read().unwrap().signed(vec![signature])
 }
 
@@ -192,7 +192,7 @@ fn offered(nonce: &Digest, now: UnixTime) -> Challenge {
 }
 
 impl Aim {
-    fn draft(&self, by: &TestOwner, act: Act, change: impl FnOnce(&mut Intent)) -> Draft {
+    fn draft(&self, by: &TestOwner, act: Act, change: impl FnOnce(&mut OrderHead)) -> Draft {
         let next = if self.kind.is_state() { u8::try_from(self.held()).unwrap() + 1 } else { self.serial };
         let mut intent = intent(self.fleet, by, &self.node.node_id, self.kind, self.now, next);
         if let Terms::Once { nonce, .. } = &mut intent.terms {
@@ -206,14 +206,14 @@ impl Aim {
     }
 
     /// alice's for another node, with all that makes it good there.
-    fn elsewhere(&self) -> SignedIntent {
+    fn elsewhere(&self) -> SignedOrder {
         let other = TestNode::new(99);
         let intent = intent(self.fleet, &alice(), &other.node_id, self.kind, self.now, self.serial);
         signed(&Draft::new(intent, &body(self.kind, &other, self.now, EVIL_KEY)).unwrap(), &alice())
     }
 
     fn done_terms(&self) -> Terms {
-        Intent::parse(&self.done.intent_json).unwrap().terms
+        OrderHead::parse(&self.done.intent_json).unwrap().terms
     }
 
     /// The revision that holds, for what has one.
@@ -225,29 +225,29 @@ impl Aim {
     }
 
     /// The order that is sent for an act.
-    pub(super) fn order(&self, act: Act) -> SignedIntent {
+    pub(super) fn order(&self, act: Act) -> SignedOrder {
         let good = self.draft(&alice(), act, |_| ());
         let by = |who: &TestOwner| signed(&self.draft(who, act, |_| ()), who);
-        let changed = |change: &dyn Fn(&mut Intent)| signed(&self.draft(&alice(), act, change), &alice());
+        let changed = |change: &dyn Fn(&mut OrderHead)| signed(&self.draft(&alice(), act, change), &alice());
         let owner_key = alice().key.public().fingerprint();
         let hash = Digest::of(good.intent_json.as_bytes());
         match act {
             Act::Forged => {
                 let text = mallory().key.sign(good.intent_json.as_bytes()).to_text();
-                with(&good, IntentSignature::with_key(alice().id, owner_key, text))
+                with(&good, OrderSignature::with_key(alice().id, owner_key, text))
             }
             Act::Stranger => by(&mallory()),
             Act::StrangerAsAlice => with(&good, good.read().unwrap().sign(alice().id, &mallory().key)),
             Act::RemovedOwner | Act::OldRoster => by(&carol()),
             Act::Viewer => by(&victor()),
-            Act::EditedBody => SignedIntent { body: self.elsewhere().body + " ", ..signed(&good, &alice()) },
+            Act::EditedBody => SignedOrder { body: self.elsewhere().body + " ", ..signed(&good, &alice()) },
             Act::EditedHash => {
                 let body = body(self.kind, &self.node, self.now, SSH_KEY).to_text().unwrap() + " ";
                 let (was, is) = (Digest::of(good.body.as_bytes()), Digest::of(body.as_bytes()));
                 let order = signed(&good, &alice());
                 let intent_json = order.intent_json.replace(&was.to_string(), &is.to_string());
                 assert_ne!(intent_json, order.intent_json);
-                SignedIntent { intent_json, body, ..order }
+                SignedOrder { intent_json, body, ..order }
             }
             Act::OtherNode => self.elsewhere(),
             Act::Retargeted => {
@@ -255,7 +255,7 @@ impl Aim {
                 let other = TestNode::new(99).node_id;
                 let intent_json = order.intent_json.replace(other.as_str(), self.node.node_id.as_str());
                 assert_ne!(intent_json, order.intent_json);
-                SignedIntent { intent_json, ..order }
+                SignedOrder { intent_json, ..order }
             }
             Act::OtherFleet => changed(&|intent| intent.fleet = Digest::of(b"another root")),
             Act::Again => self.done.clone(),
@@ -308,14 +308,14 @@ impl Aim {
                     body_sha256: hash,
                 };
                 let proof = OwnerProof::sign(&request, &offered(&hash, self.now), &alice().key).unwrap();
-                with(&good, IntentSignature::with_key(alice().id, owner_key, proof.signature))
+                with(&good, OrderSignature::with_key(alice().id, owner_key, proof.signature))
             }
         }
     }
 
-    fn asserted(&self, draft: &Draft, passkey: &NodeKey, challenge: &[u8; 32]) -> SignedIntent {
+    fn asserted(&self, draft: &Draft, passkey: &NodeKey, challenge: &[u8; 32]) -> SignedOrder {
         let assertion = assertion(passkey, challenge, &origin(), |_, _| ());
-        with(draft, IntentSignature::with_passkey(alice().id, passkey.public().fingerprint(), assertion))
+        with(draft, OrderSignature::with_passkey(alice().id, passkey.public().fingerprint(), assertion))
     }
 }
 
@@ -324,7 +324,7 @@ impl Aim {
 #[test]
 fn every_kind_has_its_rows_at_everybody_who_carries_it_out() {
     let mut pairs = 0;
-    for kind in IntentKind::ALL {
+    for kind in OrderKind::ALL {
         for actor in [Actor::Node, Actor::Worker] {
             let rows = Act::ALL.iter().filter(|act| act.want(actor, *kind).is_some()).count();
             assert!(rows >= 18, "{rows} rows of {} at {}", kind.as_str(), actor.as_str());

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucia_durable::{DirRules, PrivateDir};
-use lucia_proto::chain::Root;
-use lucia_proto::digest::Digest;
-use lucia_proto::owner::Role;
-use lucia_proto::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::pki::chain::Root;
 use lucia_proto::test_support::{TestNode, TestOwner};
-use lucia_proto::time::UnixTime;
 use lucia_tests::hostile_controller::{Stolen, now};
 use lucia_tests::programs::{Running, Site};
 use lucia_worker::config::Config;
@@ -122,21 +122,21 @@ impl Story {
         let mut made = SignedRoster::sign(&self.roster_with(version, who), &mallory().key).unwrap();
         if by.is_none() {
             let pem = std::fs::read_to_string(self.at("worker/worker.key")).unwrap();
-            let key = lucia_proto::key::NodeKey::from_pem(&pem).unwrap();
+            let key = lucia_proto::pki::key::NodeKey::from_pem(&pem).unwrap();
             made = SignedRoster::sign(&self.roster_with(version, who), &key).unwrap();
         }
         made
     }
 
-    fn roster_with(&self, version: u64, who: &[&TestOwner]) -> lucia_proto::roster::Roster {
-        lucia_proto::roster::Roster {
+    fn roster_with(&self, version: u64, who: &[&TestOwner]) -> lucia_proto::orders::roster::Roster {
+        lucia_proto::orders::roster::Roster {
             version,
             fleet: self.fleet,
             issued_at: self.now,
             owners: who.iter().map(|who| who.entry(Role::Owner)).collect(),
             page_kinds: Vec::new(),
             page_origin: None,
-            policy: lucia_proto::intent::IntentPolicy::allow_all(),
+            policy: lucia_proto::orders::OrderPolicy::allow_all(),
         }
     }
 

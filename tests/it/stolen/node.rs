@@ -10,13 +10,13 @@ use lucia_agent::host::state::{State, StateFile};
 use lucia_agent::host::status::{OrderSeen, Status};
 use lucia_agent::identity::installed::InstalledFacts;
 use lucia_agent::identity::key;
-use lucia_proto::challenge::Nonce;
-use lucia_proto::freshness::{FreshnessAnswer, SignedFreshness};
-use lucia_proto::heartbeat::Heartbeat;
-use lucia_proto::intent::{Actor, Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, SignedIntent};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::orders::OrdersReply;
-use lucia_proto::roster::SignedRoster;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::node::heartbeat::Heartbeat;
+use lucia_proto::orders::exchange::OrdersReply;
+use lucia_proto::orders::freshness::{FreshnessAnswer, SignedFreshness};
+use lucia_proto::orders::roster::SignedRoster;
+use lucia_proto::orders::{Actor, Body, CloneDecision, Decision, Draft, OrderCode, OrderKind, SignedOrder};
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::{TestNode, TestOwner};
 use lucia_tests::hostile_controller::{Stolen, Thief, until};
 use lucia_tests::jail::{self, Jail};
@@ -28,7 +28,7 @@ use super::{COPIED, Story, WITH_CAROL, WITHOUT_CAROL, alice, is_unchanged, mallo
 use crate::second::skip;
 
 /// What a node carries out, each with its control below.
-pub(super) const KINDS: &[IntentKind] = &[IntentKind::SshKey, IntentKind::CloneDecision, IntentKind::RemoveIdentity];
+pub(super) const KINDS: &[OrderKind] = &[OrderKind::SshKey, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
 
 /// A key that somebody put there before owners decided.
 const OLD_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMD\n";
@@ -102,7 +102,7 @@ impl Machine<'_> {
     /// The way of an honest carrier: the worker's answer to the question, and what goes with it.
     fn carried(
         &self,
-        order: Option<&SignedIntent>,
+        order: Option<&SignedOrder>,
         roster: Option<&SignedRoster>,
     ) -> impl FnMut(&Heartbeat) -> Value + Send + use<> {
         let (disk, node) = (self.story.disk.clone(), self.node.node_id.clone());
@@ -115,11 +115,11 @@ impl Machine<'_> {
     }
 
     /// alice's own, as she means it.
-    fn order(&self, kind: IntentKind, number: u8) -> SignedIntent {
+    fn order(&self, kind: OrderKind, number: u8) -> SignedOrder {
         self.order_of(&body(kind, &self.node, self.story.now, SSH_KEY), number)
     }
 
-    fn order_of(&self, body: &Body, number: u8) -> SignedIntent {
+    fn order_of(&self, body: &Body, number: u8) -> SignedOrder {
         let head = intent(self.story.fleet, &alice(), &self.node.node_id, body.kind(), self.story.now, number);
         signed(&Draft::new(head, body).unwrap(), &alice())
     }
@@ -146,12 +146,12 @@ impl Machine<'_> {
         let request = story.disk.queue().request_path(&node.node_id);
         until(|| request.exists().then_some(())).unwrap_or_else(|| panic!("{}", agent.running.said()));
         // Nobody but an owner lets it in, whatever the journal says.
-        let head = intent(story.fleet, &mallory(), &node.node_id, IntentKind::Admit, story.now, 1);
-        let forged = Draft::new(head, &body(IntentKind::Admit, node, story.now, SSH_KEY)).unwrap();
+        let head = intent(story.fleet, &mallory(), &node.node_id, OrderKind::Admit, story.now, 1);
+        let forged = Draft::new(head, &body(OrderKind::Admit, node, story.now, SSH_KEY)).unwrap();
         let said = story.disk.ordered(&signed(&forged, &mallory())).unwrap();
-        assert_eq!(said.outcome.refused, Some(IntentCode::OwnerUnknown));
+        assert_eq!(said.outcome.refused, Some(OrderCode::OwnerUnknown));
         assert!(!self.state("certificate.pem").exists() && story.disk.queue().answer(&node.node_id).is_none());
-        assert_eq!(story.disk.ordered(&self.order(IntentKind::Admit, 2)).unwrap().outcome.refused, None);
+        assert_eq!(story.disk.ordered(&self.order(OrderKind::Admit, 2)).unwrap().outcome.refused, None);
         until(|| story.disk.queue().answer(&node.node_id)?.answer).expect("an answer");
         drop(agent);
         let status = self.beat(|_| json!({}));
@@ -168,7 +168,7 @@ impl Machine<'_> {
     fn plan(
         &self,
         act: Act,
-        order: &SignedIntent,
+        order: &SignedOrder,
         old: &SignedRoster,
     ) -> impl FnMut(&Heartbeat) -> Value + Send + use<> {
         let (disk, node, fleet, now) =
@@ -213,16 +213,16 @@ impl Agent<'_> {
     }
 }
 
-fn reply(roster: Option<SignedRoster>, freshness: Option<SignedFreshness>, order: Option<SignedIntent>) -> Value {
+fn reply(roster: Option<SignedRoster>, freshness: Option<SignedFreshness>, order: Option<SignedOrder>) -> Value {
     json!({"orders": OrdersReply { bundle: None, roster, freshness, intent: order.map(Box::new) }})
 }
 
 fn time_of(
     by: &TestOwner,
-    node: &lucia_proto::ids::NodeId,
+    node: &lucia_proto::base::ids::NodeId,
     nonce: Nonce,
-    fleet: lucia_proto::digest::Digest,
-    time: lucia_proto::time::UnixTime,
+    fleet: lucia_proto::base::digest::Digest,
+    time: lucia_proto::base::time::UnixTime,
 ) -> SignedFreshness {
     let answer =
         FreshnessAnswer { fleet, node_id: node.clone(), nonce, bundle_version: 1, roster_version: WITHOUT_CAROL, time };
@@ -241,7 +241,7 @@ fn walk(dir: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 /// What became of this order in this start.
-fn seen(status: &Status, order: &SignedIntent) -> Option<OrderSeen> {
+fn seen(status: &Status, order: &SignedOrder) -> Option<OrderSeen> {
     let code: VerificationCode = order.id().code();
     status.owners.as_ref()?.orders.iter().find(|seen| seen.code == code).cloned()
 }
@@ -258,7 +258,7 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
 
     // The first that alice orders is held, and what was there before her goes.
     assert_eq!(machine.keys().as_deref(), Some(OLD_KEY));
-    let held = machine.order(IntentKind::SshKey, 3);
+    let held = machine.order(OrderKind::SshKey, 3);
     machine.thief.play(machine.carried(Some(&held), None));
     let agent = machine.start();
     agent.until(|status| seen(status, &held).is_some_and(|seen| seen.refused.is_none()));
@@ -280,7 +280,7 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
         let order = aim.order(Act::RemovedOwner);
         let status = machine.beat(machine.carried(Some(&order), None));
         let refused = seen(&status, &order).and_then(|seen| seen.refused);
-        assert_eq!(refused, Some(IntentCode::RosterBehind), "{}: carol's, withheld", kind.as_str());
+        assert_eq!(refused, Some(OrderCode::RosterBehind), "{}: carol's, withheld", kind.as_str());
         is_unchanged(&before, &machine.files(), "carol's, withheld");
     }
     let settled = machine.beat(machine.carried(None, Some(&new)));
@@ -316,13 +316,13 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
 }
 
 impl Machine<'_> {
-    fn aim(&self, kind: IntentKind, done: &SignedIntent, serial: u8) -> Aim {
+    fn aim(&self, kind: OrderKind, done: &SignedOrder, serial: u8) -> Aim {
         let (fleet, now) = (self.story.fleet, self.story.now);
         Aim { fleet, node: TestNode::new(7), kind, now, done: done.clone(), serial }
     }
 
     /// An order that is done once and costs nothing: this very start is the one that is kept.
-    fn keeps_itself(&self) -> SignedIntent {
+    fn keeps_itself(&self) -> SignedOrder {
         let (made, order) = std::sync::mpsc::channel();
         let (story, hostname) = (self.story, self.node.hostname.clone());
         let (disk, node, fleet, now): (Stolen, _, _, _) =
@@ -333,7 +333,7 @@ impl Machine<'_> {
                 decision: Decision::Keep,
                 start_id: beat.start_id.clone(),
             });
-            let head = intent(fleet, &alice(), &node, IntentKind::CloneDecision, now, 4);
+            let head = intent(fleet, &alice(), &node, OrderKind::CloneDecision, now, 4);
             let order = signed(&Draft::new(head, &keep).unwrap(), &alice());
             let _ = made.send(order.clone());
             let nonce = beat.orders.as_ref().and_then(|orders| orders.freshness.clone());
@@ -348,7 +348,7 @@ impl Machine<'_> {
     fn is_stopped_by_a_split(&self) {
         let mut before = BTreeMap::new();
         walk(&self.state(""), &mut before);
-        let split = self.order(IntentKind::CloneDecision, 5);
+        let split = self.order(OrderKind::CloneDecision, 5);
         self.thief.play(self.carried(Some(&split), None));
         let mut agent = self.start();
         assert_eq!(agent.ended(), Some(14), "{}", agent.running.said());
@@ -360,7 +360,7 @@ impl Machine<'_> {
 
     /// The control of `remove-identity`: a plain machine is left.
     fn is_removed(&self) {
-        let remove = self.order(IntentKind::RemoveIdentity, 6);
+        let remove = self.order(OrderKind::RemoveIdentity, 6);
         self.thief.play(self.carried(Some(&remove), None));
         let agent = self.start();
         agent.until(|status| seen(status, &remove).is_some_and(|seen| seen.refused.is_none()));

@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use lucia_durable::{DirRules, PrivateDir};
-use lucia_proto::enrollment::EnrollmentRequest;
-use lucia_proto::freshness::FreshnessRequest;
-use lucia_proto::intent::{Actor, Draft, IntentCode, IntentKind, SignedIntent};
-use lucia_proto::owner_queue::OwnerFile;
+use lucia_proto::files::owner_queue::OwnerFile;
+use lucia_proto::node::enrollment::EnrollmentRequest;
+use lucia_proto::orders::freshness::FreshnessRequest;
+use lucia_proto::orders::{Actor, Draft, OrderCode, OrderKind, SignedOrder};
 use lucia_proto::test_support::{TestCa, TestNode};
 use lucia_tests::hostile_controller::until;
 use lucia_worker::ledger::Ledger;
@@ -18,22 +18,22 @@ use super::{COPIED, LAPSED, LEAVING, STRANGER, Story, WITHOUT_CAROL, alice, is_u
 const A_TURN: usize = 16;
 
 /// What the worker carries out, each with its control below.
-pub(super) const KINDS: &[IntentKind] =
-    &[IntentKind::Admit, IntentKind::ReleaseLapse, IntentKind::CloneDecision, IntentKind::RemoveIdentity];
+pub(super) const KINDS: &[OrderKind] =
+    &[OrderKind::Admit, OrderKind::ReleaseLapse, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
 
 /// Whom orders of this kind are about.
-fn target(kind: IntentKind) -> TestNode {
+fn target(kind: OrderKind) -> TestNode {
     TestNode::new(match kind {
-        IntentKind::Admit => STRANGER,
-        IntentKind::ReleaseLapse => LAPSED,
-        IntentKind::CloneDecision => COPIED,
-        IntentKind::SshKey | IntentKind::RemoveIdentity => LEAVING,
+        OrderKind::Admit => STRANGER,
+        OrderKind::ReleaseLapse => LAPSED,
+        OrderKind::CloneDecision => COPIED,
+        OrderKind::SshKey | OrderKind::RemoveIdentity => LEAVING,
     })
 }
 
 impl Story {
     /// alice's own, as she means it.
-    fn order(&self, node: &TestNode, kind: IntentKind, number: u8) -> SignedIntent {
+    fn order(&self, node: &TestNode, kind: OrderKind, number: u8) -> SignedOrder {
         let head = intent(self.fleet, &alice(), &node.node_id, kind, self.now, number);
         signed(&Draft::new(head, &body(kind, node, self.now, SSH_KEY)).unwrap(), &alice())
     }
@@ -41,19 +41,19 @@ impl Story {
     /// One more turn, in which the worker ends what it had begun.
     fn settles(&self, number: u8) {
         let node = TestNode::new(STRANGER);
-        let head = intent(self.fleet, &mallory(), &node.node_id, IntentKind::Admit, self.now, number);
-        let forged = Draft::new(head, &body(IntentKind::Admit, &node, self.now, SSH_KEY)).unwrap();
+        let head = intent(self.fleet, &mallory(), &node.node_id, OrderKind::Admit, self.now, number);
+        let forged = Draft::new(head, &body(OrderKind::Admit, &node, self.now, SSH_KEY)).unwrap();
         let forged = signed(&forged, &mallory());
-        self.refuses(&[(Act::Stranger, Want::Refused(IntentCode::OwnerUnknown), forged)], IntentKind::Admit);
+        self.refuses(&[(Act::Stranger, Want::Refused(OrderCode::OwnerUnknown), forged)], OrderKind::Admit);
     }
 
-    fn takes_away(&self, order: &SignedIntent) {
-        let name = OwnerFile::Intent(order.id()).name();
+    fn takes_away(&self, order: &SignedOrder) {
+        let name = OwnerFile::OrderHead(order.id()).name();
         std::fs::remove_file(self.disk.path("nodes/owner-requests").join(name)).unwrap();
     }
 
     /// Puts these before the worker, a turn's worth at a time; each must come to what is wanted.
-    fn refuses(&self, rows: &[(Act, Want, SignedIntent)], kind: IntentKind) {
+    fn refuses(&self, rows: &[(Act, Want, SignedOrder)], kind: OrderKind) {
         for batch in rows.chunks(A_TURN) {
             for (_, _, order) in batch {
                 let _ = self.disk.queue().order(order);
@@ -83,14 +83,12 @@ impl Story {
     }
 
     /// What an order of this kind does, once alice herself gives it.
-    fn acts(&self, node: &TestNode, kind: IntentKind) -> bool {
+    fn acts(&self, node: &TestNode, kind: OrderKind) -> bool {
         match kind {
-            IntentKind::Admit | IntentKind::ReleaseLapse => {
-                until(|| self.has_certificate(node).then_some(())).is_some()
-            }
-            IntentKind::CloneDecision | IntentKind::RemoveIdentity => self.is_barred(node),
+            OrderKind::Admit | OrderKind::ReleaseLapse => until(|| self.has_certificate(node).then_some(())).is_some(),
+            OrderKind::CloneDecision | OrderKind::RemoveIdentity => self.is_barred(node),
             // Nodes write keys, and nobody else.
-            IntentKind::SshKey => false,
+            OrderKind::SshKey => false,
         }
     }
 }
@@ -109,7 +107,7 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
         queue.ask(&queue.request(&TestNode::new(number)));
     }
     // Another machine is let in: an order that was carried out, for whoever wants to use it again.
-    let done = story.order(&TestNode::new(41), IntentKind::Admit, 1);
+    let done = story.order(&TestNode::new(41), OrderKind::Admit, 1);
     assert_eq!(story.disk.ordered(&done).unwrap().outcome.refused, None);
     let lapsed = TestNode::new(LAPSED).node_id;
     until(|| story.disk.queue().answer(&lapsed)).unwrap();
@@ -128,7 +126,7 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
         is_unchanged(&before, &story.worker_files(), kind.as_str());
         assert!(!story.has_certificate(&aim.node) && !story.is_barred(&aim.node));
         refused += rows.iter().filter(|(_, want, _)| *want != Want::Nothing).count();
-        if *kind == IntentKind::Admit {
+        if *kind == OrderKind::Admit {
             // Later ones are too many for the log's minute; what is answered says it of each.
             let log = story.worker.said();
             for (act, _, order) in rows.iter().filter(|(_, want, _)| *want != Want::Nothing) {
@@ -154,7 +152,7 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
         .zip(KINDS)
         .map(|(number, kind)| (Act::Again, Want::Nothing, story.order(&target(*kind), *kind, number)))
         .collect();
-    story.refuses(&again, IntentKind::Admit);
+    story.refuses(&again, OrderKind::Admit);
     is_unchanged(&before, &story.worker_files(), "again");
 }
 
@@ -188,9 +186,9 @@ fn what_a_thief_writes_into_journal_and_queue_makes_no_owner_and_lets_nobody_in(
         // Somebody who asks to be an owner is one no sooner than somebody approves him.
         queue.apply(&mallory());
         // And a question by which a machine that nobody let in would learn how late it is.
-        let nonce = lucia_proto::challenge::Nonce::from_bytes(&[8; 32]);
+        let nonce = lucia_proto::node::challenge::Nonce::from_bytes(&[8; 32]);
         let asked = FreshnessRequest {
-            schema_version: lucia_proto::bounded::Version,
+            schema_version: lucia_proto::base::bounded::Version,
             node_id: stranger.node_id.clone(),
             nonce,
         };
@@ -206,8 +204,8 @@ fn what_a_thief_writes_into_journal_and_queue_makes_no_owner_and_lets_nobody_in(
     let bundle =
         put("nodes/owner-responses", "bundle.json", &serde_json::to_vec(&own.signed_bundle(9, story.now)).unwrap());
     let forged = {
-        let head = intent(story.fleet, &mallory(), &stranger.node_id, IntentKind::Admit, story.now, 70);
-        signed(&Draft::new(head, &body(IntentKind::Admit, &stranger, story.now, SSH_KEY)).unwrap(), &mallory())
+        let head = intent(story.fleet, &mallory(), &stranger.node_id, OrderKind::Admit, story.now, 70);
+        signed(&Draft::new(head, &body(OrderKind::Admit, &stranger, story.now, SSH_KEY)).unwrap(), &mallory())
     };
     let outcome = format!(
         r#"{{"schemaVersion":1,"intent":"{}","outcome":{{"nodeId":"{}","at":"{}"}},"message":""}}"#,
@@ -215,12 +213,12 @@ fn what_a_thief_writes_into_journal_and_queue_makes_no_owner_and_lets_nobody_in(
         stranger.node_id,
         story.now,
     );
-    put("nodes/owner-responses", &OwnerFile::Intent(forged.id()).name(), outcome.as_bytes());
+    put("nodes/owner-responses", &OwnerFile::OrderHead(forged.id()).name(), outcome.as_bytes());
     let _ = story.disk.queue().order(&forged);
 
     // The worker says what it thinks of each, and its own files are what they were.
     let refused = until(|| story.disk.queue().outcome(forged.id())?.outcome.refused);
-    assert_eq!(refused, Some(IntentCode::OwnerUnknown));
+    assert_eq!(refused, Some(OrderCode::OwnerUnknown));
     let own_again = |path: &std::path::PathBuf| until(|| (std::fs::read(path).ok()? == before[path]).then_some(()));
     assert!(own_again(&roster).is_some() && own_again(&bundle).is_some(), "{}", story.worker.said());
     let denied = until(|| story.disk.queue().answer(&copied.node_id)).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lucia_proto::time::{Clock, UnixTime};
+use lucia_proto::base::time::{Clock, UnixTime};
 use tokio::time::Instant;
 
 /// When every story begins.

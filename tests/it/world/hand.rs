@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use lucia_agent::client::transport::Request;
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::{Challenge, NEXT_CHALLENGE_HEADER, Scope, signed_text};
-use lucia_proto::code::{Code, ErrorBody};
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::NodeKey;
-use lucia_proto::report::{DeviceCall, HeaderProof, NodeCall, Proof};
+use lucia_proto::base::code::{Code, ErrorBody};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::challenge::{Challenge, NEXT_CHALLENGE_HEADER, Scope, signed_text};
+use lucia_proto::node::report::{DeviceCall, HeaderProof, NodeCall, Proof};
+use lucia_proto::pki::key::NodeKey;
 use serde::Serialize;
 
 use super::{Machine, Raw, Wire, World};

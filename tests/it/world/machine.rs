@@ -33,11 +33,11 @@ use lucia_agent::managed::shared::Shared;
 use lucia_agent::managed::start::{self, Facts};
 use lucia_agent::managed::usage::Sampler;
 use lucia_agent::managed::{self, Daemon};
-use lucia_proto::ids::NodeId;
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::key::{Fingerprint, NodeKey};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::Clock;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::Clock;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Program, StoryClock, Wire, World};
@@ -381,7 +381,7 @@ impl Machine {
         self.install().await;
         let id = self.id();
         let world = self.world.clone();
-        let managed = |_: &Self| world.phase(&id) == Some(lucia_proto::phase::DevicePhase::Managed);
+        let managed = |_: &Self| world.phase(&id) == Some(lucia_proto::node::phase::DevicePhase::Managed);
         self.run_until(Duration::from_secs(3600), managed).await;
     }
 

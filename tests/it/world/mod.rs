@@ -24,12 +24,12 @@ use std::time::Duration;
 
 use lucia_agent::client::transport::Request;
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::Scope;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::Journal;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::files::journal::Journal;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::TestCa;
-use lucia_proto::time::{Clock, UnixTime};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;

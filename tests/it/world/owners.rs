@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use lucia_controller::state::By;
-use lucia_proto::challenge::Nonce;
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, Draft, Intent, LabelledKey, SshKeys, Terms};
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::INTENT_LIFETIME_MAX;
-use lucia_proto::names::AccountName;
-use lucia_proto::owner::Role;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::ORDER_LIFETIME_MAX;
+use lucia_proto::base::names::AccountName;
+use lucia_proto::base::time::Clock as _;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{Body, Draft, LabelledKey, OrderHead, SshKeys, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::roster::VerifiedRoster;
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::TestOwner;
-use lucia_proto::time::Clock as _;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::Ledger;
@@ -76,7 +76,7 @@ impl World {
             &lucia_worker::home::Identity,
             lucia_worker::ledger::Transaction<'_>,
             Option<&VerifiedRoster>,
-            lucia_proto::time::UnixTime,
+            lucia_proto::base::time::UnixTime,
         ),
     ) {
         let (home, identity) = self.worker_home();
@@ -93,7 +93,7 @@ impl World {
     /// An owner's order that is done once, for this node, as it is drafted now.
     pub(crate) fn once(&self, owner: &TestOwner, node: &NodeId, body: &Body, number: u8) -> Draft {
         let now = self.worker_clock().now();
-        let terms = Terms::Once { not_after: now.plus(INTENT_LIFETIME_MAX), nonce: Nonce::from_bytes(&[number; 32]) };
+        let terms = Terms::Once { not_after: now.plus(ORDER_LIFETIME_MAX), nonce: Nonce::from_bytes(&[number; 32]) };
         self.draft(owner, node, body, terms)
     }
 
@@ -107,7 +107,7 @@ impl World {
     }
 
     fn draft(&self, owner: &TestOwner, node: &NodeId, body: &Body, terms: Terms) -> Draft {
-        let intent = Intent {
+        let intent = OrderHead {
             kind: body.kind(),
             fleet: self.ca().root().sha256(),
             owner: owner.id.clone(),

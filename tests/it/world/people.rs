@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::time::Clock as _;
 use lucia_proto::host_api::{ApproveForm, ERASE, KeepForm, Minutes};
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::key::Fingerprint;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::Clock as _;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::pki::key::Fingerprint;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::{AdmittedBy, Entry, Ledger};

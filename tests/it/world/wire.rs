@@ -13,11 +13,11 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 use lucia_agent::client::transport::{Request, Response, Transport, TransportError};
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
-use lucia_proto::ids::NodeId;
-use lucia_proto::report::PROOF_HEADER;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::node::report::PROOF_HEADER;
 use lucia_tests::hostile_controller::Deed;
 use tokio::time::{sleep, timeout};
 

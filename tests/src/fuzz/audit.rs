@@ -1,8 +1,8 @@
 //! The audit: lines as they are, and the same lines put into a chain.
 
 use lucia_proto::audit::{AuditChain, AuditEntry, AuditNote, AuditView, verify};
-use lucia_proto::digest::Digest;
-use lucia_proto::limits::{ANSWER_MAX, AUDIT_LINE_MAX};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{ANSWER_MAX, AUDIT_LINE_MAX};
 use serde_json::Value;
 
 use super::twice;

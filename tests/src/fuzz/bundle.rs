@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use lucia_proto::answer::{AnswerExpectation, SignedAnswer};
-use lucia_proto::bundle::{SignedBundle, VerifiedBundle, accept};
-use lucia_proto::digest::Digest;
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::{ANSWER_MAX, BUNDLE_ENTRIES_MAX};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{ANSWER_MAX, BUNDLE_ENTRIES_MAX};
+use lucia_proto::node::answer::{AnswerExpectation, SignedAnswer};
+use lucia_proto::pki::bundle::{SignedBundle, VerifiedBundle, accept};
+use lucia_proto::pki::key::NodePublicKey;
 use serde_json::Value;
 
 use super::{CA, NODE, NOW, ROOT, twice};
@@ -44,7 +44,7 @@ fn bundle(signed: &SignedBundle) {
     is("release_keys", verified.release_keys());
     assert_eq!(list("issuing_cas").len(), verified.issuing_cas().count());
     for (text, der) in list("issuing_cas").iter().zip(verified.issuing_cas()) {
-        assert_eq!(lucia_proto::pem::one(text.as_str().unwrap(), "CERTIFICATE", usize::MAX).unwrap(), der);
+        assert_eq!(lucia_proto::base::pem::one(text.as_str().unwrap(), "CERTIFICATE", usize::MAX).unwrap(), der);
         assert_ne!(der, CA.root_der, "the root itself");
     }
     versions(&verified);

@@ -1,9 +1,9 @@
 //! Leaves and chains: what is believed is a leaf of its node, by the eyes of another reader.
 
-use lucia_proto::certificate::{CheckedLeaf, Leaf};
-use lucia_proto::chain::{self, Root, Usage};
-use lucia_proto::limits::{CHAIN_CERTIFICATES_MAX, LEAF_LIFETIME_MAX};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::{CHAIN_CERTIFICATES_MAX, LEAF_LIFETIME_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::certificate::{CheckedLeaf, Leaf};
+use lucia_proto::pki::chain::{self, Root, Usage};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
@@ -78,7 +78,7 @@ fn judge(text: &str) {
 fn first_der(leaf: &CheckedLeaf) -> Vec<u8> {
     let text = leaf.pem();
     let end = text.match_indices("-----END CERTIFICATE-----\n").next().unwrap();
-    lucia_proto::pem::one(&text[..end.0 + end.1.len()], LABEL, usize::MAX).unwrap()
+    lucia_proto::base::pem::one(&text[..end.0 + end.1.len()], LABEL, usize::MAX).unwrap()
 }
 
 fn is_leaf_of_node(leaf: &CheckedLeaf, other: &X509Certificate<'_>) {

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use lucia_proto::csr::{self, CheckedCsr};
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::key::NodeKey;
-use lucia_proto::pem;
+use lucia_proto::base::pem;
+use lucia_proto::pki::csr::{self, CheckedCsr};
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};

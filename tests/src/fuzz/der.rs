@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lucia_proto::key::NodeKey;
+use lucia_proto::pki::key::NodeKey;
 
 /// One element: with its header, without it, and what follows.
 pub(super) struct Element<'a> {

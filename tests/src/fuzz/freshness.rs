@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::challenge::Nonce;
-use lucia_proto::freshness::{Freshness, FreshnessError, FreshnessRequest, SignedFreshness};
-use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_MAX};
+use lucia_proto::base::limits::{ANSWER_MAX, FRESHNESS_MAX};
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::freshness::{Freshness, FreshnessError, FreshnessRequest, SignedFreshness};
 use serde_json::Value;
 
 use super::intent::WORLD;

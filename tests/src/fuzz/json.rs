@@ -1,10 +1,10 @@
 //! Strict JSON against serde_json, both ways: what we accept it reads alike, and what it reads we refuse for one of the
-//! reasons of `lucia_proto::json` alone.
+//! reasons of `lucia_proto::base::json` alone.
 
 use std::fmt;
 
-use lucia_proto::json::{JsonError, from_slice, from_str, to_string};
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::json::{JsonError, from_slice, from_str, to_string};
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;

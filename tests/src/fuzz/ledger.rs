@@ -4,8 +4,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use lucia_durable::{DirRules, PrivateDir};
-use lucia_proto::digest::Digest;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::time::UnixTime;
 use lucia_worker::ledger::{Entry, Ledger, Mark, NodeNames};
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -34,11 +34,11 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use lucia_proto::chain::Root;
-use lucia_proto::json as strict;
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::json as strict;
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::chain::Root;
 use lucia_proto::test_support::{TestCa, TestNode};
-use lucia_proto::time::UnixTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! The owners' files between controller and worker, and the names they have.
 
-use lucia_proto::freshness::FreshnessRequest;
-use lucia_proto::intent::SignedIntent;
+use lucia_proto::files::owner_queue::{ApplicationFile, FreshnessFile, OrderAnswerFile, OwnerFile};
+use lucia_proto::orders::SignedOrder;
+use lucia_proto::orders::freshness::FreshnessRequest;
 use lucia_proto::owner_api::Application;
-use lucia_proto::owner_queue::{ApplicationFile, FreshnessFile, IntentFile, OwnerFile};
 
 use super::twice;
 
@@ -29,9 +29,12 @@ pub(super) fn run(input: &[u8]) {
     }
     file!(FreshnessRequest, input);
     file!(FreshnessFile, input);
-    file!(IntentFile, input);
-    if let Some(order) = file!(SignedIntent, input) {
-        assert_eq!(OwnerFile::of_name(&OwnerFile::Intent(order.id()).name()), Some(OwnerFile::Intent(order.id())));
+    file!(OrderAnswerFile, input);
+    if let Some(order) = file!(SignedOrder, input) {
+        assert_eq!(
+            OwnerFile::of_name(&OwnerFile::OrderHead(order.id()).name()),
+            Some(OwnerFile::OrderHead(order.id()))
+        );
     }
     if let Some(ApplicationFile { application, .. }) = file!(ApplicationFile, input) {
         applied(&application);

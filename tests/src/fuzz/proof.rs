@@ -1,9 +1,9 @@
 //! The header in which a request carries its owner's proof: signed by an owner, whatever it says.
 
-use lucia_proto::challenge::{ChallengeId, Nonce};
-use lucia_proto::digest::Digest;
-use lucia_proto::limits::OWNER_REQUEST_MAX;
-use lucia_proto::owner_proof::{Arrived, Method, OwnerProof, OwnerRequest};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::OWNER_REQUEST_MAX;
+use lucia_proto::node::challenge::{ChallengeId, Nonce};
+use lucia_proto::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerRequest};
 use lucia_proto::test_support::key;
 use serde_json::Value;
 

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use lucia_proto::enrollment::{
+use lucia_proto::files::journal::Journal;
+use lucia_proto::files::worker_status::WorkerStatus;
+use lucia_proto::node::enrollment::{
     EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, IdentityRecord, Removal, agrees,
 };
-use lucia_proto::journal::Journal;
-use lucia_proto::worker_status::WorkerStatus;
 use serde_json::Value;
 
 use super::{NOW, twice};

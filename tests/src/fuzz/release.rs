@@ -1,6 +1,6 @@
 //! Release archives: what is accepted is put together again from its files, byte for byte.
 
-use lucia_proto::release::{BLOCK, FileName, MODE_FILE, MODE_PROGRAM, files, header};
+use lucia_proto::pki::release::{BLOCK, FileName, MODE_FILE, MODE_PROGRAM, files, header};
 
 pub(super) fn run(input: &[u8]) {
     judge(input);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::{ANSWER_MAX, OWNERS_MAX};
-use lucia_proto::owner::{KeyUse, Role};
-use lucia_proto::roster::{SignedRoster, TakenRoster, VerifiedRoster, accept};
+use lucia_proto::base::limits::{ANSWER_MAX, OWNERS_MAX};
+use lucia_proto::orders::owner::{KeyUse, Role};
+use lucia_proto::orders::roster::{SignedRoster, TakenRoster, VerifiedRoster, accept};
+use lucia_proto::pki::key::NodePublicKey;
 use serde_json::Value;
 
 use super::intent::WORLD;
@@ -52,12 +52,12 @@ fn judge(signed: &SignedRoster) {
             assert!(seen.insert(print.to_string()), "a key of two");
             let is_owners = key["use"] == "owner-key";
             assert_eq!(roster.key(&known.id, &print, KeyUse::OwnerKey).is_some(), is_owners);
-            assert_eq!(roster.key(&known.id, &print, KeyUse::IntentPasskey).is_some(), !is_owners);
+            assert_eq!(roster.key(&known.id, &print, KeyUse::OrderPasskey).is_some(), !is_owners);
             assert_eq!(roster.caller(&print).map(|(owner, _)| &owner.id), is_owners.then_some(&known.id));
         }
     }
     assert_eq!(roster.has_owner(), orders);
-    for kind in lucia_proto::intent::IntentKind::ALL {
+    for kind in lucia_proto::orders::OrderKind::ALL {
         let named = value["pageKinds"].as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind.as_str()));
         assert_eq!(roster.page_origin(*kind).is_some(), named, "{kind:?}");
     }

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use lucia_proto::challenge::{ChallengeId, Nonce};
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Assertion, IntentKind, IntentSignature};
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{HOST_BODY_MAX, SIGN_IN_MAX};
-use lucia_proto::owner::CredentialId;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{HOST_BODY_MAX, SIGN_IN_MAX};
+use lucia_proto::node::challenge::{ChallengeId, Nonce};
+use lucia_proto::orders::owner::CredentialId;
+use lucia_proto::orders::{Assertion, OrderKind, OrderSignature};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::sign_in::{PasskeyForm, SignIn};
 use lucia_proto::test_support::{OrderWorld, key};
 use serde_json::Value;
@@ -72,13 +72,10 @@ fn touched(authenticator_data: Vec<u8>, client_data_json: &str) -> Assertion {
 fn judge(sign_in: &SignIn) {
     let origin = OrderWorld::origin();
     // Whatever it is, it signs no order: the passkey stands in no roster.
-    let order = WORLD.order(IntentKind::SshKey);
-    let signature = IntentSignature::with_passkey(
-        WORLD.alice.id.clone(),
-        PASSKEY.public().fingerprint(),
-        sign_in.assertion.clone(),
-    );
-    assert!(order.check_signature(&signature, IntentKind::SshKey, &WORLD.roster).is_err(), "an order by a sign-in");
+    let order = WORLD.order(OrderKind::SshKey);
+    let signature =
+        OrderSignature::with_passkey(WORLD.alice.id.clone(), PASSKEY.public().fingerprint(), sign_in.assertion.clone());
+    assert!(order.check_signature(&signature, OrderKind::SshKey, &WORLD.roster).is_err(), "an order by a sign-in");
     let Ok(()) = sign_in.verify(&nonce(), PASSKEY.public(), &origin) else { return };
     let value: Value = serde_json::from_str(&sign_in.assertion.client_data_json).unwrap();
     let challenge = lucia_proto::sign_in::challenge(&sign_in.challenge_id, &nonce());

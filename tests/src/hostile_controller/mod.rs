@@ -15,10 +15,10 @@ use std::fmt;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::{NEXT_CHALLENGE_HEADER, NextChallenge};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::challenge::{NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::test_support::{TestCa, TestNode};
-use lucia_proto::time::UnixTime;
 
 pub use serve::{Hostile, serve};
 pub use stolen::{Stolen, now, until};

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lucia_proto::answer::SignedAnswer;
-use lucia_proto::bounded::{PemText, Version};
-use lucia_proto::challenge::Nonce;
-use lucia_proto::enrollment::EnrollmentRequest;
-use lucia_proto::freshness::{FreshnessRequest, SignedFreshness};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentId, SignedIntent};
-use lucia_proto::owner_queue::{IntentFile, OwnerFile, ROSTER_FILE};
-use lucia_proto::roster::SignedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::{PemText, Version};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{OrderAnswerFile, OwnerFile, ROSTER_FILE};
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::node::enrollment::EnrollmentRequest;
+use lucia_proto::orders::freshness::{FreshnessRequest, SignedFreshness};
+use lucia_proto::orders::roster::SignedRoster;
+use lucia_proto::orders::{OrderId, SignedOrder};
 
 use crate::hostile_queue::Queue;
 use crate::sim::Failure;
@@ -108,14 +108,14 @@ impl Stolen {
 
     /// Puts an order before the worker; gives what it says.
     #[must_use]
-    pub fn ordered(&self, signed: &SignedIntent) -> Option<IntentFile> {
+    pub fn ordered(&self, signed: &SignedOrder) -> Option<OrderAnswerFile> {
         let id = self.queue().order(signed);
         self.outcome(id)
     }
 
     /// What the worker says about an order that lies before it.
     #[must_use]
-    pub fn outcome(&self, id: IntentId) -> Option<IntentFile> {
+    pub fn outcome(&self, id: OrderId) -> Option<OrderAnswerFile> {
         until(|| self.queue().outcome(id))
     }
 

@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use lucia_proto::api::Endpoint;
-use lucia_proto::challenge::NEXT_CHALLENGE_HEADER;
-use lucia_proto::code::{Code, ErrorBody, ErrorKind, ErrorText};
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::TaskId;
+use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::TaskId;
+use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::test_support::{TestCa, TestNode, hostile_answers, hostile_leaves};
 use serde_json::{Value, json as value};
 
@@ -21,7 +21,7 @@ const HEADER: &str = "lucia-challenge";
 pub fn answers(loot: &Loot<'_>) -> Vec<Trick> {
     let Loot { ca, node, now } = loot;
     let mut out: Vec<Trick> = Vec::new();
-    let mut forged = |name: String, answer: &lucia_proto::answer::SignedAnswer| {
+    let mut forged = |name: String, answer: &lucia_proto::node::answer::SignedAnswer| {
         let body = serde_json::to_vec(answer).unwrap_or_default();
         out.push(Trick::on(name, IDENTITY, move |moment| Deed::Say(signed(&moment.honest, body.clone()))));
     };
@@ -30,7 +30,7 @@ pub fn answers(loot: &Loot<'_>) -> Vec<Trick> {
     }
     // A leaf that breaks one rule, in an answer that the worker's own key signed.
     for row in hostile_leaves(ca, node, *now) {
-        let answer = lucia_proto::answer::Answer { certificate_pem: row.pem, ..ca.answer(node, *now) };
+        let answer = lucia_proto::node::answer::Answer { certificate_pem: row.pem, ..ca.answer(node, *now) };
         forged(format!("leaf: {}", row.name), &ca.sign_answer(&answer));
     }
     // A fleet of its own, whole: root, bundle, worker and leaf.
@@ -38,7 +38,7 @@ pub fn answers(loot: &Loot<'_>) -> Vec<Trick> {
     forged("another fleet's".to_owned(), &own.sign_answer(&own.answer(node, *now)));
     let thief = TestNode::new(97);
     forged("another key's".to_owned(), &ca.sign_answer(&ca.answer(&thief, *now)));
-    let own_task = lucia_proto::answer::Answer { task_id: TaskId::from_random([9; 16]), ..ca.answer(node, *now) };
+    let own_task = lucia_proto::node::answer::Answer { task_id: TaskId::from_random([9; 16]), ..ca.answer(node, *now) };
     forged("another installation's".to_owned(), &ca.sign_answer(&own_task));
     out.extend([
         Trick::on("of another node", IDENTITY, |moment| {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use lucia_proto::csr::CheckedCsr;
-use lucia_proto::endpoint_names::EndpointName;
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::{NodeKey, NodePublicKey};
-use lucia_proto::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
-use lucia_proto::names::Hostname;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::csr::CheckedCsr;
+use lucia_proto::pki::endpoint_names::EndpointName;
+use lucia_proto::pki::key::{NodeKey, NodePublicKey};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData, SanType, SerialNumber, SignatureAlgorithm,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::LEAF_BACKDATE;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::LEAF_BACKDATE;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::NodePublicKey;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, DecodePem as _, Encode as _};

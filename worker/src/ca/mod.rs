@@ -9,14 +9,14 @@ mod step;
 use std::time::Duration;
 
 use lucia_durable::PrivateDir;
-use lucia_proto::certificate::{CertificateError, CheckedLeaf, Leaf, LeafRules};
-use lucia_proto::chain::{self, ChainError, Root, Usage};
-use lucia_proto::csr::CheckedCsr;
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX, LEAF_BACKDATE, LEAF_LIFETIME};
-use lucia_proto::names::Hostname;
-use lucia_proto::pem;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX, LEAF_BACKDATE, LEAF_LIFETIME};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::pem;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::certificate::{CertificateError, CheckedLeaf, Leaf, LeafRules};
+use lucia_proto::pki::chain::{self, ChainError, Root, Usage};
+use lucia_proto::pki::csr::CheckedCsr;
 use thiserror::Error;
 
 use crate::config::Config;

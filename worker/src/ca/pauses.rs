@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 use super::{Ca, CaError, StepError, Trust};
 use crate::chain;

@@ -6,11 +6,11 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::csr::CheckedEndpointCsr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::CSR_PEM_MAX;
-use lucia_proto::pem::{self, PemError};
+use lucia_proto::base::limits::CSR_PEM_MAX;
+use lucia_proto::base::pem::{self, PemError};
+use lucia_proto::pki::csr::CheckedEndpointCsr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
+use lucia_proto::pki::key::NodePublicKey;
 use thiserror::Error;
 use x509_cert::attr::Attribute;
 use x509_cert::der::asn1::{PrintableStringRef, Utf8StringRef};
@@ -191,7 +191,7 @@ fn name(name: &GeneralName) -> Result<EndpointName, ServerCsrError> {
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::csr::endpoint_build;
+    use lucia_proto::pki::csr::endpoint_build;
     use lucia_proto::test_support::key;
     use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 

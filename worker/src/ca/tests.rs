@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
+use lucia_proto::base::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use lucia_proto::test_support::{TestCa, TestNode, hostile_leaves, key};
 use x509_cert::Certificate;
 use x509_cert::der::DecodePem as _;

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use lucia_proto::journal::{DeviceRow, Journal};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::names::Hostname;
-use lucia_proto::text::{counted, shown};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{counted, shown};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, Journal};
+use lucia_proto::pki::key::VerificationCode;
 
 use super::hold::hold;
 use super::{Failure, say};

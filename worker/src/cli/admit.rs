@@ -1,7 +1,7 @@
 //! `admit`: a person on the worker's host says that this key is that machine.
 
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::Failure;
 use super::hold::hold;

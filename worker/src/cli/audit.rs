@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lucia_proto::audit::{AuditChain, AuditError};
-use lucia_proto::limits::AUDIT_LINE_MAX;
-use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
-use lucia_proto::text::{counted, shown};
+use lucia_proto::base::limits::AUDIT_LINE_MAX;
+use lucia_proto::base::text::{counted, shown};
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::acts::typed;
 use super::hold::hold;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lucia_proto::limits::CHAIN_PEM_MAX;
+use lucia_proto::base::limits::CHAIN_PEM_MAX;
 use zeroize::Zeroizing;
 
 use super::hold::hold;

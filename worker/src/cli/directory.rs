@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lucia_proto::directory::Dn;
+use lucia_proto::node::directory::Dn;
 
 use super::user::{become_owner, lend_owner};
 use super::{At, Failure};

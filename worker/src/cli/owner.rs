@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use clap::{Subcommand, ValueEnum};
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
-use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, Role};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::text::shown;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::text::shown;
+use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerName, Role};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 use serde::Serialize;
 
 use super::acts::typed;
@@ -200,7 +200,7 @@ pub(super) fn list_table(rows: &[Row]) -> String {
             let (name, role) = if at == 0 { (name.as_str(), role_word(*role)) } else { ("", "") };
             let what = match key.key_use {
                 KeyUse::OwnerKey => "owner key",
-                KeyUse::IntentPasskey => "passkey",
+                KeyUse::OrderPasskey => "passkey",
             };
             let code = key.code.as_ref().map_or("-", VerificationCode::as_str);
             let fingerprint = key.fingerprint.map(|fingerprint| fingerprint.to_string()).unwrap_or_default();

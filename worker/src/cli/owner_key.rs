@@ -1,12 +1,12 @@
 //! Further keys of somebody who is in the roster: one person, several machines (design.md O3). Who is to be two is two
 //! persons: keys are never counted.
 
-use lucia_proto::key::{Fingerprint, NodePublicKey};
-use lucia_proto::limits::OWNER_KEYS_MAX;
-use lucia_proto::owner::{self, KeyUse, Owner, OwnerKey, OwnerName};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::OWNER_KEYS_MAX;
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerKey, OwnerName};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::key::{Fingerprint, NodePublicKey};
 
 use super::acts::typed;
 use super::hold::hold;
@@ -93,7 +93,7 @@ pub(super) fn add_passkey(
         ))
     })?;
     let name = &who.name;
-    if former.key(&who.id, &applicant.fingerprint, KeyUse::IntentPasskey).is_some() {
+    if former.key(&who.id, &applicant.fingerprint, KeyUse::OrderPasskey).is_some() {
         return Ok(format!("this passkey is {name}'s already; nothing was written\n"));
     }
     if transaction.records().has_left(&applicant.fingerprint) {

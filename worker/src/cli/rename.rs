@@ -1,6 +1,6 @@
 //! `rename`: a person on the worker's host says that a node of the ledger may have the name that the journal gives it.
 
-use lucia_proto::names::Hostname;
+use lucia_proto::base::names::Hostname;
 
 use super::Failure;
 use super::acts::trusted;

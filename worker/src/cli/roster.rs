@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use clap::Subcommand;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{IntentKind, IntentPolicy, Rule};
-use lucia_proto::owner::{PageOrigin, Role};
-use lucia_proto::roster::{Roster, VerifiedRoster};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{PageOrigin, Role};
+use lucia_proto::orders::roster::{Roster, VerifiedRoster};
+use lucia_proto::orders::{OrderKind, OrderPolicy, Rule};
 use serde::Serialize;
 
 use super::acts::typed;
@@ -113,7 +113,7 @@ struct Shown {
     owners: Vec<Row>,
     page_kinds: Vec<&'static str>,
     page_origin: Option<String>,
-    policy: IntentPolicy,
+    policy: OrderPolicy,
 }
 
 impl Shown {
@@ -160,9 +160,9 @@ impl Shown {
     }
 }
 
-fn policy_table(policy: &IntentPolicy) -> String {
+fn policy_table(policy: &OrderPolicy) -> String {
     let mut out = format!("{:<20} ASKED OF IT\n", "KIND OF ORDER");
-    for kind in IntentKind::ALL {
+    for kind in OrderKind::ALL {
         let _ = writeln!(out, "{:<20} {}", kind.as_str(), word(policy.rule(*kind)));
     }
     let _ = writeln!(out, "{:<20} {}", "what comes later", word(policy.default_rule()));
@@ -181,13 +181,13 @@ fn usage(text: String) -> Failure {
     Failure { code: Failure::USAGE, text }
 }
 
-fn kind(text: &str) -> Result<IntentKind, Failure> {
-    let kinds = || IntentKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
-    IntentKind::of_word(text).ok_or_else(|| usage(format!("{text:?} is no kind of order; there are {}", kinds())))
+fn kind(text: &str) -> Result<OrderKind, Failure> {
+    let kinds = || OrderKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+    OrderKind::of_word(text).ok_or_else(|| usage(format!("{text:?} is no kind of order; there are {}", kinds())))
 }
 
 /// The policy with what was typed in it.
-fn with_rules(policy: &IntentPolicy, rules: &[String]) -> Result<IntentPolicy, Failure> {
+fn with_rules(policy: &OrderPolicy, rules: &[String]) -> Result<OrderPolicy, Failure> {
     rules.iter().try_fold(policy.clone(), |policy, text| {
         let (of, rule) = text.split_once('=').ok_or_else(|| usage(format!("{text:?} is not KIND=RULE")))?;
         let rule = match rule {
@@ -213,13 +213,13 @@ fn change(what: &str, before: Rule, after: Rule) -> Option<String> {
 }
 
 /// What a new policy means, in words; nothing where it changes nothing.
-fn policy_words(former: &Roster, policy: &IntentPolicy) -> String {
-    let rules = IntentKind::ALL.iter().map(|kind| (kind.as_str(), former.policy.rule(*kind), policy.rule(*kind)));
+fn policy_words(former: &Roster, policy: &OrderPolicy) -> String {
+    let rules = OrderKind::ALL.iter().map(|kind| (kind.as_str(), former.policy.rule(*kind), policy.rule(*kind)));
     let later = ("kinds that come with later versions", former.policy.default_rule(), policy.default_rule());
     let mut out: String =
         rules.chain([later]).filter_map(|(what, before, after)| change(what, before, after)).collect();
     let owners = former.owners.iter().filter(|owner| owner.role == Role::Owner).count();
-    let is_asked = IntentKind::ALL.iter().any(|kind| policy.rule(*kind) == Rule::TwoOwners);
+    let is_asked = OrderKind::ALL.iter().any(|kind| policy.rule(*kind) == Rule::TwoOwners);
     if !out.is_empty() && is_asked && owners < 2 {
         out.push_str(
             "! The roster has fewer than two owners: what asks for two of them nobody can order before another is \
@@ -230,9 +230,9 @@ fn policy_words(former: &Roster, policy: &IntentPolicy) -> String {
 }
 
 /// What other kinds on the page mean, in words; nothing where they change nothing.
-fn page_words(former: &Roster, kinds: &[IntentKind], origin: Option<&PageOrigin>) -> String {
+fn page_words(former: &Roster, kinds: &[OrderKind], origin: Option<&PageOrigin>) -> String {
     let mut out = String::new();
-    for kind in IntentKind::ALL {
+    for kind in OrderKind::ALL {
         match (former.page_kinds.contains(kind), kinds.contains(kind)) {
             (false, true) => {
                 let _ = writeln!(

@@ -4,9 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use lucia_proto::limits::CSR_PEM_MAX;
-use lucia_proto::names::Hostname;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::CSR_PEM_MAX;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
 
 use super::hold::hold;
 use super::{At, Failure};

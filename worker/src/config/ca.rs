@@ -1,6 +1,6 @@
 //! The `[ca]` section of `worker.toml` (design.md W2).
 
-use lucia_proto::endpoint_names::EndpointName;
+use lucia_proto::pki::endpoint_names::EndpointName;
 use serde::Deserialize;
 use thiserror::Error;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::directory::{Dn, GroupDn, LdapUri, reader_dn};
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::directory::{Dn, GroupDn, LdapUri, reader_dn};
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use serde::Deserialize;
 use thiserror::Error;
 

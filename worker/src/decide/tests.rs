@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::bounded::PemText;
-use lucia_proto::limits::LEAF_LIFETIME;
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::base::limits::LEAF_LIFETIME;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs};
 
 use super::*;
@@ -40,7 +40,7 @@ impl World {
             file_of: node.node_id.clone(),
             request: request(&node, NOW.plus(secs(600))),
             journal,
-            entries: vec![Entry::Initialised { root: lucia_proto::digest::Digest::ZERO }],
+            entries: vec![Entry::Initialised { root: lucia_proto::base::digest::Digest::ZERO }],
             receipt: None,
             issuer_ends: None,
             admission: Admission::Operator,
@@ -268,10 +268,10 @@ fn a_leaf_is_used_again_until_under_six_days_remain() {
     }
     // Another CSR of the same key, as a broken random source in the signature would make.
     let mut world = World::with_leaf(secs(0));
-    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::digest::Digest::ZERO;
+    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::base::digest::Digest::ZERO;
     assert!(world.outcome().starts_with("csrPem: this node's certificate was issued for another CSR"));
     let mut world = World::with_leaf(secs(24 * 3600 + 1));
-    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::digest::Digest::ZERO;
+    world.receipt.as_mut().unwrap().csr_sha256 = lucia_proto::base::digest::Digest::ZERO;
     assert_eq!(world.outcome(), "issue");
     // A receipt that is not this node's leaf is never handed out.
     let mut world = World::with_leaf(secs(0));

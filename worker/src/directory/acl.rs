@@ -3,7 +3,7 @@
 //!
 //! Decides only; [`prepare`](super::prepare) asks and writes.
 
-use lucia_proto::directory::Dn;
+use lucia_proto::node::directory::Dn;
 use thiserror::Error;
 
 /// What every rule about readers mentions: one that is not ours is somebody's change, and not ours to judge.

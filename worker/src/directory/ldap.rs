@@ -16,10 +16,10 @@ use ldap3::{
 };
 use lucia_daemon::reach::{Reach, Unreached};
 use lucia_durable::{DirRules, FileRules, Loaded, PrivateDir};
-use lucia_proto::chain::Root;
-use lucia_proto::directory::{Dn, LdapUri, SERVICES, reader_dn};
-use lucia_proto::ids::NodeId;
-use lucia_proto::text::shown;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::text::shown;
+use lucia_proto::node::directory::{Dn, LdapUri, SERVICES, reader_dn};
+use lucia_proto::pki::chain::Root;
 use nix::unistd::{Gid, Uid, getegid, geteuid, setegid, seteuid};
 use rustls::ClientConfig;
 use tokio::net::TcpStream;

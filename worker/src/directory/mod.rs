@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lucia_durable::{DirError, ReadError};
-use lucia_proto::chain::Root;
-use lucia_proto::ids::NodeId;
-use lucia_proto::sealed::SealedError;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::sealed::SealedError;
 use thiserror::Error;
 
 use crate::config::{Config, DirectoryConfig};

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use ldap3::Scope;
 use lucia_durable::{PrivateDir, WriteError};
-use lucia_proto::directory::Dn;
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::directory::Dn;
 use serde::Serialize;
 use thiserror::Error;
 use zeroize::Zeroizing;

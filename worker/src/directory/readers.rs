@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::directory::{DirectoryAccess, reader_dn};
-use lucia_proto::ids::NodeId;
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::sealed::Sealed;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::directory::{DirectoryAccess, reader_dn};
+use lucia_proto::pki::key::NodePublicKey;
+use lucia_proto::pki::sealed::Sealed;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ANSWERS, Budget, LOOK, Stopwatch};

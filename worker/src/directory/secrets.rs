@@ -2,7 +2,7 @@
 //! readers read whatever an earlier one does not keep from them, so a directory that has such attributes is told of it.
 
 use ldap3::Scope;
-use lucia_proto::directory::Dn;
+use lucia_proto::node::directory::Dn;
 
 use super::DirectoryError;
 use super::acl;

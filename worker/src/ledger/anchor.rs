@@ -5,9 +5,9 @@
 //! nothing, and what is cut off before it is a loss that a person must know of.
 
 use lucia_durable::{FileRules, Loaded, PrivateDir};
-use lucia_proto::digest::Digest;
-use lucia_proto::json;
-use lucia_proto::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::LedgerError;

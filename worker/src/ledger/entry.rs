@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::digest::Digest;
-use lucia_proto::endpoint_names::EndpointNames;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::{OwnerId, OwnerName, Role};
-use lucia_proto::roster::RosterMark;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::orders::roster::RosterMark;
+use lucia_proto::pki::endpoint_names::EndpointNames;
+use lucia_proto::pki::key::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// On whose word a node was let in or barred.
@@ -30,7 +30,7 @@ pub enum By {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderedBy {
     /// The order.
-    pub intent: IntentId,
+    pub intent: OrderId,
     /// The owners who signed it.
     pub signers: Vec<OwnerId>,
 }

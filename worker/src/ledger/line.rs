@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::digest::Digest;
-use lucia_proto::endpoint_names::EndpointNames;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::JSON_DEPTH_MAX;
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::{OwnerId, OwnerName, Role};
-use lucia_proto::roster::RosterMark;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::orders::roster::RosterMark;
+use lucia_proto::pki::endpoint_names::EndpointNames;
+use lucia_proto::pki::key::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Act, By, Entry, Mark, NodeNames, OrderedBy};
@@ -107,7 +107,7 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roster_sha256: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    intent: Option<IntentId>,
+    intent: Option<OrderId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signers: Option<Vec<OwnerId>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lucia_proto::key::Fingerprint;
-use lucia_proto::owner::{OwnerId, Role};
-use lucia_proto::roster::RosterMark;
+use lucia_proto::orders::owner::{OwnerId, Role};
+use lucia_proto::orders::roster::RosterMark;
+use lucia_proto::pki::key::Fingerprint;
 
 /// As the lines of the ledger add up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

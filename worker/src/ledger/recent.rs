@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 use crate::config::HOURLY_MAX;
 

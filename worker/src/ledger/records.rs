@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::IntentId;
-use lucia_proto::journal::Journal;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::LIST_ENTRIES_MAX;
-use lucia_proto::names::Hostname;
-use lucia_proto::roster::RosterMark;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::LIST_ENTRIES_MAX;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::Journal;
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::roster::RosterMark;
+use lucia_proto::pki::key::Fingerprint;
 
 use super::audited::Anchors;
 use super::people::People;
@@ -84,7 +84,7 @@ pub struct Records {
     people: People,
     anchors: Anchors,
     /// Orders that were carried out, and when.
-    orders: BTreeMap<IntentId, UnixTime>,
+    orders: BTreeMap<OrderId, UnixTime>,
     rates: Rates,
 }
 
@@ -243,7 +243,7 @@ impl Records {
 
     /// When an owner's order was carried out here, if it was.
     #[must_use]
-    pub fn ordered_at(&self, intent: &IntentId) -> Option<UnixTime> {
+    pub fn ordered_at(&self, intent: &OrderId) -> Option<UnixTime> {
         self.orders.get(intent).copied()
     }
 

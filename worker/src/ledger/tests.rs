@@ -4,10 +4,10 @@ mod people;
 
 use lucia_durable::DirRules;
 use lucia_proto::audit::AuditChain;
-use lucia_proto::endpoint_names::EndpointNames;
-use lucia_proto::intent::IntentId;
-use lucia_proto::owner::{OwnerId, OwnerName, Role};
-use lucia_proto::roster::RosterMark;
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
+use lucia_proto::orders::roster::RosterMark;
+use lucia_proto::pki::endpoint_names::EndpointNames;
 use lucia_proto::test_support::{TestNode, key};
 
 use super::*;
@@ -272,7 +272,7 @@ fn roster(version: u64) -> RosterMark {
 }
 
 fn ordered(number: u8, order: u8, act: Act) -> Entry {
-    let by = OrderedBy { intent: IntentId::of(&order.to_string()), signers: vec![owner(7), owner(8)] };
+    let by = OrderedBy { intent: OrderId::of(&order.to_string()), signers: vec![owner(7), owner(8)] };
     Entry::Ordered { node: names(number), by, act }
 }
 

@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 
 use lucia_durable::{FileRules, Loaded, PrivateDir, ReadError, WriteError};
-use lucia_proto::bounded::Version;
-use lucia_proto::intent::{IntentMemory, SignedIntent};
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{INTENT_MEMORY_MAX, JSON_DEPTH_MAX, SIGNED_INTENT_MAX};
-use lucia_proto::owner::OwnerId;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, ORDER_MEMORY_MAX, SIGNED_INTENT_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::{OrderMemory, SignedOrder};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub const ORDERS_A_TURN: usize = 16;
 /// The file's name.
 const NAME: &str = "intents.json";
 /// Longest file: the memory, and a turn's orders in text within text.
-const FILE_MAX: usize = INTENT_MEMORY_MAX + 2 * ORDERS_A_TURN * SIGNED_INTENT_MAX;
+const FILE_MAX: usize = ORDER_MEMORY_MAX + 2 * ORDERS_A_TURN * SIGNED_INTENT_MAX;
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ const FILE_MAX: usize = INTENT_MEMORY_MAX + 2 * ORDERS_A_TURN * SIGNED_INTENT_MA
 pub struct Kept {
     schema_version: Version<1>,
     /// What was ordered before.
-    pub memory: IntentMemory,
+    pub memory: OrderMemory,
     /// Orders that were remembered, and whose lines the ledger may not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Open>,
@@ -41,7 +41,7 @@ pub struct Kept {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Open {
     /// The order.
-    pub signed: SignedIntent,
+    pub signed: SignedOrder,
     /// The owners who signed it.
     pub signers: Vec<OwnerId>,
 }
@@ -75,7 +75,7 @@ impl Kept {
     /// A memory of nothing, begun now: what was signed before is refused.
     #[must_use]
     pub const fn begin(now: UnixTime) -> Self {
-        Self { schema_version: Version, memory: IntentMemory::begin(now), open: Vec::new() }
+        Self { schema_version: Version, memory: OrderMemory::begin(now), open: Vec::new() }
     }
 
     /// Reads the file, if there is one.

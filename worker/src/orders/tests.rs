@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{CloneDecision, IntentKind, IntentPolicy, RemoveIdentity, Rule};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::orders::{CloneDecision, OrderKind, OrderPolicy, RemoveIdentity, Rule};
 use lucia_proto::test_support::{OrderWorld, TestNode, hostile_intents};
 
 use super::*;
@@ -17,7 +17,7 @@ const DAY: u64 = 24 * 3600;
 /// A fleet with owners, and a worker whose ledger has these lines.
 struct World {
     fleet: OrderWorld,
-    policy: IntentPolicy,
+    policy: OrderPolicy,
     entries: Vec<(UnixTime, Entry)>,
 }
 
@@ -25,7 +25,7 @@ impl World {
     /// The ledger has nobody.
     fn new() -> Self {
         let entries = vec![(NOW, Entry::Initialised { root: Digest::ZERO })];
-        Self { fleet: OrderWorld::new(NOW), policy: IntentPolicy::allow_all(), entries }
+        Self { fleet: OrderWorld::new(NOW), policy: OrderPolicy::allow_all(), entries }
     }
 
     /// The ledger has the fleet's node, whose certificate ended 40 days ago.
@@ -41,7 +41,7 @@ impl World {
         self.entries.push((NOW.minus(secs(50 * DAY)), entry));
     }
 
-    fn judge(&self, order: &SignedIntent, now: UnixTime) -> Judged {
+    fn judge(&self, order: &SignedOrder, now: UnixTime) -> Judged {
         let mut records = Records::default();
         self.entries.iter().for_each(|(at, entry)| records.apply_in_test(*at, entry));
         let own = Settings { controller_user: NameOrId::Id(0), group: NameOrId::Id(0), ..Settings::default() };
@@ -53,11 +53,11 @@ impl World {
             roster: &self.fleet.roster,
             bundle_version: self.fleet.bundle.bundle().version,
         };
-        let intent = Intent::parse(&order.intent_json).unwrap_or_else(|_| self.fleet.intent(IntentKind::Admit));
+        let intent = OrderHead::parse(&order.intent_json).unwrap_or_else(|_| self.fleet.intent(OrderKind::Admit));
         judge(order, &intent, &facts, &self.fleet.memory, now)
     }
 
-    fn outcome(&self, order: &SignedIntent) -> String {
+    fn outcome(&self, order: &SignedOrder) -> String {
         match self.judge(order, NOW) {
             Judged::Take { node, act, .. } => format!("{} {act:?}", node.hostname),
             Judged::Refuse { code, text, .. } | Judged::Again(code, text) => format!("{}: {text}", code.as_str()),
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// An order of alice's about the fleet's node.
-    fn order(&self, body: &Body) -> SignedIntent {
+    fn order(&self, body: &Body) -> SignedOrder {
         let node = match body {
             Body::Admit(body) => body.fingerprint.node_id(),
             Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => {
@@ -93,15 +93,15 @@ fn no_hostile_order_does_anything_here() {
     let mut seen = 0;
     for case in hostile_intents(&world.fleet) {
         // What cannot be read at all has no node, and is ignored before it is judged.
-        let Ok(intent) = Intent::parse(&case.signed.intent_json) else { continue };
+        let Ok(intent) = OrderHead::parse(&case.signed.intent_json) else { continue };
         let elsewhere = !case.kind.actors().contains(&Actor::Worker);
-        let retargeted = case.code == IntentCode::NotNamed;
+        let retargeted = case.code == OrderCode::NotNamed;
         match world.judge(&case.signed, NOW) {
             Judged::Take { .. } => panic!("{}: {:?}", case.name, intent.kind),
             Judged::Again(code, _) => panic!("{}: {code:?}", case.name),
             Judged::Refuse { code, text, .. } if elsewhere || retargeted => {
                 // Of another kind it is refused at once; for another node it is that node's, whose body does not fit.
-                let known = [IntentCode::KindElsewhere, IntentCode::Malformed, IntentCode::NotPossible];
+                let known = [OrderCode::KindElsewhere, OrderCode::Malformed, OrderCode::NotPossible];
                 assert!(known.contains(&code), "{}: {text}", case.name);
             }
             Judged::Refuse { code, text, .. } => assert_eq!(code, case.code, "{}: {text}", case.name),
@@ -117,7 +117,7 @@ fn the_ledger_has_the_last_word_about_an_order() {
     type Start = fn() -> World;
     type Change = fn(&mut World) -> Body;
     let cases: Vec<(&str, Start, Change)> = vec![
-        ("n7 Admit { replaces: None }", World::new, |w| w.fleet.body(IntentKind::Admit)),
+        ("n7 Admit { replaces: None }", World::new, |w| w.fleet.body(OrderKind::Admit)),
         ("not_possible: the name cannot be given: hostname: controller is reserved", World::new, |w| {
             named(&w.fleet.node, "controller", None)
         }),
@@ -128,15 +128,15 @@ fn the_ledger_has_the_last_word_about_an_order() {
             named(&w.fleet.node, "n7", Some(&w.fleet.other))
         }),
         // It is there: the operator was first.
-        ("n7 Note", World::lapsed, |w| w.fleet.body(IntentKind::Admit)),
+        ("n7 Note", World::lapsed, |w| w.fleet.body(OrderKind::Admit)),
         ("not_possible: the worker's ledger has this node as n7", World::lapsed, |w| named(&w.fleet.node, "web", None)),
         ("not_possible: n7 was removed and its key stays barred", World::lapsed, |w| {
             w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Operator });
-            w.fleet.body(IntentKind::Admit)
+            w.fleet.body(OrderKind::Admit)
         }),
         ("not_possible: n7 was removed by the controller and is suspended", World::lapsed, |w| {
             w.add(Entry::Suspended { node: names(&w.fleet.node), held: true });
-            w.fleet.body(IntentKind::Admit)
+            w.fleet.body(OrderKind::Admit)
         }),
         // Another key under the name: only with the node that has it, whatever became of that one.
         ("not_possible: the name cannot be given: hostname: the worker's ledger has it for node", World::lapsed, |w| {
@@ -150,17 +150,17 @@ fn the_ledger_has_the_last_word_about_an_order() {
         ("not_possible: the name cannot be given", World::lapsed, |w| {
             named(&w.fleet.other, "n7", Some(&TestNode::new(9)))
         }),
-        ("n7 Release { serial: \"7f\" }", World::lapsed, |w| w.fleet.body(IntentKind::ReleaseLapse)),
-        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::ReleaseLapse)),
+        ("n7 Release { serial: \"7f\" }", World::lapsed, |w| w.fleet.body(OrderKind::ReleaseLapse)),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(OrderKind::ReleaseLapse)),
         ("not_possible: n7 was removed", World::lapsed, |w| {
             w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Operator });
-            w.fleet.body(IntentKind::ReleaseLapse)
+            w.fleet.body(OrderKind::ReleaseLapse)
         }),
         ("not_possible: n7's last certificate ends at", World::lapsed, |w| ended(w, NOW.minus(secs(40 * DAY - 1)))),
         ("not_possible: n7 never had a certificate, or is within max-lapse", World::lapsed, |w| {
             let (node, not_after) = (names(&w.fleet.node), NOW.minus(secs(9 * DAY)));
             w.add(Entry::Issued { node, serial: "8f".to_owned(), not_after, address: None });
-            match w.fleet.body(IntentKind::ReleaseLapse) {
+            match w.fleet.body(OrderKind::ReleaseLapse) {
                 Body::ReleaseLapse(body) => Body::ReleaseLapse(ReleaseLapse { ended_at: not_after, ..body }),
                 other => other,
             }
@@ -168,24 +168,24 @@ fn the_ledger_has_the_last_word_about_an_order() {
         ("name_differs", World::lapsed, |w| {
             let (node, new) = (names(&w.fleet.node), "web".parse().unwrap());
             w.add(Entry::Renamed { node, new, by: By::Operator });
-            w.fleet.body(IntentKind::ReleaseLapse)
+            w.fleet.body(OrderKind::ReleaseLapse)
         }),
-        ("n7 Note", World::lapsed, |w| w.fleet.body(IntentKind::CloneDecision)),
-        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::CloneDecision)),
+        ("n7 Note", World::lapsed, |w| w.fleet.body(OrderKind::CloneDecision)),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(OrderKind::CloneDecision)),
         ("n7 Bar", World::lapsed, split),
-        ("n7 Bar", World::lapsed, |w| w.fleet.body(IntentKind::RemoveIdentity)),
+        ("n7 Bar", World::lapsed, |w| w.fleet.body(OrderKind::RemoveIdentity)),
         ("n7 Note", World::lapsed, |w| {
             w.add(Entry::Barred { node: names(&w.fleet.node), by: By::Journal });
             Body::RemoveIdentity(RemoveIdentity { hostname: w.fleet.node.hostname.clone() })
         }),
-        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(IntentKind::RemoveIdentity)),
+        ("not_possible: the worker's ledger has no node", World::new, |w| w.fleet.body(OrderKind::RemoveIdentity)),
         ("kind_forbidden", World::lapsed, |w| {
-            w.policy = IntentPolicy::allow_all().with(IntentKind::RemoveIdentity, Rule::Forbid);
-            w.fleet.body(IntentKind::RemoveIdentity)
+            w.policy = OrderPolicy::allow_all().with(OrderKind::RemoveIdentity, Rule::Forbid);
+            w.fleet.body(OrderKind::RemoveIdentity)
         }),
         ("second_owner_needed", World::lapsed, |w| {
-            w.fleet.change_roster(|r| r.policy = IntentPolicy::allow_all().with(IntentKind::Admit, Rule::TwoOwners));
-            w.fleet.body(IntentKind::Admit)
+            w.fleet.change_roster(|r| r.policy = OrderPolicy::allow_all().with(OrderKind::Admit, Rule::TwoOwners));
+            w.fleet.body(OrderKind::Admit)
         }),
     ];
     for (number, (want, start, change)) in cases.into_iter().enumerate() {
@@ -198,7 +198,7 @@ fn the_ledger_has_the_last_word_about_an_order() {
 
 /// An order about the lapse of a certificate that ended then.
 fn ended(world: &mut World, ended_at: UnixTime) -> Body {
-    match world.fleet.body(IntentKind::ReleaseLapse) {
+    match world.fleet.body(OrderKind::ReleaseLapse) {
         Body::ReleaseLapse(body) => Body::ReleaseLapse(ReleaseLapse { ended_at, ..body }),
         other => other,
     }
@@ -238,7 +238,7 @@ fn split(world: &mut World) -> Body {
 #[test]
 fn an_order_is_remembered_for_its_time_and_two_of_one_name_are_two() {
     let mut world = World::lapsed();
-    let body = world.fleet.body(IntentKind::RemoveIdentity);
+    let body = world.fleet.body(OrderKind::RemoveIdentity);
     let order = world.order(&body);
     let Judged::Take { order: taken, memory, .. } = world.judge(&order, NOW) else {
         panic!("{}", world.outcome(&order))
@@ -247,7 +247,7 @@ fn an_order_is_remembered_for_its_time_and_two_of_one_name_are_two() {
     world.fleet.memory = memory;
     assert!(world.outcome(&order).starts_with("already_done"), "{}", world.outcome(&order));
     let late = world.judge(&order, NOW.plus(Duration::from_secs(3601)));
-    assert!(matches!(late, Judged::Refuse { code: IntentCode::Expired, memory: None, .. }), "{late:?}");
+    assert!(matches!(late, Judged::Refuse { code: OrderCode::Expired, memory: None, .. }), "{late:?}");
     // A ledger that has the order knows it whatever became of the memory.
     let by = OrderedBy { intent: order.id(), signers: taken.signers().to_vec() };
     world.add(Entry::Ordered { node: names(&world.fleet.node), by, act: Act::Bar });

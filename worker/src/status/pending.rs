@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lucia_proto::text::shown;
+use lucia_proto::base::text::shown;
 
 use crate::survey::{Outlook, Row, Survey};
 
@@ -57,8 +57,8 @@ pub fn pending_table(survey: &Survey) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lucia_proto::base::time::UnixTime;
     use lucia_proto::test_support::TestNode;
-    use lucia_proto::time::UnixTime;
 
     use super::*;
     use crate::decide::names;

@@ -1,6 +1,6 @@
 //! The audit's part of a turn: how far the controller says that its audit reaches goes into the ledger once an hour.
 
-use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::owners::Looked;
 use super::pass::Pass;

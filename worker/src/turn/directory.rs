@@ -1,6 +1,6 @@
 //! The directory's part of a turn: after all else is written, readers are looked at, and what is wrong is told.
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 use tracing::{debug, info};
 
 use super::{Summary, Worker, problem};

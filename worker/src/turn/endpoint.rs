@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lucia_proto::csr;
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EndpointRequest, request_hash};
-use lucia_proto::json;
-use lucia_proto::limits::LEAF_LIFETIME;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::LEAF_LIFETIME;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::enrollment::{EndpointRequest, request_hash};
+use lucia_proto::pki::csr;
 use tracing::{info, warn};
 
 use super::pass::Pass;

@@ -1,11 +1,11 @@
 //! The lists that the worker signs from its ledger, published beside bundle and roster (design.md O8): when the ledger
 //! says something else, and once an hour, so that their time says how old they are.
 
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::{LIST_ENTRIES_MAX, LIST_FILE_MAX, LIST_INTERVAL};
-use lucia_proto::lists::{List, ListEntry, NamedNode, SignedList, VerifiedList};
-use lucia_proto::owner_queue::{BARRED_FILE, NAMES_FILE};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::{LIST_ENTRIES_MAX, LIST_FILE_MAX, LIST_INTERVAL};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
+use lucia_proto::orders::lists::{List, ListEntry, NamedNode, SignedList, VerifiedList};
+use lucia_proto::pki::key::Fingerprint;
 
 use super::pass::Pass;
 use super::{Summary, TurnError};

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 
 use lucia_durable::FileName;
-use lucia_proto::freshness::FreshnessRequest;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, Intent, IntentCode, IntentId, SignedIntent};
-use lucia_proto::json;
-use lucia_proto::limits::{INTENT_LIFETIME_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::owner_queue::{BUNDLE_FILE, FreshnessFile, IntentFile, OwnerFile, ROSTER_FILE};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ORDER_LIFETIME_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{BUNDLE_FILE, FreshnessFile, OrderAnswerFile, OwnerFile, ROSTER_FILE};
+use lucia_proto::orders::freshness::FreshnessRequest;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{Body, OrderCode, OrderHead, OrderId, SignedOrder};
 use tracing::{info, warn};
 
 use super::pass::Pass;
@@ -30,14 +30,14 @@ use crate::{answers, chain, roster};
 #[derive(Debug, Default)]
 pub(super) struct Places {
     question: Option<NodeId>,
-    intent: Option<IntentId>,
+    intent: Option<OrderId>,
 }
 
 /// What a turn looks at of the owners' queue.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     questions: Vec<NodeId>,
-    intents: Vec<IntentId>,
+    intents: Vec<OrderId>,
     /// Whether the controller says how far its audit reaches.
     pub(super) audit: bool,
 }
@@ -62,8 +62,8 @@ pub(super) fn current(
 }
 
 /// What was told of an order before.
-fn said(owners: &OwnerQueue, name: &FileName) -> Option<IntentFile> {
-    owners.ours(name, IntentFile::MAX).and_then(|bytes| IntentFile::from_bytes(&bytes).ok())
+fn said(owners: &OwnerQueue, name: &FileName) -> Option<OrderAnswerFile> {
+    owners.ours(name, OrderAnswerFile::MAX).and_then(|bytes| OrderAnswerFile::from_bytes(&bytes).ok())
 }
 
 impl Worker {
@@ -157,7 +157,7 @@ impl Pass<'_> {
         if self.transaction.records().ordered_at(&id).is_some() {
             return Ok(());
         }
-        let Ok(intent) = Intent::parse(&open.signed.intent_json) else { return Ok(()) };
+        let Ok(intent) = OrderHead::parse(&open.signed.intent_json) else { return Ok(()) };
         let Ok(body) = Body::parse(intent.kind, &open.signed.body) else { return Ok(()) };
         if let Err(refusal) = orders::still_ordered(&open.signed, &self.facts(in_force)) {
             // It is remembered and was not carried out: whoever brings it again is not to hear that it was.
@@ -172,9 +172,9 @@ impl Pass<'_> {
                 self.carry_out(owners, node, by, act, summary)
             }
             Err(obstacle) => {
-                kept.memory.note_refused(id, &intent, IntentCode::NotPossible);
+                kept.memory.note_refused(id, &intent, OrderCode::NotPossible);
                 let Some(node) = intent.nodes.first() else { return Ok(()) };
-                self.told(owners, id, node, Some((IntentCode::NotPossible, &chain(&obstacle))), summary)
+                self.told(owners, id, node, Some((OrderCode::NotPossible, &chain(&obstacle))), summary)
             }
         }
     }
@@ -184,13 +184,13 @@ impl Pass<'_> {
         &mut self,
         owners: &OwnerQueue,
         in_force: &VerifiedRoster,
-        id: IntentId,
+        id: OrderId,
         kept: &mut Kept,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
-        let of = OwnerFile::Intent(id);
-        let Some(signed) = self.read(owners, &of, SignedIntent::from_bytes) else { return Ok(()) };
-        let intent = Intent::parse(&signed.intent_json).map_err(|error| chain(&error));
+        let of = OwnerFile::OrderHead(id);
+        let Some(signed) = self.read(owners, &of, SignedOrder::from_bytes) else { return Ok(()) };
+        let intent = OrderHead::parse(&signed.intent_json).map_err(|error| chain(&error));
         let intent = intent.and_then(|intent| match signed.id() == id {
             true => Ok(intent),
             false => Err("it is another order than the one it is called after".to_owned()),
@@ -260,12 +260,12 @@ impl Pass<'_> {
     fn told(
         &mut self,
         owners: &OwnerQueue,
-        id: IntentId,
+        id: OrderId,
         node: &NodeId,
-        refused: Option<(IntentCode, &str)>,
+        refused: Option<(OrderCode, &str)>,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
-        let name = file_name(&OwnerFile::Intent(id));
+        let name = file_name(&OwnerFile::OrderHead(id));
         if self.drafts.owner_answers.iter().any(|(drafted, _)| *drafted == name) {
             return Ok(());
         }
@@ -276,7 +276,7 @@ impl Pass<'_> {
         // The same order come again says nothing about what became of it the first time; and when a refusal was told is
         // no news.
         let stands = before.is_some_and(|said| {
-            code.is_some_and(IntentCode::is_repeat) || (said.outcome.refused == code && said.message == file.message)
+            code.is_some_and(OrderCode::is_repeat) || (said.outcome.refused == code && said.message == file.message)
         });
         if stands {
             return Ok(());
@@ -322,7 +322,7 @@ impl Pass<'_> {
     fn question(&mut self, owners: &OwnerQueue, node: &NodeId) -> Result<(), TurnError> {
         let of = OwnerFile::Freshness(node.clone());
         let Some(asked) = self.read(owners, &of, FreshnessRequest::from_bytes) else { return Ok(()) };
-        let hears = |barred_at: UnixTime| self.now.since(barred_at) <= INTENT_LIFETIME_MAX;
+        let hears = |barred_at: UnixTime| self.now.since(barred_at) <= ORDER_LIFETIME_MAX;
         let known = self.transaction.records().node(node).filter(|record| record.barred_at.is_none_or(hears));
         if asked.node_id != *node || known.is_none() {
             self.ignored(&of, "it is not a question of a node of the ledger that it is called after");

@@ -5,15 +5,15 @@ use std::net::IpAddr;
 
 use lucia_durable::FileName;
 use lucia_durable::crash_point::crash_point;
-use lucia_proto::certificate::Leaf;
-use lucia_proto::csr::CheckedCsr;
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest, request_hash};
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{EventKind, Journal};
-use lucia_proto::json;
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest, request_hash};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::certificate::Leaf;
+use lucia_proto::pki::csr::CheckedCsr;
 use tracing::{info, warn};
 
 use super::owners::Looked;

@@ -16,13 +16,13 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::answer::AnswerExpectation;
-use lucia_proto::bounded::PemText;
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::enrollment::{EndpointAnswer, EndpointRequest, request_hash};
-use lucia_proto::key::NodeKey;
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::node::answer::AnswerExpectation;
+use lucia_proto::node::enrollment::{EndpointAnswer, EndpointRequest, request_hash};
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, key};
 
 use super::*;

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use lucia_durable::crash_point::{Fate, ask_at, crash_at};
-use lucia_proto::answer::Answer;
-use lucia_proto::directory::DirectoryAccess;
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::Answer;
+use lucia_proto::node::directory::DirectoryAccess;
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 use lucia_worker::config::{Config, Settings};
 use lucia_worker::directory::ldap::PASSWORD_FILE;
 use lucia_worker::init::init;

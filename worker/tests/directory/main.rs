@@ -17,7 +17,7 @@ mod readers;
 mod slapd;
 mod turn;
 
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
 
 /// Certificates are checked by TLS, which has the machine's clock and no other.
 #[expect(clippy::disallowed_methods, reason = "TLS has no other clock")]

@@ -1,6 +1,6 @@
 //! `prepare-directory` on a real slapd, and what a reader may do then.
 
-use lucia_proto::directory::reader_dn;
+use lucia_proto::node::directory::reader_dn;
 use lucia_proto::test_support::TestNode;
 
 use crate::now;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ldap3::Scope;
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
 use lucia_proto::test_support::TestNode;
 
 use crate::now;
 use crate::slapd::{self, Slapd};
-use lucia_proto::chain::Root;
-use lucia_proto::directory::{Dn, reader_dn};
+use lucia_proto::node::directory::{Dn, reader_dn};
+use lucia_proto::pki::chain::Root;
 use lucia_worker::ca::make_root;
 use lucia_worker::chain;
 use lucia_worker::directory::budget::Stopwatch;

@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ldap3::Scope;
-use lucia_proto::chain::Root;
-use lucia_proto::csr;
-use lucia_proto::directory::Dn;
-use lucia_proto::endpoint_names::{EndpointName, EndpointNames};
-use lucia_proto::limits::LEAF_LIFETIME;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::limits::LEAF_LIFETIME;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::directory::Dn;
+use lucia_proto::pki::chain::Root;
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use zeroize::Zeroizing;
 
 use crate::fixture::Scratch;

@@ -1,8 +1,8 @@
 //! Turns with a real directory: nothing is issued or lost while it is down, and what the node is sent opens it.
 
-use lucia_proto::answer::Answer;
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::node::answer::Answer;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use lucia_proto::answer::AnswerExpectation;
-use lucia_proto::chain::Root;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::AnswerExpectation;
+use lucia_proto::pki::chain::Root;
 use lucia_proto::test_support::TestNode;
-use lucia_proto::time::UnixTime;
 
 use crate::fixture::{Controller, Scratch};
 

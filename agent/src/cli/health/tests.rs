@@ -89,7 +89,8 @@ fn befall(status: &mut Status, cause: Cause) {
         Cause::HeldUp => refuse(status, "keys", None),
         Cause::Directory => {
             let message = "sssd".parse().ok();
-            status.directory = Some(lucia_proto::heartbeat::DirectoryReport { state: DirectoryState::Failed, message });
+            status.directory =
+                Some(lucia_proto::node::heartbeat::DirectoryReport { state: DirectoryState::Failed, message });
         }
         Cause::OtherName => {
             let (fleet, standing) = ("web-1".parse().unwrap(), crate::host::status::Standing::Invalid);

@@ -1,8 +1,8 @@
 use expect_test::expect_file;
-use lucia_proto::ids::StartId;
-use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::ids::StartId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::{OrderCode, OrderId, OrderKind};
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::*;
 use crate::host::run::{End, Run};
@@ -196,7 +196,7 @@ fn assert_in_one_column(text: &str) {
 
 /// Two owners, and two orders: one carried out, one refused.
 fn owners() -> OwnersStatus {
-    let seen = |text: &str, refused| OrderSeen { code: code(text), kind: Some(IntentKind::SshKey), at: NOW, refused };
+    let seen = |text: &str, refused| OrderSeen { code: code(text), kind: Some(OrderKind::SshKey), at: NOW, refused };
     OwnersStatus {
         roster_version: 5,
         believed: true,
@@ -204,14 +204,14 @@ fn owners() -> OwnersStatus {
         decide: true,
         answered_at: Some(NOW),
         taken_until: Some(NOW.plus(Duration::from_secs(24 * 3600))),
-        rules: vec![(IntentKind::SshKey, Rule::Allow), (IntentKind::RemoveIdentity, Rule::TwoOwners)],
+        rules: vec![(OrderKind::SshKey, Rule::Allow), (OrderKind::RemoveIdentity, Rule::TwoOwners)],
         policy_refused: None,
-        orders: vec![seen("a", None), seen("b", Some(IntentCode::NoFreshness))],
+        orders: vec![seen("a", None), seen("b", Some(OrderCode::NoFreshness))],
     }
 }
 
 fn code(text: &str) -> VerificationCode {
-    IntentId::of(text).code()
+    OrderId::of(text).code()
 }
 
 // spec: AO-18
@@ -246,7 +246,7 @@ fn status_and_why_say_who_may_order_and_what_became_of_it() {
         let row = row(code);
         assert!(row.contains("ssh-key") && row.contains(&NOW.to_string()), "{row}");
         assert_eq!(
-            (row.contains("no_freshness"), row.contains(IntentCode::NoFreshness.cure())),
+            (row.contains("no_freshness"), row.contains(OrderCode::NoFreshness.cure())),
             (is_refused, is_refused)
         );
     }
@@ -278,7 +278,7 @@ fn status_and_why_say_who_may_order_and_what_became_of_it() {
     assert!(text.contains(worker), "{text}");
     assert_eq!(facts(&status(&owners)).health().cause, Cause::WorkerTime);
     assert!(why(facts(&status(&owners))).contains(worker));
-    let json = lucia_proto::json::to_string(&OwnersStatus { answered_at: Some(NOW), ..owners.clone() }).unwrap();
+    let json = lucia_proto::base::json::to_string(&OwnersStatus { answered_at: Some(NOW), ..owners.clone() }).unwrap();
     assert!(json.contains("\"answeredAt\"") && json.contains("\"takenUntil\""), "{json}");
     // A roster that nobody vouches for names no owner.
     owners.believed = false;

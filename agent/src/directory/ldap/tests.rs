@@ -13,10 +13,10 @@ impl<F: Fn(&Reader) -> Result<(), LdapError>> Directory for FakeDirectory<F> {
 
 /// The reader of the committed vector, with this password.
 pub(crate) fn reader(password: &str) -> Reader {
-    let answer: lucia_proto::answer::Answer = lucia_proto::json::from_str(
+    let answer: lucia_proto::node::answer::Answer = lucia_proto::base::json::from_str(
         include_str!("../../../../tests/vectors/answer-directory.json"),
         64 * 1024,
-        lucia_proto::limits::JSON_DEPTH_MAX,
+        lucia_proto::base::limits::JSON_DEPTH_MAX,
     )
     .unwrap();
     Reader { access: answer.directory.unwrap(), password: Zeroizing::new(password.as_bytes().to_vec()) }
@@ -70,9 +70,9 @@ async fn a_reader_that_may_bind_and_see_the_group_may_read() {
     assert!(holds(&value(0x80, b"the-password-of-the-reader")));
     assert!(holds(&[&value(OCTETS, access.owner_group.as_str().as_bytes())[..], &[ENUMERATED, 1, 0]].concat()));
     assert!(heard.ends_with(&[SEQUENCE, 5, INTEGER, 1, 3, UNBIND_REQUEST, 0]));
-    let long: lucia_proto::directory::LdapUri = "ldaps://directory.lucia.home.arpa".parse().unwrap();
+    let long: lucia_proto::node::directory::LdapUri = "ldaps://directory.lucia.home.arpa".parse().unwrap();
     assert_eq!((long.host(), long.port()), ("directory.lucia.home.arpa", 636));
-    let short: lucia_proto::directory::LdapUri = "ldaps://192.0.2.7:1636".parse().unwrap();
+    let short: lucia_proto::node::directory::LdapUri = "ldaps://192.0.2.7:1636".parse().unwrap();
     assert_eq!((short.host(), short.port()), ("192.0.2.7", 1636));
 }
 

@@ -3,10 +3,10 @@ use super::*;
 const PASSWORD: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP_";
 
 fn access() -> DirectoryAccess {
-    let answer: lucia_proto::answer::Answer = lucia_proto::json::from_str(
+    let answer: lucia_proto::node::answer::Answer = lucia_proto::base::json::from_str(
         include_str!("../../../../tests/vectors/answer-directory.json"),
         64 * 1024,
-        lucia_proto::limits::JSON_DEPTH_MAX,
+        lucia_proto::base::limits::JSON_DEPTH_MAX,
     )
     .unwrap();
     answer.directory.unwrap()

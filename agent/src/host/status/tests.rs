@@ -48,7 +48,7 @@ fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
 // spec: AO-2
 #[test]
 fn an_order_that_is_refused_does_not_touch_the_disk_and_one_that_is_carried_out_does() {
-    use lucia_proto::intent::IntentId;
+    use lucia_proto::orders::OrderId;
 
     let scratch = Scratch::new();
     let root = scratch.root();
@@ -58,8 +58,8 @@ fn an_order_that_is_refused_does_not_touch_the_disk_and_one_that_is_carried_out_
     file.write(&state, &status);
     let lasting = || state.read(StateFile::Status).unwrap().unwrap();
     let first = lasting();
-    let seen = |refused| OrderSeen { code: IntentId::of("a").code(), kind: None, at: UnixTime::EPOCH, refused };
-    status.owners.as_mut().unwrap().orders.push(seen(Some(IntentCode::Malformed)));
+    let seen = |refused| OrderSeen { code: OrderId::of("a").code(), kind: None, at: UnixTime::EPOCH, refused };
+    status.owners.as_mut().unwrap().orders.push(seen(Some(OrderCode::Malformed)));
     file.write(&state, &status);
     assert!(lasting() == first);
     assert_eq!(read(&root), Ok(Some(status.clone())), "it is shown all the same");

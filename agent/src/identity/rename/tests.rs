@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lucia_durable::crash_point::{crash_at, record};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::test_support::{TestCa, TestNode};
-use lucia_proto::time::UnixTime;
 
 use super::*;
 use crate::host::boot::MachineId;

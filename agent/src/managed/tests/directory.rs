@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::fs;
 
-use lucia_proto::directory::{DirectoryAccess, reader_dn};
-use lucia_proto::sealed::Sealed;
+use lucia_proto::node::directory::{DirectoryAccess, reader_dn};
+use lucia_proto::pki::sealed::Sealed;
 use serde_json::Value;
 
 use super::owners::{ALICE, Fleet, accounts};
@@ -73,7 +73,7 @@ impl World {
         let mut answer = self.ca.answer(&self.node, start_time());
         answer.bundle = self.ca.signed_bundle(1, start_time());
         answer.directory = Some(self.access_with(password, sealed_to));
-        Reply::Ok(lucia_proto::json::to_string(&self.ca.sign_answer(&answer)).unwrap())
+        Reply::Ok(lucia_proto::base::json::to_string(&self.ca.sign_answer(&answer)).unwrap())
     }
 
     /// Runs the daemon of this node for so many seconds; heartbeats are answered with what `reply` makes.

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use lucia_durable::crash_point::{Fate, ask_at, crash_at};
-use lucia_proto::challenge::Nonce;
-use lucia_proto::freshness::{FreshnessAnswer, SignedFreshness};
-use lucia_proto::heartbeat::HeartbeatReply;
-use lucia_proto::intent::{
-    Body, CloneDecision, Decision, Draft, IntentCode, IntentKind, LabelledKey, SignedIntent, SshKeys, Terms,
+use lucia_proto::base::json;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
+use lucia_proto::orders::freshness::{FreshnessAnswer, SignedFreshness};
+use lucia_proto::orders::{
+    Body, CloneDecision, Decision, Draft, LabelledKey, OrderCode, OrderKind, SignedOrder, SshKeys, Terms,
 };
-use lucia_proto::json;
-use lucia_proto::orders::{OrdersReply, OrdersReport};
 use lucia_proto::test_support::OrderWorld;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub(super) struct Fleet {
     /// Whether the worker's answers are passed on.
     answers: bool,
     /// Orders, until their outcome came.
-    orders: Vec<SignedIntent>,
+    orders: Vec<SignedOrder>,
     /// What it sends of unsigned keys, as a controller before this version does.
     unsigned: Option<Value>,
     frozen: bool,
@@ -62,7 +62,7 @@ impl Fleet {
     /// Gives the next order: these keys for this account, and no other.
     pub(super) fn give(&mut self, account: &str, revision: u64, keys: &[u8]) {
         let owners = &self.owners;
-        let mut intent = owners.intent(IntentKind::SshKey);
+        let mut intent = owners.intent(OrderKind::SshKey);
         intent.terms = Terms::State { subject: account.parse().unwrap(), revision };
         let key = |byte: &u8| LabelledKey {
             label: format!("key{byte}").parse().unwrap(),
@@ -93,7 +93,7 @@ impl Fleet {
         let said: OrdersReport = serde_json::from_value(beat["orders"].clone()).expect("orders are spoken of");
         for outcome in &said.outcomes {
             let ends = outcome.refused.is_none_or(|code| {
-                !matches!(code, IntentCode::NoFreshness | IntentCode::RosterBehind | IntentCode::BundleBehind)
+                !matches!(code, OrderCode::NoFreshness | OrderCode::RosterBehind | OrderCode::BundleBehind)
             });
             self.orders.retain(|order| !ends || order.id() != outcome.intent);
         }
@@ -221,7 +221,7 @@ async fn files_that_no_order_gave_are_gone_after_the_first_start_and_named() {
 async fn signed_keys_are_on_the_disk_whether_or_not_a_controller_answers() {
     let world = World::with_directory(FakeRunner::new(well));
     let fleet = Fleet::new().shared();
-    let order = fleet.borrow().owners.order(IntentKind::SshKey);
+    let order = fleet.borrow().owners.order(OrderKind::SshKey);
     fleet.borrow_mut().orders.push(order.clone());
     let ran = world.owned(&fleet, 150).await;
     assert_eq!(accounts(&world), [ALICE]);
@@ -251,7 +251,7 @@ async fn without_the_worker_orders_are_refused_after_a_day_and_heartbeats_go_on(
     let mut world = World::with_directory(FakeRunner::new(well));
     world.wall = UnixTime::from_secs(7);
     let fleet = Fleet::new().shared();
-    let rest = fleet.borrow().owners.order(IntentKind::SshKey);
+    let rest = fleet.borrow().owners.order(OrderKind::SshKey);
     let Reply::Ok(answer) = world.answer_with(PASSWORD, &world.node) else { unreachable!() };
     let (inner, renewal) = (Rc::clone(&fleet), world.answer_at());
     let ran = world
@@ -278,7 +278,7 @@ async fn without_the_worker_orders_are_refused_after_a_day_and_heartbeats_go_on(
     let fleet = fleet.borrow();
     let refused: std::collections::BTreeSet<_> =
         fleet.said.iter().flat_map(|said| &said.outcomes).map(|outcome| outcome.refused).collect();
-    assert_eq!(refused, [Some(IntentCode::NoFreshness)].into());
+    assert_eq!(refused, [Some(OrderCode::NoFreshness)].into());
     assert!(ran.status.heartbeats > 3000, "{}", ran.status.heartbeats);
     // It asked at the start, was answered, and asks again from six hours on.
     let asked: Vec<_> = fleet.said.iter().map(|said| said.freshness.is_some()).collect();
@@ -295,7 +295,7 @@ async fn without_the_worker_orders_are_refused_after_a_day_and_heartbeats_go_on(
 async fn a_steady_heartbeat_writes_nothing_of_owners() {
     let world = World::with_directory(FakeRunner::new(well));
     let fleet = Fleet::new().shared();
-    let order = fleet.borrow().owners.order(IntentKind::SshKey);
+    let order = fleet.borrow().owners.order(OrderKind::SshKey);
     fleet.borrow_mut().orders.push(order);
     let steps: Arc<Mutex<usize>> = Arc::default();
     let counted = Arc::clone(&steps);
@@ -349,7 +349,7 @@ async fn a_removed_identity_says_so_once_more_and_is_gone() {
         let fleet = Fleet::new().shared();
         let (keys, removal) = {
             let owners = &fleet.borrow().owners;
-            (owners.order(IntentKind::SshKey), owners.order(IntentKind::RemoveIdentity))
+            (owners.order(OrderKind::SshKey), owners.order(OrderKind::RemoveIdentity))
         };
         fleet.borrow_mut().orders.push(keys);
         let passwd = fs::read(world.root().join("etc/passwd")).unwrap();
@@ -393,7 +393,7 @@ async fn a_removal_that_a_crash_cut_is_ended_by_the_next_start() {
     let fleet = Fleet::new().shared();
     let (keys, removal) = {
         let owners = &fleet.borrow().owners;
-        (owners.order(IntentKind::SshKey), owners.order(IntentKind::RemoveIdentity))
+        (owners.order(OrderKind::SshKey), owners.order(OrderKind::RemoveIdentity))
     };
     fleet.borrow_mut().orders.extend([keys, removal.clone()]);
     // Up to the moment in which the last word was heard: the controller goes away before it.

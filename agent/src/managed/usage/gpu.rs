@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lucia_proto::limits::GPUS_MAX;
+use lucia_proto::base::limits::GPUS_MAX;
 
 use super::system::{chip_temperature, hottest};
 use crate::host::root::Root;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lucia_proto::bounded::Text;
+use lucia_proto::base::bounded::Text;
 
 use crate::host::root::Root;
 use crate::inventory::read;

@@ -1,12 +1,12 @@
-use lucia_proto::heartbeat::Heartbeat;
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::node::heartbeat::Heartbeat;
 
 use super::*;
 use crate::host::scratch::Scratch;
 use crate::inventory::fixture;
 use crate::managed::heartbeat::heartbeat;
 
-fn sent(readings: &Readings) -> Result<Heartbeat, lucia_proto::bounded::OutOfBounds> {
+fn sent(readings: &Readings) -> Result<Heartbeat, lucia_proto::base::bounded::OutOfBounds> {
     let node = "0".repeat(32).parse::<NodeId>().unwrap();
     heartbeat(&node, &"n1".parse().unwrap(), readings, None, None, None)
 }

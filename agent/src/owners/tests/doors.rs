@@ -10,7 +10,7 @@ fn a_bundle_or_roster_that_is_refused_changes_nothing_and_costs_no_other_part() 
     door.hear();
     let stranger = OrderWorld::new(NOW);
     let foreign = TestCa::with_keys(NOW, 211);
-    let sign = |door: &Door, change: &dyn Fn(&mut lucia_proto::roster::Roster), by: &NodeKey| {
+    let sign = |door: &Door, change: &dyn Fn(&mut lucia_proto::orders::roster::Roster), by: &NodeKey| {
         let mut roster = door.world.roster.roster().clone();
         change(&mut roster);
         SignedRoster::sign(&roster, by).unwrap()
@@ -41,7 +41,7 @@ fn a_bundle_or_roster_that_is_refused_changes_nothing_and_costs_no_other_part() 
     let before = door.files();
     for (name, roster) in rosters {
         let order = door.keys_order(4, 0);
-        let bad = Box::new(SignedIntent { body: "{}".to_owned(), ..order });
+        let bad = Box::new(SignedOrder { body: "{}".to_owned(), ..order });
         let reply = OrdersReply { roster: Some(roster), intent: Some(bad), ..OrdersReply::default() };
         assert_eq!(door.refused(&reply), ["roster"], "{name}");
         assert_eq!(door.owners.status().orders.len(), 1, "{name}: the order beside it was looked at");
@@ -81,10 +81,10 @@ fn a_newer_bundle_and_roster_are_kept_in_this_order_and_a_mark_outlives_its_work
     let status = door.owners.status();
     assert_eq!((status.roster_version, status.believed, status.owners.len()), (5, false, 0));
     assert_eq!(door.said().roster_version, 0, "what is not believed is asked for again");
-    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::NoFreshness)));
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(OrderCode::NoFreshness)));
     let freshness = Some(door.answer(&next, |answer| answer.bundle_version = 4));
     door.offered(OrdersReply { freshness, ..OrdersReply::default() });
-    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::RosterBehind)));
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(OrderCode::RosterBehind)));
     // Whoever has the former worker's key gives out no roster any more, and beside the next one's an older one is older.
     let former = door.world.roster.signed().clone();
     assert_eq!(door.refused(&OrdersReply { roster: Some(former), ..OrdersReply::default() }), ["roster"]);
@@ -119,12 +119,12 @@ fn a_version_that_a_retired_worker_signed_binds_no_more_also_after_a_restart() {
     for restarts in [false, true] {
         let mut door = Door::settled();
         let (honest, thief) = (door.world.roster.roster().clone(), OrderWorld::new(NOW).ca.worker_key);
-        let far = lucia_proto::roster::Roster { version: 1 << 53, ..honest.clone() };
+        let far = lucia_proto::orders::roster::Roster { version: 1 << 53, ..honest.clone() };
         let far = SignedRoster::sign(&far, &thief).unwrap();
         door.offered(OrdersReply { roster: Some(far.clone()), ..OrdersReply::default() });
         assert_eq!(door.said().roster_version, 1 << 53);
         let reply = |bundle, roster| OrdersReply { bundle, roster: Some(roster), ..OrdersReply::default() };
-        let sixth = lucia_proto::roster::Roster { version: 6, ..honest };
+        let sixth = lucia_proto::orders::roster::Roster { version: 6, ..honest };
         let by_thief = SignedRoster::sign(&sixth, &thief).unwrap();
         assert_eq!(door.refused(&reply(None, by_thief.clone())), ["roster"], "as long as the bundle names that key");
         // The root's next bundle names another worker alone.
@@ -142,7 +142,7 @@ fn a_version_that_a_retired_worker_signed_binds_no_more_also_after_a_restart() {
         assert_eq!(door.refused(&reply(None, far)), ["roster"]);
         door.offered(reply(None, SignedRoster::sign(&sixth, &next).unwrap()));
         assert_eq!((door.said().roster_version, door.owners.status().believed), (6, true));
-        let fifth = SignedRoster::sign(&lucia_proto::roster::Roster { version: 5, ..sixth }, &next).unwrap();
+        let fifth = SignedRoster::sign(&lucia_proto::orders::roster::Roster { version: 5, ..sixth }, &next).unwrap();
         assert_eq!(door.refused(&reply(None, fifth)), ["roster"], "and from there on it only rises");
         let freshness = Some(door.answer(&next, |answer| (answer.bundle_version, answer.roster_version) = (4, 6)));
         door.offered(OrdersReply { freshness, ..OrdersReply::default() });
@@ -188,7 +188,7 @@ fn what_a_retired_worker_said_of_the_time_counts_no_more() {
     let anew = SignedRoster::sign(door.world.roster.roster(), &next).unwrap();
     door.offered(OrdersReply { bundle: Some(bundle), roster: Some(anew), ..OrdersReply::default() });
     assert!(door.said().freshness.is_some(), "it is asked at once");
-    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(IntentCode::NoFreshness)));
+    assert_eq!(door.order(&door.keys_order(4, 1)), Some(Some(OrderCode::NoFreshness)));
     let formers = door.answer(&OrderWorld::new(NOW).ca.worker_key, |answer| answer.bundle_version = 5);
     assert_eq!(door.refused(&OrdersReply { freshness: Some(formers), ..OrdersReply::default() }), ["freshness"]);
     let freshness = Some(door.answer(&next, |answer| answer.bundle_version = 5));
@@ -222,7 +222,7 @@ fn only_the_worker_says_how_late_it_is_and_for_a_day() {
     let mut door = Door::settled();
     let order = door.keys_order(4, 1);
     door.restart();
-    assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)), "each start asks anew");
+    assert_eq!(door.order(&order), Some(Some(OrderCode::NoFreshness)), "each start asks anew");
     let (worker, alice) = (OrderWorld::new(NOW).ca.worker_key, OrderWorld::new(NOW).alice.key);
     let other = door.world.other.node_id.clone();
     let forged = [
@@ -235,7 +235,7 @@ fn only_the_worker_says_how_late_it_is_and_for_a_day() {
     for (name, freshness) in forged {
         let reply = OrdersReply { freshness: Some(freshness), ..OrdersReply::default() };
         assert_eq!(door.refused(&reply), ["freshness"], "{name}");
-        assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)), "{name}");
+        assert_eq!(door.order(&order), Some(Some(OrderCode::NoFreshness)), "{name}");
     }
     assert_eq!(door.owners.status().taken_until, None);
     door.refresh();
@@ -247,7 +247,7 @@ fn only_the_worker_says_how_late_it_is_and_for_a_day() {
     door.up += HOUR * 18 - Duration::from_secs(1);
     assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
     door.up += Duration::from_secs(1);
-    assert_eq!(door.order(&door.keys_order(5, 1)), Some(Some(IntentCode::NoFreshness)));
+    assert_eq!(door.order(&door.keys_order(5, 1)), Some(Some(OrderCode::NoFreshness)));
     door.refresh();
     assert_eq!(door.order(&door.keys_order(5, 1)), Some(None));
 }
@@ -264,7 +264,7 @@ fn a_removed_owners_order_is_refused_once_the_roster_came_and_within_a_day_where
     let roster = Some(door.world.roster.signed().clone());
     let intent = Some(Box::new(order.clone()));
     door.offered(OrdersReply { roster, intent, ..OrdersReply::default() });
-    assert_eq!(door.outcome(&order), Some(Some(IntentCode::OwnerUnknown)));
+    assert_eq!(door.outcome(&order), Some(Some(OrderCode::OwnerUnknown)));
 
     // One that withholds it can pass on no answer of the worker's that does not tell of it, so it withholds that as well.
     for passes_on in [true, false] {
@@ -274,10 +274,10 @@ fn a_removed_owners_order_is_refused_once_the_roster_came_and_within_a_day_where
         if passes_on {
             door.up += HOUR * 6;
             door.refresh();
-            assert_eq!(door.order(&order), Some(Some(IntentCode::RosterBehind)));
+            assert_eq!(door.order(&order), Some(Some(OrderCode::RosterBehind)));
         } else {
             door.up += HOUR * 24;
-            assert_eq!(door.order(&order), Some(Some(IntentCode::NoFreshness)));
+            assert_eq!(door.order(&order), Some(Some(OrderCode::NoFreshness)));
         }
         assert!(door.accounts().is_empty());
     }

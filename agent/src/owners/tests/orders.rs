@@ -15,14 +15,14 @@ fn no_hostile_order_is_carried_out_or_written() {
         // What a node does not carry out is refused before anything else is looked at, but for its form.
         let ours = hostile.kind.actors().contains(&Actor::Node);
         let want = match hostile.code {
-            IntentCode::Malformed => hostile.code,
+            OrderCode::Malformed => hostile.code,
             code if ours => code,
-            _ => IntentCode::KindElsewhere,
+            _ => OrderCode::KindElsewhere,
         };
         let signed = &hostile.signed;
         assert_eq!(door.order(signed), Some(Some(want)), "{}", hostile.name);
         // A good one under another name than the node's is an owner's: that it was refused is remembered.
-        let is_owners = want == IntentCode::NameDiffers;
+        let is_owners = want == OrderCode::NameDiffers;
         assert_eq!((door.files() != before, door.owners.ending()), (is_owners, None), "{}", hostile.name);
         before = door.files();
         assert!(door.accounts().is_empty(), "{}", hostile.name);
@@ -39,19 +39,19 @@ fn no_hostile_order_is_carried_out_or_written() {
 #[test]
 fn what_this_machines_policy_forbids_is_not_done() {
     for (policy, code) in [
-        ("ssh-key = \"forbid\"\n", Some(IntentCode::KindForbidden)),
-        ("ssh-key = \"two-owners\"\n", Some(IntentCode::SecondOwnerNeeded)),
-        ("ssh-key: allow\n", Some(IntentCode::KindForbidden)),
+        ("ssh-key = \"forbid\"\n", Some(OrderCode::KindForbidden)),
+        ("ssh-key = \"two-owners\"\n", Some(OrderCode::SecondOwnerNeeded)),
+        ("ssh-key: allow\n", Some(OrderCode::KindForbidden)),
         ("ssh-key = \"allow\"\n", None),
     ] {
         let mut door = Door::settled();
         door.scratch.put("etc/lucia/agent-policy.toml", policy);
         assert_eq!(door.order(&door.keys_order(4, 1)), Some(code), "{policy}");
-        let draft = door.world.draft(IntentKind::SshKey, |intent| {
+        let draft = door.world.draft(OrderKind::SshKey, |intent| {
             intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision: 9 };
         });
         let two = door.world.signed(&draft, vec![door.world.alice.sign(&draft), door.world.bob.sign(&draft)]);
-        let code = code.filter(|code| *code != IntentCode::SecondOwnerNeeded);
+        let code = code.filter(|code| *code != OrderCode::SecondOwnerNeeded);
         assert_eq!(door.order(&two), Some(code), "{policy}: by two");
     }
 }
@@ -60,11 +60,11 @@ fn what_this_machines_policy_forbids_is_not_done() {
 // spec: AO-91
 #[test]
 fn an_order_that_was_refused_for_what_stood_in_its_way_is_not_done_once_the_way_is_free() {
-    type Make = fn() -> (Door, SignedIntent);
+    type Make = fn() -> (Door, SignedOrder);
     let forbidden: Make = || {
         let door = Door::settled();
         door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"forbid\"\n");
-        let order = door.world.order(IntentKind::RemoveIdentity);
+        let order = door.world.order(OrderKind::RemoveIdentity);
         (door, order)
     };
     let former: Make = || {
@@ -74,12 +74,12 @@ fn an_order_that_was_refused_for_what_stood_in_its_way_is_not_done_once_the_way_
         (door, order)
     };
     type Free = fn(&mut Door);
-    let cases: [(Make, IntentCode, Free); 2] = [
-        (forbidden, IntentCode::KindForbidden, |door| {
+    let cases: [(Make, OrderCode, Free); 2] = [
+        (forbidden, OrderCode::KindForbidden, |door| {
             door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"allow\"\n");
         }),
         // What was a former start of ours is the other machine's by now, and would stop this one.
-        (former, IntentCode::NotPossible, |door| drop(door.starts.pop())),
+        (former, OrderCode::NotPossible, |door| drop(door.starts.pop())),
     ];
     for (make, code, free) in cases {
         // A crash at any step leaves the order unheard of or refused for good, and told in neither case.
@@ -114,16 +114,16 @@ fn an_order_that_was_refused_for_what_stood_in_its_way_is_not_done_once_the_way_
     // A second owner's signature makes the same order a good one.
     let mut door = Door::settled();
     door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"two-owners\"\n");
-    let draft = door.world.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = door.world.draft(OrderKind::RemoveIdentity, |_| ());
     let one = door.world.signed(&draft, vec![door.world.alice.sign(&draft)]);
-    assert_eq!(door.order(&one), Some(Some(IntentCode::SecondOwnerNeeded)));
+    assert_eq!(door.order(&one), Some(Some(OrderCode::SecondOwnerNeeded)));
     let two = door.world.signed(&draft, vec![door.world.alice.sign(&draft), door.world.bob.sign(&draft)]);
     assert_eq!((door.order(&two), door.owners.is_leaving()), (Some(None), true));
     // A state waits: its revision holds as soon as it may.
     let mut door = Door::settled();
     door.scratch.put("etc/lucia/agent-policy.toml", "ssh-key = \"forbid\"\n");
     let keys = door.keys_order(4, 1);
-    assert_eq!(door.order(&keys), Some(Some(IntentCode::KindForbidden)));
+    assert_eq!(door.order(&keys), Some(Some(OrderCode::KindForbidden)));
     door.scratch.put("etc/lucia/agent-policy.toml", "ssh-key = \"allow\"\n");
     assert_eq!(door.order(&keys), Some(None));
 }
@@ -140,14 +140,14 @@ fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
         keys.push(pad(0));
         let least = serde_json::to_string(&record).unwrap().len();
         let keys = record.get_mut("keys").unwrap().as_array_mut().unwrap();
-        *keys.last_mut().unwrap() = pad(lucia_proto::limits::NODE_ORDERS_MAX - least - room);
+        *keys.last_mut().unwrap() = pad(lucia_proto::base::limits::NODE_ORDERS_MAX - least - room);
         let text = serde_json::to_string(&record).unwrap();
         door.state.replace(StateFile::Orders, text.as_bytes()).unwrap();
         door.restart();
         door.refresh();
     };
-    for (former, code) in [(false, IntentCode::KindForbidden), (true, IntentCode::NotPossible)] {
-        for (left, want) in [(20, IntentCode::MemoryFull), (2000, code)] {
+    for (former, code) in [(false, OrderCode::KindForbidden), (true, OrderCode::NotPossible)] {
+        for (left, want) in [(20, OrderCode::MemoryFull), (2000, code)] {
             let mut door = Door::settled();
             assert_eq!(door.order(&door.keys_order(4, 1)), Some(None));
             door.hear();
@@ -157,7 +157,7 @@ fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
                 door.clone_order(Decision::Keep, door.starts.get(1).cloned())
             } else {
                 door.scratch.put("etc/lucia/agent-policy.toml", "remove-identity = \"forbid\"\n");
-                door.world.order(IntentKind::RemoveIdentity)
+                door.world.order(OrderKind::RemoveIdentity)
             };
             assert_eq!(door.order(&order), Some(Some(want)), "{code:?} {left}");
             door.restart();
@@ -172,15 +172,15 @@ fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
 fn a_passkey_signs_the_kinds_that_the_roster_names_and_no_other() {
     for named in [true, false] {
         let mut world = OrderWorld::new(NOW);
-        world.change_roster(|roster| roster.page_kinds.extend(named.then_some(IntentKind::SshKey)));
+        world.change_roster(|roster| roster.page_kinds.extend(named.then_some(OrderKind::SshKey)));
         let mut door = Door::of(world);
         door.settle();
         let touched = |door: &Door, kind| {
             let draft = door.world.draft(kind, |_| ());
             door.world.signed(&draft, vec![door.world.alice.touch(&draft, &OrderWorld::origin())])
         };
-        let (keys, removal) = (touched(&door, IntentKind::SshKey), touched(&door, IntentKind::RemoveIdentity));
-        let refused = Some(IntentCode::PageNotAllowed);
+        let (keys, removal) = (touched(&door, OrderKind::SshKey), touched(&door, OrderKind::RemoveIdentity));
+        let refused = Some(OrderCode::PageNotAllowed);
         assert_eq!(door.order(&keys), Some(refused.filter(|_| !named)), "{named}");
         assert_eq!(door.order(&removal), Some(refused), "{named}");
         assert_eq!((door.accounts().len(), door.owners.ending()), (usize::from(named), None), "{named}");
@@ -196,7 +196,7 @@ fn each_kind_that_is_a_nodes_is_carried_out_once() {
     assert_eq!(door.accounts(), [("alice".to_owned(), 1)]);
     assert_eq!(door.order(&second), Some(None));
     door.hear();
-    assert_eq!(door.order(&first), Some(Some(IntentCode::OlderRevision)));
+    assert_eq!(door.order(&first), Some(Some(OrderCode::OlderRevision)));
     let before = door.files();
     assert_eq!(door.order(&second), Some(None), "it holds, and whoever lost that word is told again");
     assert_eq!((door.accounts(), door.files() == before), (vec![("alice".to_owned(), 2)], true));
@@ -227,7 +227,7 @@ fn each_kind_that_is_a_nodes_is_carried_out_once() {
     }
 
     let mut door = Door::settled();
-    let removal = door.world.order(IntentKind::RemoveIdentity);
+    let removal = door.world.order(OrderKind::RemoveIdentity);
     assert_eq!(door.order(&removal), Some(None));
     assert!(door.owners.is_leaving() && door.owners.ending().is_none(), "the last word is not said yet");
     door.restart();
@@ -240,8 +240,8 @@ fn each_kind_that_is_a_nodes_is_carried_out_once() {
     (0..FAREWELLS).for_each(|_| door.owners.count_farewell());
     assert_eq!(door.owners.ending(), Some(Ending::Remove), "nobody hears it");
 
-    for kind in [IntentKind::Admit, IntentKind::ReleaseLapse] {
-        assert_eq!(Door::settled().order(&door.world.order(kind)), Some(Some(IntentCode::KindElsewhere)));
+    for kind in [OrderKind::Admit, OrderKind::ReleaseLapse] {
+        assert_eq!(Door::settled().order(&door.world.order(kind)), Some(Some(OrderCode::KindElsewhere)));
     }
 }
 
@@ -256,7 +256,7 @@ fn a_decision_for_a_former_start_of_this_machine_ends_nothing_and_is_made_anew()
     for former in [7, 5, 7] {
         let order = door.clone_order(Decision::Keep, Some(start(former)));
         for _ in 0..2 {
-            assert_eq!(door.order(&order), Some(Some(IntentCode::NotPossible)), "{former}");
+            assert_eq!(door.order(&order), Some(Some(OrderCode::NotPossible)), "{former}");
             assert_eq!(door.owners.ending(), None, "{former}");
         }
     }
@@ -275,11 +275,11 @@ fn a_decision_for_a_former_start_of_this_machine_ends_nothing_and_is_made_anew()
 // spec: AO-4
 #[test]
 fn a_crash_at_any_step_loses_no_order_and_does_none_twice() {
-    type Make = fn(&Door) -> SignedIntent;
+    type Make = fn(&Door) -> SignedOrder;
     let makes: [(&str, Make); 3] = [
         ("keys", |door| door.keys_order(5, 2)),
         ("clone", |door| door.clone_order(Decision::Split, None)),
-        ("removal", |door| door.world.order(IntentKind::RemoveIdentity)),
+        ("removal", |door| door.world.order(OrderKind::RemoveIdentity)),
     ];
     for (name, make) in makes {
         for nth in 0.. {
@@ -358,9 +358,9 @@ fn an_order_that_finds_no_room_is_told_of_and_taken_when_it_comes_again() {
 fn an_outcome_is_told_until_a_reply_came_also_after_a_restart() {
     let mut door = Door::settled();
     let orders: Vec<_> = (4..14).map(|revision| door.keys_order(revision, 1)).collect();
-    let bad = SignedIntent { body: "{}".to_owned(), ..door.keys_order(20, 1) };
+    let bad = SignedOrder { body: "{}".to_owned(), ..door.keys_order(20, 1) };
     assert_eq!(door.order(&orders[0]), Some(None));
-    assert_eq!(door.order(&bad), Some(Some(IntentCode::BodyMismatch)));
+    assert_eq!(door.order(&bad), Some(Some(OrderCode::BodyMismatch)));
     for _ in 0..3 {
         assert_eq!((door.outcome(&orders[0]), door.outcome(&bad).is_some()), (Some(None), true));
     }
@@ -394,11 +394,11 @@ fn a_record_that_was_lost_begins_anew_and_takes_nothing_from_before() {
             _ => door.state.replace(StateFile::Orders, b"{\"keys\":[]}").unwrap(),
         }
         door.restart();
-        assert_eq!(door.order(&first), Some(Some(IntentCode::NoFreshness)), "{how}");
+        assert_eq!(door.order(&first), Some(Some(OrderCode::NoFreshness)), "{how}");
         door.up += HOUR;
         door.refresh();
         for old in [&first, &second, &door.clone_order(Decision::Split, None)] {
-            assert_eq!(door.order(old), Some(Some(IntentCode::BeforeMemory)), "{how}");
+            assert_eq!(door.order(old), Some(Some(OrderCode::BeforeMemory)), "{how}");
         }
         assert!(door.accounts().is_empty() && door.owners.keys().is_partial, "{how}: nothing that is there goes");
         let anew = door.keys_order_at(6, 1, NOW.plus(HOUR));

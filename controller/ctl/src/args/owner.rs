@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 use lucia_proto::audit::AuditChain;
-use lucia_proto::key::{Fingerprint, VerificationCode};
-use lucia_proto::names::Hostname;
-use lucia_proto::owner::{OwnerName, PageOrigin};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::orders::owner::{OwnerName, PageOrigin};
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::fingerprint;
 use crate::context::ContextName;

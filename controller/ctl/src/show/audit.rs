@@ -1,10 +1,10 @@
 //! Lines of the audit and events, in the same columns and words, and what a check of the audit found.
 
 use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditVia};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::text::{counted, shown};
 use lucia_proto::host_api::EventLine;
-use lucia_proto::intent::IntentCode;
-use lucia_proto::text::{counted, shown};
+use lucia_proto::orders::OrderCode;
 use lucia_proto::words;
 
 use super::clones;
@@ -113,7 +113,7 @@ fn plain(text: String) -> (String, Tone) {
 /// The code of a refusal, as programs know it.
 fn code(entry: &AuditEntry) -> &'static str {
     let refused = entry.refused.map(Code::as_str);
-    refused.or_else(|| entry.intent_refused.map(IntentCode::as_str)).unwrap_or_default()
+    refused.or_else(|| entry.intent_refused.map(OrderCode::as_str)).unwrap_or_default()
 }
 
 /// What came of it.
@@ -174,7 +174,7 @@ mod tests {
                 r#"{{"sequence":1,"prev":"{}","at":"2026-11-30T20:00:00Z","actor":{actor},"action":"window-opened"{more}}}"#,
                 "0".repeat(64)
             );
-            lucia_proto::json::from_str::<AuditEntry>(&text, 4096, 8).unwrap()
+            lucia_proto::base::json::from_str::<AuditEntry>(&text, 4096, 8).unwrap()
         };
         let id = "1a2b3c4d5e6f00000000000000000000";
         for (actor, event) in [

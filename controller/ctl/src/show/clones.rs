@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use lucia_proto::base::ids::StartId;
+use lucia_proto::files::journal::Holder;
 use lucia_proto::host_api::NodeView;
-use lucia_proto::ids::StartId;
-use lucia_proto::journal::Holder;
 use lucia_proto::why::restored;
 
 use super::line;
@@ -96,7 +96,7 @@ mod tests {
             holder('b', "192.0.2.2"),
             id = "1a2b3c4d5e6f00000000000000000000",
         );
-        let view: NodeView = lucia_proto::json::from_str(&text, 1 << 16, 24).unwrap();
+        let view: NodeView = lucia_proto::base::json::from_str(&text, 1 << 16, 24).unwrap();
         let keeping = keeping(&view, &start('b').parse().unwrap());
         let (old, new) = keeping.split_once(&start('b')).unwrap();
         assert!(old.contains("192.0.2.1") && old.contains("is told that it is frozen"), "{keeping}");

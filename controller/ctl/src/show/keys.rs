@@ -1,6 +1,6 @@
 //! The SSH keys that owners ordered.
 
-use lucia_proto::text::counted;
+use lucia_proto::base::text::counted;
 
 use crate::ssh_keys::Ordered;
 use crate::table::{Screen, Tone, table};

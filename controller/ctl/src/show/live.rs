@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_proto::base::limits::SAMPLES_AGE_MAX;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{NodeView, Sample};
-use lucia_proto::limits::SAMPLES_AGE_MAX;
-use lucia_proto::time::UnixTime;
 
 use super::{head, line};
 use crate::table::{Screen, Tone, paint};
@@ -120,7 +120,7 @@ mod tests {
             "cpuTemperatureCelsius":41.5}}]}}"#,
             id = "1a2b3c4d5e6f00000000000000000000",
         );
-        let view: NodeView = lucia_proto::json::from_str(&text, 1 << 16, 24).unwrap();
+        let view: NodeView = lucia_proto::base::json::from_str(&text, 1 << 16, 24).unwrap();
         let wide = hour(&view, Screen { width: None, colour: false, terminal: false });
         let names: Vec<&str> = wide.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
         assert_eq!(names, ["load", "memory", "temperature"]);

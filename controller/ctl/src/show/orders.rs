@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use lucia_proto::base::text::{counted, shown};
 use lucia_proto::host_api::NodeView;
-use lucia_proto::intent::IntentCode;
-use lucia_proto::owner::OwnerId;
+use lucia_proto::orders::OrderCode;
+use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView, Outcome};
-use lucia_proto::text::{counted, shown};
 use lucia_proto::words;
 
 use super::{line, span};
@@ -70,7 +70,7 @@ pub(crate) fn drafts(view: &DraftsView, names: &Called, out: Out) -> String {
 }
 
 /// Why somebody did not do it; that it came twice, or that a later one holds, is no refusal.
-fn refusal(outcome: &Outcome) -> Option<IntentCode> {
+fn refusal(outcome: &Outcome) -> Option<OrderCode> {
     outcome.refused.filter(|code| !code.is_repeat() && !code.is_overtaken())
 }
 

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{IntentKind, Rule};
-use lucia_proto::key::{Fingerprint, NodePublicKey, VerificationCode};
-use lucia_proto::owner::{self, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
-use lucia_proto::roster::Roster;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
+use lucia_proto::orders::roster::Roster;
+use lucia_proto::orders::{OrderKind, Rule};
+use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionView, SessionsView};
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
 use serde::Serialize;
 
 use super::{compared, line, span};
@@ -77,7 +77,7 @@ pub(crate) fn owners(roster: &Roster, screen: Screen) -> String {
             let text = |show: &dyn Fn(&Fingerprint) -> String| public.as_ref().map_or_else(|| "?".to_owned(), show);
             let key_use = match key.key_use {
                 KeyUse::OwnerKey => "owner key",
-                KeyUse::IntentPasskey => "passkey for orders",
+                KeyUse::OrderPasskey => "passkey for orders",
             };
             rows.push(vec![
                 plain(owner.name.to_string()),
@@ -91,7 +91,7 @@ pub(crate) fn owners(roster: &Roster, screen: Screen) -> String {
     }
     out.push_str(&table(&["NAME", "ROLE", "CODE", "USE", "FINGERPRINT", "OWNER"], &rows, screen));
     for (rule, what) in [(Rule::TwoOwners, "Ordered by two owners"), (Rule::Forbid, "Ordered by nobody")] {
-        let kinds = IntentKind::ALL.iter().filter(|kind| roster.policy.rule(**kind) == rule);
+        let kinds = OrderKind::ALL.iter().filter(|kind| roster.policy.rule(**kind) == rule);
         let kinds: Vec<_> = kinds.map(|kind| kind.as_str()).collect();
         if !kinds.is_empty() {
             let _ = writeln!(out, "\n{what}: {}", kinds.join(", "));

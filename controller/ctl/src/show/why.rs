@@ -1,13 +1,14 @@
 //! `why`: what the controller knows of a node, what is wrong with it, and what cures that.
 
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::host_api::{NodeView, SnapshotState};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentCode, IntentKind};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::names::Hostname;
+use lucia_proto::orders::{OrderCode, OrderKind};
 use lucia_proto::owner_api::DraftLine;
-use lucia_proto::time::UnixTime;
-use lucia_proto::{why, words};
+use lucia_proto::pki::key::VerificationCode;
+use lucia_proto::why;
+use lucia_proto::words;
 use serde::Serialize;
 
 use super::{certificate, clones::clones, line, paint, span, state};
@@ -18,9 +19,9 @@ use crate::table::Screen;
 #[serde(rename_all = "camelCase")]
 struct RefusedOrder {
     code: VerificationCode,
-    kind: IntentKind,
+    kind: OrderKind,
     at: UnixTime,
-    refused: IntentCode,
+    refused: OrderCode,
     cure: &'static str,
 }
 

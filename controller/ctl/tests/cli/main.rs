@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use lucia_proto::base::json;
 use lucia_proto::host_api::{EventsView, NodesView, OnboardingView};
-use lucia_proto::json;
-use lucia_proto::key::Fingerprint;
+use lucia_proto::pki::key::Fingerprint;
 
 const FINGERPRINT: &str = "1a2b3c4d5e6f00000000000000000000ffffffffffffffffffffffffffffffff";
 const ID: &str = "1a2b3c4d5e6f00000000000000000000";

@@ -1,7 +1,7 @@
 //! Nodes: two holders of one identity, names, and what happened to them.
 
+use lucia_proto::base::json;
 use lucia_proto::host_api::NodeView;
-use lucia_proto::json;
 
 use crate::{FINGERPRINT, Fake, ID, NEW, NODE, OLD, nodes, onboarding, said};
 

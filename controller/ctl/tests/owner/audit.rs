@@ -1,9 +1,9 @@
 //! The audit on an owner's machine: what is shown and written out, and which changes of it are found.
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote, AuditView};
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{IntentCode, IntentId};
-use lucia_proto::json;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::orders::{OrderCode, OrderId};
 use lucia_proto::test_support::OrderWorld;
 
 use crate::server::{By, Server, Step, get, step};
@@ -21,9 +21,9 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
             via: None,
             action: AuditAction::IntentSettled,
             node: Some(world.node.node_id.clone()),
-            intent: Some(IntentId::of("{}")),
+            intent: Some(OrderId::of("{}")),
             refused: None,
-            intent_refused: (number == 1).then_some(IntentCode::Expired),
+            intent_refused: (number == 1).then_some(OrderCode::Expired),
             token: None,
             more: None,
         };

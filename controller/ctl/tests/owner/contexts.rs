@@ -8,7 +8,7 @@ use lucia_proto::host_api::NodesView;
 use crate::server::{Server, get};
 use crate::site::{Site, config, ended, said, world};
 
-fn nodes(now: lucia_proto::time::UnixTime) -> NodesView {
+fn nodes(now: lucia_proto::base::time::UnixTime) -> NodesView {
     NodesView { server_time: now, nodes: Vec::new(), next: None }
 }
 

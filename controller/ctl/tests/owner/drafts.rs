@@ -1,7 +1,7 @@
 //! The list of orders: in parts, with what became of each, and what can still be thrown away.
 
 use lucia_proto::host_api::EventsView;
-use lucia_proto::intent::{Draft, IntentCode, IntentKind};
+use lucia_proto::orders::{Draft, OrderCode, OrderKind};
 use lucia_proto::owner_api::{DraftState, Outcome};
 
 use crate::orders::{drafts, node, nodes, who};
@@ -15,7 +15,7 @@ fn a_long_list_comes_in_parts() {
     let all: Vec<Draft> = (0..101)
         .map(|number| {
             let at = world.now.minus(std::time::Duration::from_secs(number));
-            world.draft(IntentKind::SshKey, |intent| intent.issued_at = at)
+            world.draft(OrderKind::SshKey, |intent| intent.issued_at = at)
         })
         .collect();
     let part = |drafts_of: &[Draft]| {
@@ -35,7 +35,7 @@ fn a_long_list_comes_in_parts() {
     let told = |number: u16| Outcome {
         node_id: format!("{number:032x}").parse().unwrap(),
         at: world.now,
-        refused: Some(IntentCode::NoFreshness),
+        refused: Some(OrderCode::NoFreshness),
     };
     let told: Vec<Outcome> = (0..512).map(told).collect();
     let many: Vec<_> = all[..7].iter().map(|draft| (draft, DraftState::Signed, told.clone())).collect();
@@ -56,11 +56,10 @@ fn a_long_list_comes_in_parts() {
 #[test]
 fn orders_are_listed_with_what_became_of_them() {
     let world = world();
-    let open = world.draft(IntentKind::RemoveIdentity, |_| ());
-    let refused = world.draft(IntentKind::SshKey, |_| ());
-    let handed = world.draft(IntentKind::ReleaseLapse, |_| ());
-    let outcome =
-        Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(IntentCode::NoFreshness) };
+    let open = world.draft(OrderKind::RemoveIdentity, |_| ());
+    let refused = world.draft(OrderKind::SshKey, |_| ());
+    let handed = world.draft(OrderKind::ReleaseLapse, |_| ());
+    let outcome = Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: Some(OrderCode::NoFreshness) };
     let mut list = drafts(
         &world,
         &[
@@ -105,7 +104,7 @@ fn orders_are_listed_with_what_became_of_them() {
     assert!(told.contains(&format!("  refused by {}  ", world.node.hostname)), "{told}");
     assert!(told.contains(&format!("{out}  The worker takes it within seconds.")), "{told}");
     assert!(told.contains(&format!("refused by or for {} at ", world.node.hostname)), "{told}");
-    ended(&output, 0, IntentCode::NoFreshness.cure());
+    ended(&output, 0, OrderCode::NoFreshness.cure());
     assert!(said(&output).contains(open.as_str()) && said(&output).contains(code.as_str()), "{}", said(&output));
     assert!(said(&output).contains("handed out  ") && said(&output).contains("cannot be called back"), "{output:?}");
     let output = site.run(&["sign", "--list"]);
@@ -120,7 +119,7 @@ fn orders_are_listed_with_what_became_of_them() {
     // What cannot be called back is not asked about.
     ended(&site.run(&["drop", out.as_str()]), 1, "nothing was dropped: the order");
     let output = site.run(&["why", world.node.hostname.as_str()]);
-    ended(&output, 0, IntentCode::NoFreshness.cure());
+    ended(&output, 0, OrderCode::NoFreshness.cure());
     assert!(said(&output).contains("no_freshness") && said(&output).contains("lucia-enrollment-worker pending"));
     server.done();
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lucia_proto::bundle::SignedBundle;
-use lucia_proto::intent::{IntentKind, Rule};
-use lucia_proto::owner::Role;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::{Roster, SignedRoster};
+use lucia_proto::orders::{OrderKind, Rule};
 use lucia_proto::owner_api::RosterView;
-use lucia_proto::roster::{Roster, SignedRoster};
+use lucia_proto::pki::bundle::SignedBundle;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::orders::{add, nodes, onboarding, view, who};
@@ -30,18 +30,18 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
     let file = site.path("new.pub").to_str().unwrap().to_owned();
     let (code, hex) = (world.node.fingerprint.verification_code(), world.node.fingerprint.to_string());
     let (code, name, start) = (code.as_str(), world.node.hostname.as_str(), "09".repeat(16));
-    let verbs: [(IntentKind, Vec<&str>); 9] = [
-        (IntentKind::Admit, vec!["approve", code, "--fingerprint", &hex, "--hostname", name, "--disk", "wwn-0x5"]),
-        (IntentKind::Admit, vec!["admit", code, "--fingerprint", &hex, "--hostname", name]),
-        (IntentKind::SshKey, vec!["keys", "add", "alice", &file, "--label", "desk", "--all"]),
-        (IntentKind::SshKey, vec!["keys", "remove", "alice", "SHA256:x", "--all"]),
-        (IntentKind::CloneDecision, vec!["clone", "keep", name, "--start", &start]),
-        (IntentKind::CloneDecision, vec!["clone", "split", name]),
-        (IntentKind::ReleaseLapse, vec!["release-lapse", name]),
-        (IntentKind::RemoveIdentity, vec!["remove", name]),
-        (IntentKind::RemoveIdentity, vec!["sign", code]),
+    let verbs: [(OrderKind, Vec<&str>); 9] = [
+        (OrderKind::Admit, vec!["approve", code, "--fingerprint", &hex, "--hostname", name, "--disk", "wwn-0x5"]),
+        (OrderKind::Admit, vec!["admit", code, "--fingerprint", &hex, "--hostname", name]),
+        (OrderKind::SshKey, vec!["keys", "add", "alice", &file, "--label", "desk", "--all"]),
+        (OrderKind::SshKey, vec!["keys", "remove", "alice", "SHA256:x", "--all"]),
+        (OrderKind::CloneDecision, vec!["clone", "keep", name, "--start", &start]),
+        (OrderKind::CloneDecision, vec!["clone", "split", name]),
+        (OrderKind::ReleaseLapse, vec!["release-lapse", name]),
+        (OrderKind::RemoveIdentity, vec!["remove", name]),
+        (OrderKind::RemoveIdentity, vec!["sign", code]),
     ];
-    let forbidden = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let forbidden = world.draft(OrderKind::RemoveIdentity, |_| ());
     for (kind, args) in verbs {
         let refused = |roster: Step, more: Vec<Step>, args: &[&str], says: &str| {
             let server = Server::new(world.clone(), [roster].into_iter().chain(more).collect());
@@ -76,12 +76,12 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
 #[test]
 fn an_order_whose_time_is_over_is_not_shown() {
     let world = world();
-    let late = world.draft(IntentKind::RemoveIdentity, |intent| {
+    let late = world.draft(OrderKind::RemoveIdentity, |intent| {
         let hour = std::time::Duration::from_secs(3600);
         let (from, until) = (world.now.minus(hour * 2), world.now.minus(hour));
-        let lucia_proto::intent::Terms::Once { nonce, .. } = intent.terms.clone() else { panic!("{intent:?}") };
+        let lucia_proto::orders::Terms::Once { nonce, .. } = intent.terms.clone() else { panic!("{intent:?}") };
         intent.issued_at = from;
-        intent.terms = lucia_proto::intent::Terms::Once { not_after: until, nonce };
+        intent.terms = lucia_proto::orders::Terms::Once { not_after: until, nonce };
     });
     let code = late.read().unwrap().code();
     let server =
@@ -96,7 +96,7 @@ fn an_order_whose_time_is_over_is_not_shown() {
 #[test]
 fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
     let world = world();
-    let draft = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let (code, name) = (draft.read().unwrap().code(), world.node.hostname.as_str());
     let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
     let refuse = |line: &str, status, code: &str| {

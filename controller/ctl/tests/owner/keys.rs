@@ -1,6 +1,6 @@
 //! SSH keys: what an owner orders about an account, and on what that is built.
 
-use lucia_proto::intent::{Body, Draft, IntentKind, IntentSignature, Terms};
+use lucia_proto::orders::{Body, Draft, OrderKind, OrderSignature, Terms};
 use lucia_proto::owner_api::{DraftState, DraftView};
 use lucia_proto::test_support::OrderWorld;
 
@@ -20,12 +20,12 @@ fn roster_step(world: &OrderWorld) -> Step {
 fn keys_are_ordered_account_by_account_with_a_rising_revision() {
     let world = world();
     let at = |revision: u64| {
-        world.draft(IntentKind::SshKey, |intent| {
+        world.draft(OrderKind::SshKey, |intent| {
             intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
         })
     };
     // The newest is nobody's, so neither its number nor its keys count; the next was signed and not given yet.
-    let (unsigned, open, last) = (at(9), at(6), world.draft(IntentKind::SshKey, |_| ()));
+    let (unsigned, open, last) = (at(9), at(6), world.draft(OrderKind::SshKey, |_| ()));
     let list = drafts(
         &world,
         &[
@@ -34,7 +34,7 @@ fn keys_are_ordered_account_by_account_with_a_rising_revision() {
             (&last, DraftState::Done, vec![]),
         ],
     );
-    let past = |draft: &Draft, signatures: Vec<IntentSignature>| {
+    let past = |draft: &Draft, signatures: Vec<OrderSignature>| {
         let code = draft.read().unwrap().code();
         get(format!("GET /api/host/intents/{code}"), &DraftView { draft: draft.clone(), signatures })
     };
@@ -61,7 +61,7 @@ fn keys_are_ordered_account_by_account_with_a_rising_revision() {
     for node in [&world.node, &world.other] {
         assert!(said(&output).contains(&format!("{}  {}", node.node_id, node.hostname)), "{}", said(&output));
     }
-    let (body, named, terms) = taken(&world, &order(&server.done()), IntentKind::SshKey);
+    let (body, named, terms) = taken(&world, &order(&server.done()), OrderKind::SshKey);
     let Body::SshKey(keys) = body else { panic!("{body:?}") };
     let labels: Vec<_> = keys.keys.iter().map(|key| key.label.to_string()).collect();
     assert_eq!(labels, ["laptop", "desk"]);
@@ -75,7 +75,7 @@ fn keys_are_ordered_account_by_account_with_a_rising_revision() {
     let server = Server::new(world.clone(), script(vec![add(), signed()]));
     let remove = ["keys", "remove", "alice", &fingerprint, "--revision", "9", "--yes"];
     ended(&Site::alice(&world, server.port).run(&remove), 0, "Takes all SSH keys from account alice");
-    let (_, named, terms) = taken(&world, &order(&server.done()), IntentKind::SshKey);
+    let (_, named, terms) = taken(&world, &order(&server.done()), OrderKind::SshKey);
     assert_eq!(named, std::slice::from_ref(&world.node.node_id));
     assert_eq!(terms, Terms::State { subject: "alice".parse().unwrap(), revision: 9 });
 
@@ -111,7 +111,7 @@ fn without_an_owner_s_context_keys_names_the_command_that_makes_one() {
 fn keys_are_listed_as_owners_ordered_them() {
     let world = world();
     let at = |revision: u64| {
-        world.draft(IntentKind::SshKey, |intent| {
+        world.draft(OrderKind::SshKey, |intent| {
             intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
         })
     };
@@ -125,7 +125,7 @@ fn keys_are_listed_as_owners_ordered_them() {
             (&before, DraftState::Done, vec![]),
         ],
     );
-    let past = |draft: &Draft, signature: IntentSignature| {
+    let past = |draft: &Draft, signature: OrderSignature| {
         let code = draft.read().unwrap().code();
         get(format!("GET /api/host/intents/{code}"), &DraftView { draft: draft.clone(), signatures: vec![signature] })
     };

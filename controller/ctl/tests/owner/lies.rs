@@ -1,9 +1,9 @@
 //! Controllers that lie, and strangers in their place: nothing is signed for them.
 
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::{Draft, IntentKind};
-use lucia_proto::json;
-use lucia_proto::limits::ANSWER_MAX;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::ANSWER_MAX;
+use lucia_proto::orders::{Draft, OrderKind};
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::orders::{nodes, view, who};
@@ -11,7 +11,7 @@ use crate::server::{By, NAME, Server, Step, get, step};
 use crate::site::{Site, ended, said, world};
 
 fn order(world: &OrderWorld) -> Draft {
-    world.draft(IntentKind::SshKey, |_| ())
+    world.draft(OrderKind::SshKey, |_| ())
 }
 
 // spec: LC-6
@@ -27,8 +27,8 @@ fn nothing_is_signed_but_the_order_of_the_code() {
         draft
     };
     let lies: Vec<(Draft, &str)> = vec![
-        (world.draft(IntentKind::SshKey, |intent| intent.nodes = vec![world.other.node_id.clone()]), "was asked for"),
-        (world.draft(IntentKind::RemoveIdentity, |_| ()), "was asked for"),
+        (world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![world.other.node_id.clone()]), "was asked for"),
+        (world.draft(OrderKind::RemoveIdentity, |_| ()), "was asked for"),
         (edited("laptop", "lapdog"), "somebody changed it"),
         (edited("\"alice\"", "\"mallory\""), "somebody changed it"),
         (edited("{", "{ "), "somebody changed it"),
@@ -46,7 +46,7 @@ fn nothing_is_signed_but_the_order_of_the_code() {
         server.done();
     }
     // Of another fleet, by its own right code.
-    let foreign = world.draft(IntentKind::SshKey, |intent| intent.fleet = Digest::of(b"another root"));
+    let foreign = world.draft(OrderKind::SshKey, |intent| intent.fleet = Digest::of(b"another root"));
     let code = foreign.read().unwrap().code();
     let server =
         Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(foreign))]);
@@ -61,7 +61,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
     let name = world.node.hostname.to_string();
     type Change = fn(&OrderWorld, Draft) -> Draft;
     let lies: [Change; 3] = [
-        |world, _| world.draft(IntentKind::RemoveIdentity, |_| ()),
+        |world, _| world.draft(OrderKind::RemoveIdentity, |_| ()),
         |_, draft| Draft { body: draft.body.replacen('{', "{ ", 1), ..draft },
         |_, draft| Draft { intent_json: draft.intent_json.replacen('{', "{ ", 1), ..draft },
     ];

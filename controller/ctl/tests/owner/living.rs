@@ -1,6 +1,6 @@
 //! Waiting for one's turn, a node as it lives, sessions, and a fingerprint that is typed.
 
-use lucia_proto::intent::{IntentCode, IntentKind};
+use lucia_proto::orders::{OrderCode, OrderKind};
 use lucia_proto::owner_api::{DraftState, DraftsView, GoneNode, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
@@ -278,8 +278,8 @@ fn why_and_node_of_a_machine_that_is_no_node_yet_say_what_comes_next() {
 #[test]
 fn an_order_nobody_is_left_for_or_that_was_replaced_is_told_so_in_the_list() {
     let world = world();
-    let [first, second] = [IntentKind::SshKey, IntentKind::CloneDecision].map(|kind| world.draft(kind, |_| ()));
-    let later = Some(IntentCode::OlderRevision);
+    let [first, second] = [OrderKind::SshKey, OrderKind::CloneDecision].map(|kind| world.draft(kind, |_| ()));
+    let later = Some(OrderCode::OlderRevision);
     let replaced = Outcome { node_id: world.node.node_id.clone(), at: world.now, refused: later };
     let states = [(&first, DraftState::NobodyLeft, vec![]), (&second, DraftState::Replaced, vec![replaced])];
     let mut list = drafts(&world, &states);

@@ -1,11 +1,11 @@
 //! Becoming an owner: the key, its passphrase, the application, the waiting.
 
-use lucia_proto::json;
-use lucia_proto::key::{Fingerprint, NodeKey};
-use lucia_proto::limits::{APPLICATION_LIFETIME, HOST_BODY_MAX};
-use lucia_proto::owner::{self, CredentialId, OwnerId, Role};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{APPLICATION_LIFETIME, HOST_BODY_MAX};
+use lucia_proto::orders::owner::{self, CredentialId, OwnerId, Role};
+use lucia_proto::orders::roster::SignedRoster;
 use lucia_proto::owner_api::{Application, Applied, RosterView};
-use lucia_proto::roster::SignedRoster;
+use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use lucia_proto::sign_in::PasskeyForm;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
@@ -216,7 +216,7 @@ fn the_waiting_ends_with_a_roster_that_has_the_key_and_counts() {
             |world, key| {
                 let mut other = with(world, key);
                 let mut roster = world.roster.roster().clone();
-                roster.fleet = lucia_proto::digest::Digest::of(b"another root");
+                roster.fleet = lucia_proto::base::digest::Digest::of(b"another root");
                 other.roster = Some(SignedRoster::sign(&roster, &world.ca.worker_key).unwrap());
                 other
             },
@@ -339,7 +339,7 @@ fn a_roster_that_is_older_than_one_that_was_seen_is_not_believed() {
         let mut roster = world.roster.roster().clone();
         roster.version = version;
         if page {
-            roster.page_kinds.push(lucia_proto::intent::IntentKind::Admit);
+            roster.page_kinds.push(lucia_proto::orders::OrderKind::Admit);
         }
         let signed = SignedRoster::sign(&roster, &world.ca.worker_key).unwrap();
         let view = RosterView { roster: Some(signed), bundle: Some(world.bundle.signed().clone()) };

@@ -1,9 +1,9 @@
 //! What this machine keeps of the roster that it believed last.
 
-use lucia_proto::bundle::SignedBundle;
-use lucia_proto::key::NodeKey;
+use lucia_proto::orders::roster::SignedRoster;
 use lucia_proto::owner_api::RosterView;
-use lucia_proto::roster::SignedRoster;
+use lucia_proto::pki::bundle::SignedBundle;
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
 
 use crate::server::{Server, get};
@@ -17,7 +17,7 @@ fn a_worker_that_was_retired_stands_in_no_rosters_way_and_does_not_come_back() {
     let world = world();
     let next = key(98);
     let show = |version: u64, by: &NodeKey, bundle: u64, worker: &NodeKey| {
-        let roster = lucia_proto::roster::Roster { version, ..world.roster.roster().clone() };
+        let roster = lucia_proto::orders::roster::Roster { version, ..world.roster.roster().clone() };
         let mut named = world.ca.bundle(bundle, world.now);
         named.workers = vec![worker.public().to_pem()];
         let bundle = SignedBundle::sign(&named, &world.ca.root_key).unwrap();

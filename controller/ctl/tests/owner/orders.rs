@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ANSWER_MAX, HOST_BODY_MAX};
 use lucia_proto::host_api::{ApproveForm, NodeView, NodesView, OnboardingView};
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Body, Decision, Draft, IntentKind, IntentSignature, SignedIntent, Terms};
-use lucia_proto::json;
-use lucia_proto::limits::{ANSWER_MAX, HOST_BODY_MAX};
-use lucia_proto::owner::{KeyUse, OwnerKey};
+use lucia_proto::orders::owner::{KeyUse, OwnerKey};
+use lucia_proto::orders::{Body, Decision, Draft, OrderKind, OrderSignature, SignedOrder, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, Outcome};
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 use serde::de::DeserializeOwned;
@@ -95,17 +95,17 @@ pub(crate) fn onboarding(world: &OrderWorld, phase: &str, more: &str) -> Onboard
 }
 
 /// The order that was handed in and signed in these calls.
-pub(crate) fn order(asked: &[Asked]) -> SignedIntent {
+pub(crate) fn order(asked: &[Asked]) -> SignedOrder {
     let draft: Draft = asked.iter().find(|asked| asked.line == ADD).map(|asked| read(&asked.body)).unwrap();
     let signature = asked.iter().find(|asked| asked.line.ends_with("/signatures")).unwrap();
     let code = draft.read().unwrap().code();
     assert_eq!(signature.line, format!("POST /api/host/intents/{code}/signatures"));
-    let signature: IntentSignature = json::from_str(&signature.body, HOST_BODY_MAX, 8).unwrap();
-    SignedIntent { intent_json: draft.intent_json, body: draft.body, signatures: vec![signature] }
+    let signature: OrderSignature = json::from_str(&signature.body, HOST_BODY_MAX, 8).unwrap();
+    SignedOrder { intent_json: draft.intent_json, body: draft.body, signatures: vec![signature] }
 }
 
 /// Who carries it out takes it.
-pub(crate) fn taken(world: &OrderWorld, order: &SignedIntent, kind: IntentKind) -> (Body, Vec<NodeId>, Terms) {
+pub(crate) fn taken(world: &OrderWorld, order: &SignedOrder, kind: OrderKind) -> (Body, Vec<NodeId>, Terms) {
     let refused = order.check(&world.checker(kind)).err();
     assert!(refused.is_none(), "{kind:?}: {refused:?}");
     let draft = Draft { intent_json: order.intent_json.clone(), body: order.body.clone() };
@@ -118,9 +118,9 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
         let read = draft.read().unwrap();
         DraftLine {
             code: read.code(),
-            intent: lucia_proto::intent::IntentId::of(&draft.intent_json),
+            intent: lucia_proto::orders::OrderId::of(&draft.intent_json),
             kind: read.intent().kind,
-            about: lucia_proto::intent::about(read.body(), None),
+            about: lucia_proto::orders::about(read.body(), None),
             owner: read.intent().owner.clone(),
             signers: vec![world.bob.id.clone()],
             state: *state,
@@ -139,11 +139,11 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
 fn what_is_signed_is_what_was_shown() {
     let world = world();
     // What somebody else drafted of an admission is signed by who typed the fingerprint alone: see `typed.rs`.
-    for kind in IntentKind::ALL.iter().filter(|kind| **kind != IntentKind::Admit) {
+    for kind in OrderKind::ALL.iter().filter(|kind| **kind != OrderKind::Admit) {
         let draft = world.draft(*kind, |_| ());
         let code = draft.read().unwrap().code();
         let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
-        let kept: Arc<Mutex<Option<IntentSignature>>> = Arc::default();
+        let kept: Arc<Mutex<Option<OrderSignature>>> = Arc::default();
         let keep = Arc::clone(&kept);
         let sign = step(format!("POST /api/host/intents/{code}/signatures"), By::Alice, move |_, asked| {
             *keep.lock().unwrap() = Some(json::from_str(&asked.body, HOST_BODY_MAX, 8).unwrap());
@@ -173,7 +173,7 @@ fn what_is_signed_is_what_was_shown() {
 #[test]
 fn a_person_is_asked_and_only_yes_is_a_yes() {
     let world = world();
-    let draft = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let code = draft.read().unwrap().code();
     let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
     let question = "Type yes to go on: ";
@@ -192,7 +192,7 @@ fn a_person_is_asked_and_only_yes_is_a_yes() {
 #[test]
 fn a_second_owner_signs_and_nobody_twice() {
     let world = world();
-    let draft = world.draft(IntentKind::RemoveIdentity, |intent| intent.owner = world.bob.id.clone());
+    let draft = world.draft(OrderKind::RemoveIdentity, |intent| intent.owner = world.bob.id.clone());
     let code = draft.read().unwrap().code();
     let with = |signature| DraftView { draft: draft.clone(), signatures: vec![signature] };
     let line = format!("GET /api/host/intents/{code}");
@@ -219,7 +219,7 @@ fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
         roster.owners[0].keys.push(OwnerKey { key_use: KeyUse::OwnerKey, public_key_pem, credential_id: None });
     });
     let world = Arc::new(world);
-    let draft = world.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let code = draft.read().unwrap().code();
     let line = format!("GET /api/host/intents/{code}");
     let server = Server::new(
@@ -239,10 +239,10 @@ fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
     ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "Signed order");
     assert_eq!((site.read("owner.id"), site.mode("owner.id")), (world.alice.id.to_string(), 0o600));
     ended(&site.run(&["sign", code.as_str(), "--yes"]), 1, "already");
-    let signature: IntentSignature = read(&server.done()[2].body);
+    let signature: OrderSignature = read(&server.done()[2].body);
     assert_eq!((&signature.owner, signature.key), (&world.alice.id, further.public().fingerprint()));
-    let order = SignedIntent { intent_json: draft.intent_json.clone(), body: draft.body, signatures: Vec::new() };
-    order.check_signature(&signature, IntentKind::RemoveIdentity, &world.roster).unwrap();
+    let order = SignedOrder { intent_json: draft.intent_json.clone(), body: draft.body, signatures: Vec::new() };
+    order.check_signature(&signature, OrderKind::RemoveIdentity, &world.roster).unwrap();
 }
 
 // spec: LC-7
@@ -268,7 +268,7 @@ fn an_approval_brings_the_order_that_admits_the_machine() {
     let asked = server.done();
     let form: ApproveForm = read(&asked[3].body);
     assert_eq!(form.hostname, world.node.hostname);
-    let (body, named, _) = taken(&world, &order(&asked), IntentKind::Admit);
+    let (body, named, _) = taken(&world, &order(&asked), OrderKind::Admit);
     let Body::Admit(admit) = body else { panic!("{body:?}") };
     assert_eq!((admit.fingerprint, admit.hostname, admit.replaces), (world.node.fingerprint, form.hostname, None));
     assert_eq!(named, std::slice::from_ref(&world.node.node_id));
@@ -352,7 +352,7 @@ fn admit_signs_no_name_and_no_replacement_that_nobody_read_or_typed() {
         let script = [who(&world), seen(more)].into_iter().chain(script).chain([add(), signed()]).collect();
         let server = Server::new(world.clone(), script);
         ended(&Site::alice(&world, server.port).run(&[&base[..], args, &["--yes"]].concat()), 0, "(admit)");
-        let (body, _, _) = taken(&world, &order(&server.done()), IntentKind::Admit);
+        let (body, _, _) = taken(&world, &order(&server.done()), OrderKind::Admit);
         let Body::Admit(admit) = body else { panic!("{body:?}") };
         assert_eq!(admit.hostname, world.node.hostname);
         assert_eq!(admit.replaces.as_ref().map(NodeId::as_str), replaced);
@@ -394,18 +394,18 @@ fn what_is_decided_about_a_node_is_an_order() {
     let split = ["clone", "split", &name, "--yes"];
     let remove = ["remove", &name, "--yes"];
     let release = ["release-lapse", &name, "--yes"];
-    let cases: [(&[&str], Vec<Step>, IntentKind, &str); 4] = [
-        (&keep, vec![nodes(&world), node(&world, "", &frozen)], IntentKind::CloneDecision, "goes on"),
-        (&split, vec![nodes(&world), node(&world, "", &frozen)], IntentKind::CloneDecision, "No holder goes on"),
-        (&remove, vec![nodes(&world)], IntentKind::RemoveIdentity, "is a plain machine again"),
-        (&release, vec![nodes(&world), node(&world, &lapsed, "")], IntentKind::ReleaseLapse, "may renew"),
+    let cases: [(&[&str], Vec<Step>, OrderKind, &str); 4] = [
+        (&keep, vec![nodes(&world), node(&world, "", &frozen)], OrderKind::CloneDecision, "goes on"),
+        (&split, vec![nodes(&world), node(&world, "", &frozen)], OrderKind::CloneDecision, "No holder goes on"),
+        (&remove, vec![nodes(&world)], OrderKind::RemoveIdentity, "is a plain machine again"),
+        (&release, vec![nodes(&world), node(&world, &lapsed, "")], OrderKind::ReleaseLapse, "may renew"),
     ];
     for (args, mut script, kind, says) in cases {
         script.insert(0, who(&world));
         script.extend([add(), signed()]);
         let server = Server::new(world.clone(), script);
         let output = Site::alice(&world, server.port).run(args);
-        let says = if kind == IntentKind::ReleaseLapse { "Lets" } else { says };
+        let says = if kind == OrderKind::ReleaseLapse { "Lets" } else { says };
         ended(&output, 0, says);
         let (body, named, _) = taken(&world, &order(&server.done()), kind);
         assert_eq!(named, std::slice::from_ref(&world.node.node_id), "{args:?}");

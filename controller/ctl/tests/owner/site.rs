@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::owner_api::RosterView;
 use lucia_proto::test_support::OrderWorld;
-use lucia_proto::time::UnixTime;
 
 /// Places made so far: each has its own directory.
 static MADE: AtomicU32 = AtomicU32::new(0);

@@ -24,7 +24,7 @@ fn a_token_is_made_with_the_owner_key_shown_once_and_removed_by_its_name() {
     };
     let script = vec![
         step("POST /api/host/tokens", By::Alice, move |_, asked| {
-            let form: TokenForm = lucia_proto::json::from_str(&asked.body, 4096, 8).unwrap();
+            let form: TokenForm = lucia_proto::base::json::from_str(&asked.body, 4096, 8).unwrap();
             assert_eq!((form.name.as_str(), form.days.duration().as_secs()), ("prometheus", 90 * 24 * 3600));
             (200, made.clone())
         }),
@@ -32,7 +32,7 @@ fn a_token_is_made_with_the_owner_key_shown_once_and_removed_by_its_name() {
         listed(&list),
         get(
             "GET /api/host/tokens",
-            &lucia_proto::json::from_str::<lucia_proto::token::TokensView>(&list, 4096, 8).unwrap(),
+            &lucia_proto::base::json::from_str::<lucia_proto::token::TokensView>(&list, 4096, 8).unwrap(),
         ),
         step(format!("DELETE /api/host/tokens/{code}"), By::Alice, move |_, _| (200, none.clone())),
     ];
@@ -69,7 +69,7 @@ fn a_long_list_of_nodes_is_read_to_its_end_and_one_that_does_not_go_on_is_not_be
             node.node_id
         );
         let text = format!(r#"{{"serverTime":"{}","nodes":[{line}]{next}}}"#, world.now);
-        lucia_proto::json::from_str::<NodesView>(&text, 4096, 8).unwrap()
+        lucia_proto::base::json::from_str::<NodesView>(&text, 4096, 8).unwrap()
     };
     let next = |name: &str| format!(r#","next":"{name}""#);
     let script = vec![

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use lucia_proto::base::limits::LIST_AGE_MAX;
 use lucia_proto::host_api::{NodeView, NodesView};
-use lucia_proto::intent::{Body, Draft, IntentKind};
-use lucia_proto::limits::LIST_AGE_MAX;
-use lucia_proto::lists::{NamedNode, SignedList};
+use lucia_proto::orders::lists::{NamedNode, SignedList};
+use lucia_proto::orders::{Body, Draft, OrderKind};
 use lucia_proto::owner_api::{DraftsView, NamesView};
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 
@@ -25,7 +25,7 @@ fn look(draft: &Draft) -> Step {
 #[test]
 fn an_admission_is_signed_by_whoever_typed_its_digits_and_by_no_yes() {
     let world = world();
-    let draft = world.draft(IntentKind::Admit, |_| ());
+    let draft = world.draft(OrderKind::Admit, |_| ());
     let code = draft.read().unwrap().code();
     let print = world.node.fingerprint;
     let shows = |text: &str| print.rows().iter().any(|row| text.contains(row)) || text.contains(&print.to_string());
@@ -58,7 +58,7 @@ fn an_admission_is_signed_by_whoever_typed_its_digits_and_by_no_yes() {
 #[test]
 fn names_stand_beside_the_ids_and_a_node_that_is_new_here_is_marked_until_an_order_for_it_was_signed() {
     let world = world();
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let code = draft.read().unwrap().code();
     let script = || vec![who(&world), look(&draft), get(NAMES, &names(&world)), signed()];
     let server = Server::new(world.clone(), script().into_iter().chain(script()).collect());
@@ -88,31 +88,35 @@ fn names_stand_beside_the_ids_and_a_node_that_is_new_here_is_marked_until_an_ord
 #[test]
 fn without_a_believed_list_of_the_last_day_each_code_is_typed() {
     let world = world();
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let code = draft.read().unwrap().code();
     let node = &world.node;
     let thief = NamedNode { id: node.node_id.clone(), hostname: "db-1".parse().unwrap() };
-    let with = |change: &dyn Fn(&mut lucia_proto::lists::List<NamedNode>)| {
+    let with = |change: &dyn Fn(&mut lucia_proto::orders::lists::List<NamedNode>)| {
         names_of(&world, |list| {
             list.entries = vec![thief.clone()];
             change(list);
         })
     };
     let by = |number: u8| {
-        let list =
-            lucia_proto::lists::List { fleet: world.fleet, number: 9, time: world.now, entries: vec![thief.clone()] };
+        let list = lucia_proto::orders::lists::List {
+            fleet: world.fleet,
+            number: 9,
+            time: world.now,
+            entries: vec![thief.clone()],
+        };
         let signed = SignedList::sign(&list, &key(number)).unwrap();
         NamesView { names: Some(signed), bundle: Some(world.bundle.signed().clone()) }
     };
     let other = OrderWorld::new(world.now.minus(Duration::from_secs(1)));
-    let old = |list: &mut lucia_proto::lists::List<NamedNode>| {
+    let old = |list: &mut lucia_proto::orders::lists::List<NamedNode>| {
         list.time = list.time.minus(LIST_AGE_MAX + Duration::from_secs(60));
     };
     let cases: Vec<(&str, NamesView)> = vec![
         ("old", with(&old)),
         ("ahead", with(&|list| list.time = list.time.plus(Duration::from_secs(3600)))),
         ("another worker", by(93)),
-        ("another fleet", with(&|list| list.fleet = lucia_proto::digest::Digest::of(b"another root"))),
+        ("another fleet", with(&|list| list.fleet = lucia_proto::base::digest::Digest::of(b"another root"))),
         ("none", NamesView { names: None, bundle: Some(other.bundle.signed().clone()) }),
         ("no bundle", NamesView { bundle: None, ..with(&|_| ()) }),
         ("without the node", with(&|list| list.entries.clear())),
@@ -150,7 +154,7 @@ fn without_a_believed_list_of_the_last_day_each_code_is_typed() {
 #[test]
 fn a_list_that_is_older_than_one_that_was_seen_is_not_believed() {
     let world = world();
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let code = draft.read().unwrap().code();
     let at = |number: u64| {
         let named = NamedNode { id: world.node.node_id.clone(), hostname: format!("n-{number}").parse().unwrap() };
@@ -257,7 +261,7 @@ fn the_worker_s_name_of_a_node_that_is_renamed_is_enough_and_the_next_one_is_not
         let script = vec![who(&world), listed(&world, std::slice::from_ref(&renamed)), add(), signed()];
         let server = Server::new(world.clone(), script);
         ended(&Site::alice(&world, server.port).run(&["remove", named, "--yes"]), 0, "Signed order");
-        let (body, ids, _) = taken(&world, &order(&server.done()), IntentKind::RemoveIdentity);
+        let (body, ids, _) = taken(&world, &order(&server.done()), OrderKind::RemoveIdentity);
         let Body::RemoveIdentity(body) = body else { panic!("{body:?}") };
         assert_eq!((body.hostname.as_str(), ids), (former, vec![world.node.node_id.clone()]), "{named}");
     }
@@ -317,7 +321,7 @@ fn ssh_keys_go_to_a_named_node_by_the_worker_s_word_or_its_code() {
     let honest = [line(&world.node, &meant, None), line(&world.other, &victim, None)];
     let (code, text, asked) = run(&honest, true, None);
     assert_eq!(code, Some(0), "{text}");
-    let (_, ids, _) = taken(&world, &order(&asked), IntentKind::SshKey);
+    let (_, ids, _) = taken(&world, &order(&asked), OrderKind::SshKey);
     assert_eq!(ids, std::slice::from_ref(&world.node.node_id));
 }
 

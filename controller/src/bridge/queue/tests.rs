@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::limits::REQUEST_LIFETIME_MAX;
+use lucia_proto::base::limits::REQUEST_LIFETIME_MAX;
 use lucia_proto::test_support::TestNode;
 
 use super::*;
@@ -66,7 +66,7 @@ fn an_answer_that_is_a_link_or_open_to_others_does_not_count() {
     let world = World::new();
     let queue = queue_of(&world);
     let path = world.file("nodes/enrollment-responses/endpoint.json");
-    let csr = lucia_proto::csr::endpoint_build(&world.config.names, &lucia_proto::test_support::key(9));
+    let csr = lucia_proto::pki::csr::endpoint_build(&world.config.names, &lucia_proto::test_support::key(9));
     queue.endpoint_request(&csr).unwrap();
     let request = std::fs::read(world.file("nodes/enrollment-requests/endpoint.json")).unwrap();
     let answer = EndpointAnswer {

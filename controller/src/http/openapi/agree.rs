@@ -1,6 +1,6 @@
 //! The description and the programs read the same: what one takes the other takes, member by member.
 
-use lucia_proto::json;
+use lucia_proto::base::json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json as value};

@@ -1,17 +1,17 @@
 //! What the types' source does not say: the one form of each checked text, and the bound of each list and plain text. Every
 //! number is the code's own.
 
-use lucia_proto::code::Code;
-use lucia_proto::host_api::{ERASE, EVENTS_PER_ANSWER_MAX};
-use lucia_proto::intent::IntentCode;
-use lucia_proto::limits::{
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
-    DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTENT_BODY_MAX, INTENT_MAX,
-    INTENT_NODES_MAX, INTENT_SIGNATURES_MAX, INTERFACES_MAX, LIST_PAYLOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX,
-    NODES_PER_ANSWER_MAX, ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX,
+    DISK_BYTES_MAX, DISKS_MAX, DRAFTS_PER_ANSWER_MAX, GPUS_MAX, HOLDERS_MAX, INTERFACES_MAX, LIST_PAYLOAD_MAX,
+    MEMORY_BYTES_MAX, MESSAGE_MAX, NODES_PER_ANSWER_MAX, ORDER_BODY_MAX, ORDER_MAX, ORDER_NODES_MAX,
+    ORDER_SIGNATURES_MAX, ORDERS_TOLD_MAX, OWNERS_MAX, PASSKEYS_PER_OWNER_MAX, PUBLIC_KEY_PEM_MAX, SAMPLES_MAX,
     SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, TOKEN_LIFETIME_MAX,
     TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
+use lucia_proto::host_api::{ERASE, EVENTS_PER_ANSWER_MAX};
+use lucia_proto::orders::OrderCode;
 use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
         "BootId" => text("One boot of a machine.", UUID, 36),
         "Fingerprint" => text("The SHA-256 of a public key's DER.", HEX_32, 64),
         "Digest" => text("A SHA-256 value.", HEX_32, 64),
-        "IntentId" => text("One order: the SHA-256 of its text.", HEX_32, 64),
+        "OrderId" => text("One order: the SHA-256 of its text.", HEX_32, 64),
         "ChallengeId" => text(
             "A challenge: a UUID of version 7.",
             "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
@@ -122,9 +122,9 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
             "type": "string", "description": "Why a call was refused.",
             "enum": Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
         }),
-        "IntentCode" => json!({
+        "OrderCode" => json!({
             "type": "string", "description": "Why an order was refused by who carries it out.",
-            "enum": IntentCode::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+            "enum": OrderCode::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
         }),
         "SignedRoster" => named("The roster, signed by a worker of the bundle.", "SignedPayload"),
         "SignedBundle" => named("The bundle, signed by the fleet's root.", "SignedPayload"),
@@ -142,7 +142,7 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
         }
         "HardwareInventory" => named("What a machine says that it is made of.", "InventoryFields"),
         "AuditActor" => actor(),
-        "IntentSignature" => signature(),
+        "OrderSignature" => signature(),
         _ => return None,
     })
 }
@@ -218,13 +218,13 @@ pub(super) fn bound(of: &str, key: &str) -> Option<Value> {
         ("Application", "publicKeyPem") => chars(PUBLIC_KEY_PEM_MAX),
         ("Application", "signature") => json!({"maxLength": 88, "pattern": SIGNATURE}),
         ("DraftsView", "drafts") => items(DRAFTS_PER_ANSWER_MAX),
-        ("DraftLine", "signers") | ("DraftView", "signatures") => items(INTENT_SIGNATURES_MAX),
+        ("DraftLine", "signers") | ("DraftView", "signatures") => items(ORDER_SIGNATURES_MAX),
         // Each node tells, and of what the worker carries out the worker besides.
-        ("DraftLine", "outcomes") => items(2 * INTENT_NODES_MAX),
-        ("DraftLine", "gone") => items(INTENT_NODES_MAX),
+        ("DraftLine", "outcomes") => items(2 * ORDER_NODES_MAX),
+        ("DraftLine", "gone") => items(ORDER_NODES_MAX),
         ("OrdersHeld", "waiting") => items(ORDERS_TOLD_MAX),
-        ("Draft", "intentJson") => chars(INTENT_MAX),
-        ("Draft", "body") => chars(INTENT_BODY_MAX),
+        ("Draft", "intentJson") => chars(ORDER_MAX),
+        ("Draft", "body") => chars(ORDER_BODY_MAX),
         ("Assertion", "clientDataJson") => chars(CLIENT_DATA_MAX),
         ("PasskeysView", "passkeys") => items(OWNERS_MAX * PASSKEYS_PER_OWNER_MAX),
         ("SessionsView", "sessions") => items(OWNERS_MAX * SESSIONS_PER_OWNER_MAX),

@@ -1,12 +1,12 @@
 //! One value of every type that people send or are sent, with every member it may have.
 
 use lucia_proto::audit::AuditView;
-use lucia_proto::challenge::Challenge;
-use lucia_proto::code::ErrorBody;
+use lucia_proto::base::code::ErrorBody;
 use lucia_proto::host_api::{
     ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RenameForm, StatusView,
 };
-use lucia_proto::intent::{Draft, IntentSignature};
+use lucia_proto::node::challenge::Challenge;
+use lucia_proto::orders::{Draft, OrderSignature};
 use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, NamesView, RosterView};
 use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::token::{TokenForm, TokenMade, TokensView};
@@ -53,8 +53,8 @@ fn forms() -> Vec<Sample> {
             }),
         ),
         Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),
-        Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),
-        Sample::new::<IntentSignature>("IntentSignature", json!({"owner": ID, "key": HASH, "assertion": assertion()})),
+        Sample::new::<OrderSignature>("OrderSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),
+        Sample::new::<OrderSignature>("OrderSignature", json!({"owner": ID, "key": HASH, "assertion": assertion()})),
         Sample::new::<TokenForm>("TokenForm", json!({"name": "prometheus", "scopes": ["nodes"], "days": 90})),
         Sample::new::<SignIn>(
             "SignIn",

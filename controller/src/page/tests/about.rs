@@ -1,6 +1,6 @@
 //! What an order is about, who carried it out, and what a form says of a key before it is handed in.
 
-use lucia_proto::ssh_key::BadSshKey;
+use lucia_proto::orders::ssh_key::BadSshKey;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Passkeys for orders, and what an order's and a node's document say of being too late.
 
-use lucia_proto::owner::KeyUse;
+use lucia_proto::orders::owner::KeyUse;
 
 use super::*;
 use crate::state::WaitingPasskey;
@@ -8,9 +8,9 @@ use crate::state::WaitingPasskey;
 const BUTTON: &str = "data-act=\"sign-here\"";
 
 /// The document of an order that waits, for alice, as the roster says and as `line` and `frame` are changed.
-fn waits(roster: &Roster, kinds: &[IntentKind], change: impl FnOnce(&mut DraftLine, &mut Frame)) -> String {
+fn waits(roster: &Roster, kinds: &[OrderKind], change: impl FnOnce(&mut DraftLine, &mut Frame)) -> String {
     let world = OrderWorld::new(time(NOW));
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let mut line = draft_line(DraftState::Drafted);
     line.signers.clear();
     let mut frame = frame("/orders/{code}");
@@ -24,7 +24,7 @@ fn waits(roster: &Roster, kinds: &[IntentKind], change: impl FnOnce(&mut DraftLi
 #[test]
 fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has_a_passkey_for_it() {
     let mut world = OrderWorld::new(time(NOW));
-    let kinds = [IntentKind::SshKey];
+    let kinds = [OrderKind::SshKey];
     world.change_roster(|roster| roster.page_kinds = kinds.to_vec());
     let roster = world.roster.roster();
     let open = waits(roster, &kinds, |_, _| ());
@@ -44,7 +44,7 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
     viewer.owners[0].role = Role::Viewer;
     for (name, text) in [
         ("at another page", waits(roster, &[], |_, _| ())),
-        ("of another kind", waits(roster, &[IntentKind::Admit], |_, _| ())),
+        ("of another kind", waits(roster, &[OrderKind::Admit], |_, _| ())),
         ("without a passkey", waits(&without, &kinds, |_, _| ())),
         ("by a viewer", waits(&viewer, &kinds, |_, _| ())),
         ("by nobody who orders", waits(roster, &kinds, |_, frame| frame.drafting = None)),
@@ -56,7 +56,7 @@ fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has
     assert!(waits(roster, &kinds, |line, _| line.signers = vec![world.bob.id.clone()]).contains(BUTTON));
     // Which kinds are signed here the script is told: of any other it says that it is not.
     let said = "data-kinds=\"\">This order is not signed on this page.";
-    let keys = |kinds: &[IntentKind]| {
+    let keys = |kinds: &[OrderKind]| {
         let mut frame = frame("/keys");
         frame.drafting.as_mut().unwrap().page_kinds = kinds.to_vec();
         render(&Keys::new(frame, &[], &[line()])).unwrap()
@@ -87,7 +87,7 @@ fn an_owner_sees_the_passkeys_that_wait_and_dismisses_them() {
 fn an_owner_is_told_what_a_passkey_for_orders_would_sign_and_a_viewer_makes_none() {
     let text = |frame: Frame| render(&Passkeys::new(frame, "c.test", (&[], &[]), None)).unwrap();
     let mut open = frame("/passkeys");
-    open.drafting.as_mut().unwrap().page_kinds = vec![IntentKind::SshKey];
+    open.drafting.as_mut().unwrap().page_kinds = vec![OrderKind::SshKey];
     let (closed, open) = (text(frame("/passkeys")), text(open));
     assert!(closed.contains("until it does such a passkey signs nothing") && closed.contains("id=\"orders-form\""));
     assert!(open.contains("<code>ssh-key</code>") && open.contains("luciactl passkey orders -"));

@@ -45,7 +45,7 @@ fn a_machines_document_shows_what_is_next_and_nothing_that_is_over() {
         "{has}"
     );
     // Whose certificate is asked for is admitted first, and then waits for nobody.
-    approved.phase = lucia_proto::phase::DevicePhase::AwaitingEnrollment;
+    approved.phase = lucia_proto::node::phase::DevicePhase::AwaitingEnrollment;
     for (state, words) in [
         (DraftState::Drafted, "once its admission is signed: luciactl sign "),
         (DraftState::Signed, "Its admission is signed and goes to the worker"),
@@ -74,7 +74,7 @@ fn a_line_at_the_top_of_a_chart_is_inside_of_the_drawing() {
 fn the_audit_is_told_in_names_and_words_with_the_codes_beside() {
     let node = line().node_id;
     let (action, actor) = (AuditAction::IntentSettled, AuditActor::Node(node.clone()));
-    let intent_refused = Some(lucia_proto::intent::IntentCode::KindForbidden);
+    let intent_refused = Some(lucia_proto::orders::OrderCode::KindForbidden);
     let settled = AuditEntry { action, actor, node: Some(node.clone()), intent_refused, ..entry() };
     let part = AuditPart { entries: vec![settled], last: 1 };
     let text = render(&Audit::new(frame("/audit"), &part, &names())).unwrap();
@@ -135,7 +135,7 @@ fn an_order_nobody_is_left_for_says_who_was_removed() {
         removed_at: Some(time(NOW - 60)),
     };
     (line.outcomes, line.gone) = (Vec::new(), vec![gone]);
-    let draft = world.draft(IntentKind::SshKey, |_| ());
+    let draft = world.draft(OrderKind::SshKey, |_| ());
     let facts = OrderFacts { line: &line, read: &draft.read().unwrap(), roster: None, names: &names() };
     let text = render(&Order::new(frame("/orders/{code}"), &facts)).unwrap();
     let words = format!("Nobody is left to carry it out: web-1 was removed on {}.", time(NOW - 60));

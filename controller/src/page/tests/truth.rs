@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn what_the_worker_refused_for_good_is_said_and_not_to_sign_an_order() {
     let mut device = approved();
-    device.phase = lucia_proto::phase::DevicePhase::AwaitingEnrollment;
+    device.phase = lucia_proto::node::phase::DevicePhase::AwaitingEnrollment;
     let task = device.task.as_mut().unwrap();
     task.enrollment_pending_since = Some(time(NOW - 600));
     let text = "hostname: web-1 is reserved by the worker's settings";
@@ -25,7 +25,7 @@ fn what_the_worker_refused_for_good_is_said_and_not_to_sign_an_order() {
 #[test]
 fn a_new_node_wants_no_look_in_its_first_half_minute() {
     let mut row = row();
-    row.line.certificate_expires_at = Some(time(NOW).plus(lucia_proto::limits::LEAF_LIFETIME));
+    row.line.certificate_expires_at = Some(time(NOW).plus(lucia_proto::base::limits::LEAF_LIFETIME));
     (row.line.state, row.line.last_seen_at, row.orders) = (SnapshotState::AwaitingHeartbeat, None, None);
     let asks: lucia_proto::host_api::OrdersHeld =
         read(r#"{"bundleVersion":1,"rosterVersion":4,"rosterNewest":5,"asks":true}"#);

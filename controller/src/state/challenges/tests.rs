@@ -1,7 +1,7 @@
 //! The sealed id itself.
 
 use super::*;
-use lucia_proto::time::{ManualClock, UnixTime};
+use lucia_proto::base::time::{ManualClock, UnixTime};
 
 fn challenges() -> (Challenges, Scope, IpAddr) {
     let clock = Arc::new(ManualClock::at(UnixTime::from_secs(1_795_982_400)));

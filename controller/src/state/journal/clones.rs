@@ -1,10 +1,10 @@
 //! Frozen identities, durably (design.md I8).
 
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{EventKind, FrozenRow, Holder, Journal, KeptRow};
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{EventKind, FrozenRow, Holder, Journal, KeptRow};
+use lucia_proto::node::phase::DevicePhase;
 
 use super::{CONTROLLER, Refusal, note_holders, remove};
 

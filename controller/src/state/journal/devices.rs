@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use lucia_proto::api::Discovered;
-use lucia_proto::bounded::PemText;
-use lucia_proto::code::Code;
-use lucia_proto::ids::NodeId;
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::journal::{DeviceRow, EventKind, Journal};
-use lucia_proto::key::NodePublicKey;
-use lucia_proto::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
-use lucia_proto::phase::{DeviceEvent, DevicePhase};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::PemText;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, EventKind, Journal};
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::{DeviceEvent, DevicePhase};
+use lucia_proto::pki::key::NodePublicKey;
 
 use super::{DEVICE, Refusal, not_found, note, note_removed, step};
 use crate::config::Limits;

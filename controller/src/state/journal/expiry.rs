@@ -1,11 +1,11 @@
 //! What time ends: the window, an approval nobody used, an installation that took too long.
 
-use lucia_proto::bounded::Text;
-use lucia_proto::code::Code;
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::{EventKind, Journal};
-use lucia_proto::phase::{DeviceEvent, TaskPhase};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::node::phase::{DeviceEvent, TaskPhase};
 
 use super::{CONTROLLER, Refusal, close_window, note, step};
 

@@ -1,14 +1,14 @@
 //! From the approval to the node: what the device may ask, and in which order.
 
 use lucia_proto::api::{Grant, Installation};
-use lucia_proto::bounded::Text;
-use lucia_proto::code::Code;
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::{DeviceRow, EventKind, GrantRow, Journal, TaskRow};
-use lucia_proto::limits::PROGRESS_LIFETIME;
-use lucia_proto::phase::{DeviceEvent, DevicePhase, TaskPhase};
-use lucia_proto::report::{GrantRequest, Progress};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::limits::PROGRESS_LIFETIME;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, EventKind, GrantRow, Journal, TaskRow};
+use lucia_proto::node::phase::{DeviceEvent, DevicePhase, TaskPhase};
+use lucia_proto::node::report::{GrantRequest, Progress};
 
 use super::{DEVICE, Refusal, gone, note, step};
 

@@ -16,12 +16,12 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lucia_durable::{LeaseError, crash_point};
-use lucia_proto::code::Code;
-use lucia_proto::ids::{NodeId, TaskId};
-use lucia_proto::journal::{Actor, Event, EventKind, Holder, Journal, NewName};
-use lucia_proto::names::Hostname;
-use lucia_proto::phase::DeviceEvent;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{Actor, Event, EventKind, Holder, Journal, NewName};
+use lucia_proto::node::phase::DeviceEvent;
 use tokio::sync::watch;
 
 use super::lock;
@@ -192,7 +192,7 @@ fn note_removed(
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
-/// Moves a device and its current task by one event, by the tables of `lucia_proto::phase`; a task that ended is let
+/// Moves a device and its current task by one event, by the tables of `lucia_proto::node::phase`; a task that ended is let
 /// go of unless the device failed with it.
 fn step(journal: &mut Journal, id: &NodeId, event: DeviceEvent, code: Code) -> Result<(), Refusal> {
     let Some(device) = journal.device(id) else { return Err(gone(id)) };
@@ -205,7 +205,7 @@ fn step(journal: &mut Journal, id: &NodeId, event: DeviceEvent, code: Code) -> R
     }
     if let Some(device) = journal.device_mut(id) {
         device.phase = phase;
-        if ended && !phase.agrees_with(lucia_proto::phase::TaskPhase::Failed) {
+        if ended && !phase.agrees_with(lucia_proto::node::phase::TaskPhase::Failed) {
             device.task_id = None;
             device.hostname = None;
         }

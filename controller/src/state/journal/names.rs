@@ -1,12 +1,12 @@
 //! Another name for a node, durably.
 
-use lucia_proto::code::Code;
-use lucia_proto::endpoint_names::EndpointNames;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::{DeviceRow, Journal, NewName};
-use lucia_proto::names::Hostname;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{DeviceRow, Journal, NewName};
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::pki::endpoint_names::EndpointNames;
 
 use super::approvals::{holder, is_own};
 use super::{Refusal, note_names};

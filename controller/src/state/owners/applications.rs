@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
-use lucia_proto::bounded::Version;
-use lucia_proto::code::Code;
-use lucia_proto::digest::Digest;
-use lucia_proto::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
-use lucia_proto::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::orders::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName};
+use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::owner_api::{Application, ApplicationError, Applied};
-use lucia_proto::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 
 use super::super::{Controller, lock};
 use crate::bridge::owners::OwnerQueue;
@@ -242,7 +242,7 @@ pub(super) fn has(roster: &VerifiedRoster, asked: &Application, key: &NodePublic
     let fingerprint = key.fingerprint();
     match &asked.passkey {
         None => roster.caller(&fingerprint).is_some(),
-        Some(passkey) => roster.key(&passkey.owner, &fingerprint, KeyUse::IntentPasskey).is_some(),
+        Some(passkey) => roster.key(&passkey.owner, &fingerprint, KeyUse::OrderPasskey).is_some(),
     }
 }
 

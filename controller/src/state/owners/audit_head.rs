@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::bounded::Version;
-use lucia_proto::limits::AUDIT_HEAD_INTERVAL;
-use lucia_proto::owner_queue::{AuditHeadFile, OwnerFile};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::super::{Controller, lock};
 use crate::refusal::Refusal;

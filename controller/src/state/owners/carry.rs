@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
-use lucia_proto::bounded::Version;
-use lucia_proto::code::Code;
-use lucia_proto::freshness::{FreshnessRequest, IntentTime};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::host_api::{KeepForm, OrdersHeld};
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{Actor, Body, Checker, Decision, IntentCode, IntentId, IntentMemory, IntentPolicy};
-use lucia_proto::orders::{OrdersReply, OrdersReport};
+use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
+use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
+use lucia_proto::orders::{Actor, Body, Checker, Decision, OrderCode, OrderId, OrderMemory, OrderPolicy};
 use lucia_proto::owner_api::Outcome;
-use lucia_proto::owner_queue::{FreshnessFile, IntentFile, OwnerFile};
-use lucia_proto::text::shown;
-use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
 use super::orders::{Orders, signed};
@@ -77,7 +77,7 @@ impl Controller {
         if told.is_empty() {
             return Ok(());
         }
-        let mut by_order: BTreeMap<IntentId, Vec<Told>> = BTreeMap::new();
+        let mut by_order: BTreeMap<OrderId, Vec<Told>> = BTreeMap::new();
         for one in told {
             by_order.entry(one.outcome.intent).or_default().push(one);
         }
@@ -113,7 +113,7 @@ impl Controller {
         let (id, kind) = (next.id, next.kind().as_str());
         orders.write(next)?;
         for outcome in news {
-            let result = outcome.refused.map_or("done", IntentCode::as_str);
+            let result = outcome.refused.map_or("done", OrderCode::as_str);
             tracing::info!(intent = %id, kind, node = %outcome.node_id, by = by.as_str(), result, "an order was answered");
         }
         let note = |outcome: &Outcome| {
@@ -132,7 +132,7 @@ impl Controller {
     /// Keeps requests and answers of the worker in step with the orders that wait for it.
     fn follow_worker_of_orders(&self, now: UnixTime) -> Result<(), Refusal> {
         let mut orders = lock(&self.owners.orders);
-        let waiting: BTreeSet<IntentId> =
+        let waiting: BTreeSet<OrderId> =
             orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
         let queue = lock(&self.owners.queue);
         let mut asked = lock(&self.owners.asked);
@@ -142,7 +142,7 @@ impl Controller {
         for id in waiting.difference(&asked.clone()) {
             if let Some(entry) = orders.get(id).filter(is_in_force) {
                 let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
-                queue.ask(&OwnerFile::Intent(*id), &bytes)?;
+                queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
                 asked.insert(*id);
             }
         }
@@ -152,13 +152,13 @@ impl Controller {
         {
             let there = answers.list();
             for id in &waiting {
-                let file = OwnerFile::Intent(*id);
+                let file = OwnerFile::OrderHead(*id);
                 if !there.contains(&file) {
                     continue;
                 }
                 let read = answers
-                    .read(&file.name(), IntentFile::MAX)
-                    .map(|bytes| bytes.and_then(|bytes| IntentFile::from_bytes(&bytes).ok()));
+                    .read(&file.name(), OrderAnswerFile::MAX)
+                    .map(|bytes| bytes.and_then(|bytes| OrderAnswerFile::from_bytes(&bytes).ok()));
                 match (read, orders.get(id)) {
                     (Ok(Some(answer)), Some(entry)) if is_answer(&answer, entry) => answered.push((*id, answer)),
                     (read, _) => tracing::debug!(intent = %id, ?read, "the worker's answer to an order is none yet"),
@@ -179,7 +179,7 @@ impl Controller {
         // What does not wait any more does not lie there either.
         for id in asked.clone() {
             if !orders.get(&id).is_some_and(|entry| entry.waits_for_worker(now)) {
-                queue.withdraw(&OwnerFile::Intent(id))?;
+                queue.withdraw(&OwnerFile::OrderHead(id))?;
                 asked.remove(&id);
                 changed = true;
             }
@@ -194,7 +194,7 @@ impl Controller {
     fn stop_orders(&self, now: UnixTime) -> Result<(), Refusal> {
         let Some(roster) = self.owners.roster() else { return Ok(()) };
         let mut orders = lock(&self.owners.orders);
-        let stopped: Vec<(Entry, IntentCode)> = orders
+        let stopped: Vec<(Entry, OrderCode)> = orders
             .all()
             .filter(|entry| entry.row.signed_at.is_some() && !entry.is_stopped())
             .filter_map(|entry| Some((entry, in_force(&entry.row.signatures, &roster).err()?)))
@@ -250,15 +250,15 @@ impl Controller {
         let at = entry.row.worker.as_ref().map_or(now, |outcome| outcome.at.min(now));
         let checker = Checker {
             actor: Actor::Controller,
-            policy: &IntentPolicy::allow_all(),
+            policy: &OrderPolicy::allow_all(),
             fleet: &self.nodes.root().sha256(),
             node,
             hostname: &hostname,
             roster: &roster,
             bundle_version,
-            time: Some(IntentTime::at_worker(at, bundle_version, roster.version())),
+            time: Some(OrderTime::at_worker(at, bundle_version, roster.version())),
             // What was carried out here is remembered by the order's own file.
-            memory: &IntentMemory::begin(UnixTime::EPOCH),
+            memory: &OrderMemory::begin(UnixTime::EPOCH),
         };
         if let Err(refusal) = signed(entry).check(&checker) {
             return outcome(Some(refusal.code()));
@@ -269,7 +269,7 @@ impl Controller {
                 (Decision::Keep, Some(start)) => {
                     self.try_keep_clone(node, &KeepForm { start_id: start.clone() }, &actor)
                 }
-                (Decision::Keep, None) => return outcome(Some(IntentCode::Malformed)),
+                (Decision::Keep, None) => return outcome(Some(OrderCode::Malformed)),
                 (Decision::Split, _) => match self.try_split_clone(node, &actor) {
                     // Its key is barred all the same.
                     Err(refusal) if refusal.code == Code::NotFrozen => self.try_remove(node, &actor),
@@ -278,7 +278,7 @@ impl Controller {
             },
             Body::RemoveIdentity(_) => self.try_remove(node, &actor),
             Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => {
-                return outcome(Some(IntentCode::KindElsewhere));
+                return outcome(Some(OrderCode::KindElsewhere));
             }
         };
         let Err(refusal) = done else { return outcome(None) };
@@ -290,8 +290,8 @@ impl Controller {
         // Whatever else is in its way is no fault of who signed: there is no such holder, or nothing is frozen any more.
         outcome(match code {
             Code::UnknownNode => None,
-            Code::NotFrozen => Some(IntentCode::AlreadyDone),
-            _ => Some(IntentCode::Malformed),
+            Code::NotFrozen => Some(OrderCode::AlreadyDone),
+            _ => Some(OrderCode::Malformed),
         })
     }
 
@@ -334,11 +334,11 @@ impl Controller {
     }
 
     /// What follows from one order's having been signed: earlier ones of the same subject end, and the worker is asked.
-    pub(super) fn carry_one(&self, orders: &mut Orders, id: &IntentId, now: UnixTime) {
+    pub(super) fn carry_one(&self, orders: &mut Orders, id: &OrderId, now: UnixTime) {
         let done = self.end_earlier(orders, id, now).and_then(|()| {
             let Some(entry) = orders.get(id).filter(|entry| entry.waits_for_worker(now)) else { return Ok(()) };
             let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
-            lock(&self.owners.queue).ask(&OwnerFile::Intent(*id), &bytes)?;
+            lock(&self.owners.queue).ask(&OwnerFile::OrderHead(*id), &bytes)?;
             lock(&self.owners.asked).insert(*id);
             Ok(())
         });
@@ -349,7 +349,7 @@ impl Controller {
     }
 
     /// Of two orders about one subject the later revision holds, whichever was signed first.
-    fn end_earlier(&self, orders: &mut Orders, id: &IntentId, now: UnixTime) -> Result<(), Refusal> {
+    fn end_earlier(&self, orders: &mut Orders, id: &OrderId, now: UnixTime) -> Result<(), Refusal> {
         let is_order = |entry: &&Entry| entry.row.signed_at.is_some();
         let Some(one) = orders.get(id).filter(is_order).cloned() else { return Ok(()) };
         let pairs: Vec<(Entry, Entry)> = orders
@@ -371,8 +371,8 @@ impl Controller {
     }
 
     /// Takes an order back from where the worker would find it.
-    pub(super) fn withdraw_order(&self, id: &IntentId) -> Result<(), Refusal> {
-        lock(&self.owners.queue).withdraw(&OwnerFile::Intent(*id))?;
+    pub(super) fn withdraw_order(&self, id: &OrderId) -> Result<(), Refusal> {
+        lock(&self.owners.queue).withdraw(&OwnerFile::OrderHead(*id))?;
         lock(&self.owners.asked).remove(id);
         Ok(())
     }
@@ -393,7 +393,7 @@ impl Controller {
 }
 
 /// Whether this is the worker's answer to this order, as it is signed now.
-fn is_answer(answer: &IntentFile, entry: &Entry) -> bool {
+fn is_answer(answer: &OrderAnswerFile, entry: &Entry) -> bool {
     answer.intent == entry.id
         && entry.intent.nodes.contains(&answer.outcome.node_id)
         && entry.row.former.as_ref() != Some(&answer.outcome)

@@ -4,10 +4,10 @@
 //! a person who left from one who never was. So the controller hands such a signature out no longer. What is left without
 //! it is an order like any other, or none.
 
-use lucia_proto::intent::IntentCode;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::OrderCode;
+use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::owner_api::Outcome;
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
 
 use super::super::{Controller, lock};
 use super::orders::is_enough;
@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 
 /// Whether it was refused for a signature of somebody who may order no more.
 fn is_of_leaver(outcome: &Outcome) -> bool {
-    let codes = [IntentCode::OwnerUnknown, IntentCode::NotAnOwner, IntentCode::KeyUnknown];
+    let codes = [OrderCode::OwnerUnknown, OrderCode::NotAnOwner, OrderCode::KeyUnknown];
     outcome.refused.is_some_and(|code| codes.contains(&code))
 }
 

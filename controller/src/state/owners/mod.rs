@@ -24,16 +24,16 @@ use std::time::Duration;
 
 use lucia_durable::PrivateDir;
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
-use lucia_proto::challenge::Scope;
-use lucia_proto::digest::Digest;
-use lucia_proto::intent::IntentId;
-use lucia_proto::key::Signature;
-use lucia_proto::limits::{APPLICATIONS_PER_SOURCE, OWNER_CALLS_PER_SOURCE, QUEUE_FILE_MAX};
-use lucia_proto::owner::OwnerId;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::{APPLICATIONS_PER_SOURCE, OWNER_CALLS_PER_SOURCE, QUEUE_FILE_MAX};
+use lucia_proto::files::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::orders::OrderId;
+use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, VerifiedRequest};
+use lucia_proto::orders::roster::{TakenRoster, VerifiedRoster};
 use lucia_proto::owner_api::RosterView;
-use lucia_proto::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, VerifiedRequest};
-use lucia_proto::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
-use lucia_proto::roster::{TakenRoster, VerifiedRoster};
+use lucia_proto::pki::key::Signature;
 
 use super::challenges::Whose;
 use super::{Controller, OpenError, lock};
@@ -65,7 +65,7 @@ pub(super) struct Owners {
     applications: Mutex<Applications>,
     orders: Mutex<Orders>,
     /// Orders that lie in the worker's queue.
-    asked: Mutex<BTreeSet<IntentId>>,
+    asked: Mutex<BTreeSet<OrderId>>,
     relay: Mutex<Relay>,
     /// How far the audit reaches, as the worker was told.
     handed_over: Mutex<HandedOver>,
@@ -258,7 +258,7 @@ impl Controller {
         }
         let said = trouble.join("; ");
         if said != seen.said && !said.is_empty() {
-            tracing::warn!("owners: {}", lucia_proto::text::shown(&said));
+            tracing::warn!("owners: {}", lucia_proto::base::text::shown(&said));
         }
         seen.said = said;
     }
@@ -282,11 +282,11 @@ impl Controller {
 }
 
 /// Orders that lie in the queue from before the start. Questions go: a node asks again as long as it waits.
-fn settle_requests(queue: &OwnerQueue) -> Result<BTreeSet<IntentId>, Refusal> {
+fn settle_requests(queue: &OwnerQueue) -> Result<BTreeSet<OrderId>, Refusal> {
     let mut asked = BTreeSet::new();
     for file in queue.requests()? {
         match &file {
-            OwnerFile::Intent(id) => {
+            OwnerFile::OrderHead(id) => {
                 asked.insert(*id);
             }
             OwnerFile::Freshness(_) => queue.withdraw(&file)?,

@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 
 use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{
+    DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_AHEAD, ORDER_SIGNATURES_MAX, SIGNED_INTENT_MAX,
+};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::EventRow;
 use lucia_proto::host_api::Label;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{
-    Actor, Draft, DraftError, IntentCode, IntentId, IntentSignature, Rule, SignedIntent, SshKeys, Terms,
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{
+    Actor, Draft, DraftError, OrderCode, OrderId, OrderSignature, Rule, SignedOrder, SshKeys, Terms,
 };
-use lucia_proto::journal::EventRow;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{
-    DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, INTENT_AHEAD, INTENT_SIGNATURES_MAX, SIGNED_INTENT_MAX,
-};
-use lucia_proto::owner::Role;
 use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::why::Machine;
 
 use super::super::removed::removals;
@@ -37,8 +37,8 @@ const SIGNATURES_ROOM: usize = 4096;
 /// Every order there is, and its file.
 pub(super) struct Orders {
     files: DraftFiles,
-    entries: BTreeMap<IntentId, Entry>,
-    codes: BTreeMap<String, IntentId>,
+    entries: BTreeMap<OrderId, Entry>,
+    codes: BTreeMap<String, OrderId>,
 }
 
 impl Orders {
@@ -57,7 +57,7 @@ impl Orders {
         self.entries.values()
     }
 
-    pub(super) fn get(&self, id: &IntentId) -> Option<&Entry> {
+    pub(super) fn get(&self, id: &OrderId) -> Option<&Entry> {
         self.entries.get(id)
     }
 
@@ -67,7 +67,7 @@ impl Orders {
 
     /// Gives a code to another order, as a collision would.
     #[cfg(test)]
-    pub(super) fn claim(&mut self, code: &VerificationCode, id: IntentId) {
+    pub(super) fn claim(&mut self, code: &VerificationCode, id: OrderId) {
         self.codes.insert(code.as_str().to_owned(), id);
     }
 
@@ -83,7 +83,7 @@ impl Orders {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, id: &IntentId) -> Result<(), Refusal> {
+    pub(super) fn remove(&mut self, id: &OrderId) -> Result<(), Refusal> {
         self.files.remove(id).map_err(|error| Refusal::persistence(&error))?;
         self.entries.remove(id);
         self.codes.remove(id.code().as_str());
@@ -100,17 +100,17 @@ impl Orders {
 pub(super) fn entry(row: DraftRow) -> Option<Entry> {
     let read = row.draft.read().ok()?;
     let (intent, body) = (read.intent().clone(), read.body().clone());
-    Some(Entry { id: IntentId::of(&row.draft.intent_json), intent, body, row })
+    Some(Entry { id: OrderId::of(&row.draft.intent_json), intent, body, row })
 }
 
 /// The order as it travels.
-pub(super) fn signed(entry: &Entry) -> SignedIntent {
+pub(super) fn signed(entry: &Entry) -> SignedOrder {
     let Draft { intent_json, body } = entry.row.draft.clone();
-    SignedIntent { intent_json, body, signatures: entry.row.signatures.clone() }
+    SignedOrder { intent_json, body, signatures: entry.row.signatures.clone() }
 }
 
 /// An order or signature that is none, with the code that its own checks have for that, and the cure.
-fn refused(code: IntentCode, log: impl Into<String>) -> Refusal {
+fn refused(code: OrderCode, log: impl Into<String>) -> Refusal {
     Refusal::logged(Code::IntentRefused, format!("{}: {}.", code.as_str(), code.cure()), log)
 }
 
@@ -118,7 +118,7 @@ fn refused(code: IntentCode, log: impl Into<String>) -> Refusal {
 fn unread(draft: &Draft, error: &DraftError) -> Refusal {
     match SshKeys::first_bad_key(&draft.body) {
         Some(bad) => Refusal::logged(Code::IntentRefused, format!("The key is not taken: {bad}."), chain(error)),
-        None => refused(IntentCode::Malformed, chain(error)),
+        None => refused(OrderCode::Malformed, chain(error)),
     }
 }
 
@@ -126,28 +126,28 @@ fn unread(draft: &Draft, error: &DraftError) -> Refusal {
 fn check_draft(draft: &Draft, roster: &VerifiedRoster, now: UnixTime) -> Result<(), Refusal> {
     let read = draft.read_new().map_err(|error| unread(draft, &error))?;
     let intent = read.intent();
-    let bytes = read.signed(Vec::new()).to_bytes().map_err(|error| refused(IntentCode::Malformed, chain(&error)))?;
+    let bytes = read.signed(Vec::new()).to_bytes().map_err(|error| refused(OrderCode::Malformed, chain(&error)))?;
     if bytes.len() + SIGNATURES_ROOM > SIGNED_INTENT_MAX {
         let message = "The draft is too long to be sent; name fewer nodes.";
         return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
     }
     if intent.fleet != roster.roster().fleet {
-        return Err(refused(IntentCode::OtherFleet, "the draft is for another fleet"));
+        return Err(refused(OrderCode::OtherFleet, "the draft is for another fleet"));
     }
     let owner = roster.owner(&intent.owner);
-    let owner = owner.ok_or_else(|| refused(IntentCode::OwnerUnknown, "the draft's owner is not in the roster"))?;
+    let owner = owner.ok_or_else(|| refused(OrderCode::OwnerUnknown, "the draft's owner is not in the roster"))?;
     if owner.role < Role::Owner {
-        return Err(refused(IntentCode::NotAnOwner, "the draft's owner is a viewer"));
+        return Err(refused(OrderCode::NotAnOwner, "the draft's owner is a viewer"));
     }
     match roster.policy().rule(intent.kind) {
-        Rule::Forbid => return Err(refused(IntentCode::KindForbidden, "the roster's policy forbids the kind")),
+        Rule::Forbid => return Err(refused(OrderCode::KindForbidden, "the roster's policy forbids the kind")),
         Rule::Allow | Rule::TwoOwners => {}
     }
-    if intent.issued_at > now.plus(INTENT_AHEAD) {
-        return Err(refused(IntentCode::NotYet, "the draft was made later than now"));
+    if intent.issued_at > now.plus(ORDER_AHEAD) {
+        return Err(refused(OrderCode::NotYet, "the draft was made later than now"));
     }
     match intent.terms {
-        Terms::Once { not_after, .. } if not_after < now => Err(refused(IntentCode::Expired, "the draft ran out")),
+        Terms::Once { not_after, .. } if not_after < now => Err(refused(OrderCode::Expired, "the draft ran out")),
         Terms::Once { .. } | Terms::State { .. } => Ok(()),
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn is_enough(entry: &Entry, roster: &VerifiedRoster) -> bool {
 /// The entry with one signature more, if it is one.
 fn add_signature(
     entry: &Entry,
-    signature: IntentSignature,
+    signature: OrderSignature,
     roster: &VerifiedRoster,
     now: UnixTime,
 ) -> Result<Entry, Refusal> {
@@ -179,7 +179,7 @@ fn add_signature(
     let is_owners = signature.owner == entry.intent.owner;
     // One place stays for the owner who orders: without that signature the others are worth nothing.
     let has_owners = signatures.iter().any(|other| other.owner == entry.intent.owner);
-    if signatures.len() >= INTENT_SIGNATURES_MAX || (!is_owners && !has_owners && !signatures.is_empty()) {
+    if signatures.len() >= ORDER_SIGNATURES_MAX || (!is_owners && !has_owners && !signatures.is_empty()) {
         return Err(Refusal::new(Code::IntentRefused, "Two owners signed it, or the one who orders is to sign first."));
     }
     signatures.push(signature);
@@ -188,7 +188,7 @@ fn add_signature(
     }
     if next.row.signatures.len() > entry.row.signatures.len() {
         // Whoever asked for a second owner is asked again.
-        let lacked = |refused: Option<IntentCode>| refused == Some(IntentCode::SecondOwnerNeeded);
+        let lacked = |refused: Option<OrderCode>| refused == Some(OrderCode::SecondOwnerNeeded);
         next.row.nodes.retain(|outcome| !lacked(outcome.refused));
         if next.row.worker.as_ref().is_some_and(|outcome| lacked(outcome.refused)) {
             next.row.former = next.row.worker.take();
@@ -243,7 +243,7 @@ impl Controller {
     /// # Errors
     /// `intent_refused`, `no_roster`, `verification_code_collision`, `registry_full`, `unknown_node`.
     pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
-        let intent = Some(IntentId::of(&draft.intent_json));
+        let intent = Some(OrderId::of(&draft.intent_json));
         let act = Act { intent, ..Act::new(AuditAction::DraftAdded, None) };
         self.counted(self.audited(by, &act, |controller| controller.try_add_draft(draft, by)))
     }
@@ -254,7 +254,7 @@ impl Controller {
         let by = Label::fitted(&by.actor());
         let by = by.ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "This call names nobody."))?;
         let new = entry(DraftRow::new(draft, by, now));
-        let new = new.ok_or_else(|| refused(IntentCode::Malformed, "a draft that was read cannot be read"))?;
+        let new = new.ok_or_else(|| refused(OrderCode::Malformed, "a draft that was read cannot be read"))?;
         if new.has(Actor::Node)
             && let Some(node) = new.intent.nodes.iter().find(|node| !self.is_there(node))
         {
@@ -335,7 +335,7 @@ impl Controller {
     }
 
     /// Whether this draft is still kept.
-    pub fn has_draft(&self, id: &IntentId) -> bool {
+    pub fn has_draft(&self, id: &OrderId) -> bool {
         lock(&self.owners.orders).get(id).is_some()
     }
 
@@ -343,7 +343,7 @@ impl Controller {
     ///
     /// # Errors
     /// `draft_not_found`, `intent_refused`, `no_roster`.
-    pub fn sign(&self, code: &VerificationCode, signature: IntentSignature, by: &By) -> Result<DraftView, Refusal> {
+    pub fn sign(&self, code: &VerificationCode, signature: OrderSignature, by: &By) -> Result<DraftView, Refusal> {
         let act = self.act_on(AuditAction::IntentSigned, code);
         self.counted(self.audited(by, &act, |controller| controller.try_sign(code, signature)))
     }
@@ -354,7 +354,7 @@ impl Controller {
         Act { intent, ..Act::new(action, None) }
     }
 
-    fn try_sign(&self, code: &VerificationCode, signature: IntentSignature) -> Result<DraftView, Refusal> {
+    fn try_sign(&self, code: &VerificationCode, signature: OrderSignature) -> Result<DraftView, Refusal> {
         let (now, roster) = (self.clock.now(), self.roster_or_none()?);
         let mut orders = lock(&self.owners.orders);
         let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
@@ -369,8 +369,8 @@ impl Controller {
         match there.state(now, |node| self.is_there(node)) {
             DraftState::Drafted if there.is_for_nobody(|node| self.is_there(node)) => return Err(for_nobody()),
             DraftState::Drafted | DraftState::Signed => {}
-            DraftState::Expired => return Err(refused(IntentCode::Expired, "the draft's time is over")),
-            DraftState::Done => return Err(refused(IntentCode::AlreadyDone, "the order was carried out")),
+            DraftState::Expired => return Err(refused(OrderCode::Expired, "the draft's time is over")),
+            DraftState::Done => return Err(refused(OrderCode::AlreadyDone, "the order was carried out")),
             DraftState::NobodyLeft => return Err(for_nobody()),
             // A second owner's signature may be what was lacking.
             DraftState::Refused | DraftState::Replaced => {

@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{Actor, Body, Decision, Intent, IntentCode, IntentId, IntentKind, IntentSignature, Terms};
-use lucia_proto::limits::{INTENT_LIFETIME_MAX, SPLIT_OFFERED};
-use lucia_proto::owner::{KeyUse, OwnerId, Role};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{ORDER_LIFETIME_MAX, SPLIT_OFFERED};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::{KeyUse, OwnerId, Role};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::orders::{Actor, Body, Decision, OrderCode, OrderHead, OrderId, OrderKind, OrderSignature, Terms};
 use lucia_proto::owner_api::{DraftState, Outcome};
-use lucia_proto::roster::VerifiedRoster;
-use lucia_proto::time::UnixTime;
 use lucia_proto::why::Machine;
 
 use crate::store::drafts::DraftRow;
@@ -21,15 +21,15 @@ use crate::store::drafts::DraftRow;
 /// A draft that was read, and its file.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) id: IntentId,
-    pub(super) intent: Intent,
+    pub(super) id: OrderId,
+    pub(super) intent: OrderHead,
     pub(super) body: Body,
     pub(super) row: DraftRow,
 }
 
 /// Whether a refusal may be none at the next heartbeat, when what is missing has come.
-pub(super) const fn is_retried(code: IntentCode) -> bool {
-    matches!(code, IntentCode::NoFreshness | IntentCode::RosterBehind | IntentCode::BundleBehind)
+pub(super) const fn is_retried(code: OrderCode) -> bool {
+    matches!(code, OrderCode::NoFreshness | OrderCode::RosterBehind | OrderCode::BundleBehind)
 }
 
 /// Whether an outcome ends the matter for who told it.
@@ -39,12 +39,12 @@ pub(super) fn is_final(outcome: &Outcome) -> bool {
 
 /// Whether it was carried out, now or before.
 pub(super) fn is_done(outcome: &Outcome) -> bool {
-    outcome.refused.is_none_or(IntentCode::is_repeat)
+    outcome.refused.is_none_or(OrderCode::is_repeat)
 }
 
 /// Whether a later order about the same ended it.
 fn is_overtaken(outcome: &Outcome) -> bool {
-    outcome.refused.is_some_and(IntentCode::is_overtaken)
+    outcome.refused.is_some_and(OrderCode::is_overtaken)
 }
 
 /// The owners who signed so far.
@@ -54,20 +54,20 @@ pub(super) fn signers(row: &DraftRow) -> Vec<OwnerId> {
 
 /// Whether everybody who signed may still order, by the key they signed with. The signatures themselves were verified when
 /// they came; those who carry the order out refuse it whole when one of them counts no more, and so does this.
-pub(super) fn in_force(signatures: &[IntentSignature], roster: &VerifiedRoster) -> Result<(), IntentCode> {
+pub(super) fn in_force(signatures: &[OrderSignature], roster: &VerifiedRoster) -> Result<(), OrderCode> {
     signatures.iter().try_for_each(|signature| {
-        let owner = roster.owner(&signature.owner).ok_or(IntentCode::OwnerUnknown)?;
+        let owner = roster.owner(&signature.owner).ok_or(OrderCode::OwnerUnknown)?;
         if owner.role < Role::Owner {
-            return Err(IntentCode::NotAnOwner);
+            return Err(OrderCode::NotAnOwner);
         }
         let has = |key_use| roster.key(&signature.owner, &signature.key, key_use).is_some();
-        let held = has(KeyUse::OwnerKey) || has(KeyUse::IntentPasskey);
-        held.then_some(()).ok_or(IntentCode::KeyUnknown)
+        let held = has(KeyUse::OwnerKey) || has(KeyUse::OrderPasskey);
+        held.then_some(()).ok_or(OrderCode::KeyUnknown)
     })
 }
 
 impl Entry {
-    pub(super) const fn kind(&self) -> IntentKind {
+    pub(super) const fn kind(&self) -> OrderKind {
         self.intent.kind
     }
 
@@ -91,7 +91,7 @@ impl Entry {
     /// Whether its time is over. A draft that nobody signed waits no longer than an order would.
     pub(super) fn is_over(&self, now: UnixTime) -> bool {
         self.not_after().is_some_and(|last| last < now)
-            || (self.row.signed_at.is_none() && self.row.at.plus(INTENT_LIFETIME_MAX) < now)
+            || (self.row.signed_at.is_none() && self.row.at.plus(ORDER_LIFETIME_MAX) < now)
     }
 
     pub(super) fn of_node(&self, node: &NodeId) -> Option<&Outcome> {
@@ -253,8 +253,8 @@ impl Entry {
 
     /// Why one more signature would change nothing: somebody refused it for another reason than that a second owner is
     /// missing, and there is nobody else who could still carry it out. One node's refusal is not the others'.
-    pub(super) fn is_beyond_signing(&self, is_there: impl Fn(&NodeId) -> bool) -> Option<IntentCode> {
-        let lacks = |outcome: &Outcome| outcome.refused == Some(IntentCode::SecondOwnerNeeded);
+    pub(super) fn is_beyond_signing(&self, is_there: impl Fn(&NodeId) -> bool) -> Option<OrderCode> {
+        let lacks = |outcome: &Outcome| outcome.refused == Some(OrderCode::SecondOwnerNeeded);
         let other = |outcome: &&Outcome| is_final(outcome) && !is_done(outcome) && !lacks(outcome);
         let stopped = self.row.worker.iter().chain(&self.row.controller).find(other);
         if let Some(outcome) = stopped {
@@ -302,7 +302,7 @@ impl Entry {
     }
 
     /// Where `end_by` ended it, at a node that may have carried it out before.
-    pub(super) fn overtaken(&self) -> impl Iterator<Item = (NodeId, IntentId)> {
+    pub(super) fn overtaken(&self) -> impl Iterator<Item = (NodeId, OrderId)> {
         let ended = self.row.nodes.iter().filter(|outcome| is_overtaken(outcome));
         ended.map(|outcome| (outcome.node_id.clone(), self.id))
     }
@@ -322,7 +322,7 @@ impl Entry {
         let mut changed = false;
         for node in self.intent.nodes.clone() {
             if later.intent.nodes.contains(&node) && !self.of_node(&node).is_some_and(is_final) {
-                let refused = Some(IntentCode::OlderRevision);
+                let refused = Some(OrderCode::OlderRevision);
                 changed |= self.note_node(Outcome { node_id: node, at: now, refused });
             }
         }

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::challenge::Nonce;
-use lucia_proto::freshness::SignedFreshness;
-use lucia_proto::ids::{NodeId, StartId};
-use lucia_proto::intent::{IntentCode, IntentId, IntentKind, SignedIntent};
-use lucia_proto::json;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{
+use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{
     ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_MAX, FRESHNESS_QUESTION, ORDERS_TOLD_MAX,
 };
-use lucia_proto::orders::{NodeOutcome, OrdersReply, OrdersReport};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::exchange::{NodeOutcome, OrdersReply, OrdersReport};
+use lucia_proto::orders::freshness::SignedFreshness;
+use lucia_proto::orders::{OrderCode, OrderId, OrderKind, SignedOrder};
+use lucia_proto::pki::key::VerificationCode;
 
 use super::progress::{in_force, is_retried};
 use super::trust::Trust;
@@ -31,17 +31,17 @@ const REPLY_BASE: usize = 1024;
 /// An order as it is handed out.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub(super) id: IntentId,
-    pub(super) kind: IntentKind,
+    pub(super) id: OrderId,
+    pub(super) kind: OrderKind,
     pub(super) not_after: Option<UnixTime>,
-    pub(super) signed: SignedIntent,
+    pub(super) signed: SignedOrder,
     /// Whether no holder of the identity goes on by it: every one of them is to hear it, whoever told first.
     pub(super) splits: bool,
     bytes: usize,
 }
 
 impl Waiting {
-    pub(super) fn new(id: IntentId, kind: IntentKind, not_after: Option<UnixTime>, signed: SignedIntent) -> Self {
+    pub(super) fn new(id: OrderId, kind: OrderKind, not_after: Option<UnixTime>, signed: SignedOrder) -> Self {
         let bytes = signed.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
         Self { id, kind, not_after, signed, splits: false, bytes }
     }
@@ -99,13 +99,13 @@ pub(super) struct Relay {
     /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
     /// Orders that a later one of the same subject ended here while the node may have carried them out already.
-    overtaken: BTreeSet<(NodeId, IntentId)>,
+    overtaken: BTreeSet<(NodeId, OrderId)>,
     /// Nodes that a signed order ends and that are to hear so: heard although the worker bars their keys.
     leaving: BTreeSet<NodeId>,
     told: Vec<Told>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
     /// another one is written once a minute, however often a node changes its mind.
-    retried: BTreeMap<(NodeId, IntentId), (IntentCode, Duration)>,
+    retried: BTreeMap<(NodeId, OrderId), (OrderCode, Duration)>,
     /// One for each holder of an identity, a few at most; the worker is asked one of them at a time.
     questions: BTreeMap<NodeId, Vec<Question>>,
     /// When a question of a node was written last: each is a write, whoever asks.
@@ -134,7 +134,7 @@ impl Relay {
         waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
         decisions: BTreeMap<NodeId, Arc<Waiting>>,
     ) {
-        let waits = |(node, intent): &(NodeId, IntentId)| {
+        let waits = |(node, intent): &(NodeId, OrderId)| {
             waiting.get(node).is_some_and(|orders| orders.iter().any(|order| order.id == *intent))
         };
         self.retried.retain(|key, _| waits(key));
@@ -148,7 +148,7 @@ impl Relay {
     }
 
     /// Of which orders a node is still heard, if it says that it carried them out.
-    pub(super) fn set_overtaken(&mut self, overtaken: BTreeSet<(NodeId, IntentId)>) {
+    pub(super) fn set_overtaken(&mut self, overtaken: BTreeSet<(NodeId, OrderId)>) {
         self.overtaken = overtaken;
     }
 
@@ -188,7 +188,7 @@ impl Relay {
     }
 
     fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime, since_boot: Duration) {
-        let done = outcome.refused.is_none_or(IntentCode::is_repeat);
+        let done = outcome.refused.is_none_or(OrderCode::is_repeat);
         if done && self.overtaken.remove(&(node.clone(), outcome.intent)) {
             self.told.push(Told { node: node.clone(), outcome: outcome.clone(), at: now });
             return;
@@ -281,7 +281,7 @@ impl Relay {
         let split = decision.filter(|order| order.splits);
         let order = match standing {
             Standing::Free => split.or_else(|| waiting.next()),
-            Standing::Frozen => split.or_else(|| waiting.find(|order| order.kind == IntentKind::CloneDecision)),
+            Standing::Frozen => split.or_else(|| waiting.find(|order| order.kind == OrderKind::CloneDecision)),
             Standing::Refused => decision,
         };
         order.map(AsRef::as_ref)

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lucia_proto::code::Code;
-use lucia_proto::host_api::Label;
-use lucia_proto::ids::NodeId;
-use lucia_proto::intent::{IntentId, Terms};
-use lucia_proto::limits::{
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{
     DRAFTS_BYTES_MAX, DRAFTS_MAX, DRAFTS_UNSIGNED_PER_PERSON_MAX, ORDERS_PER_OWNER_MAX, OWNERS_MAX,
 };
-use lucia_proto::owner::OwnerId;
+use lucia_proto::host_api::Label;
+use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::{OrderId, Terms};
 
 use super::orders::Orders;
 use super::progress::Entry;
@@ -70,13 +70,13 @@ impl Orders {
             );
             return Err(Refusal::new(Code::RegistryFull, message));
         }
-        let leave: Vec<IntentId> = own.iter().take(over).map(|(_, entry)| entry.id).collect();
+        let leave: Vec<OrderId> = own.iter().take(over).map(|(_, entry)| entry.id).collect();
         leave.iter().try_for_each(|id| self.remove(id))
     }
 
     /// What is missed least: drafts that ran out, then what was carried out or refused, the oldest first. The last orders
     /// about subjects leave when nothing else is left, of the owner who has most of them, so that nobody's push out another's.
-    fn leaves(&self, is_ended: impl Fn(&Entry) -> bool, is_there: impl Fn(&NodeId) -> bool) -> Option<IntentId> {
+    fn leaves(&self, is_ended: impl Fn(&Entry) -> bool, is_there: impl Fn(&NodeId) -> bool) -> Option<OrderId> {
         let mut ended: Vec<&Entry> = self.all().filter(|entry| is_ended(entry)).collect();
         ended.sort_by_key(|entry| (entry.row.signed_at.is_some(), entry.row.at, entry.id));
         if let Some(entry) = ended.iter().find(|entry| !self.is_last(entry, &is_there)) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::challenge::Nonce;
-use lucia_proto::code::Code;
-use lucia_proto::intent::{Draft, Intent, IntentKind, IntentPolicy, Rule, Terms};
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{INTENT_AHEAD, INTENT_LIFETIME_MAX};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::{ORDER_AHEAD, ORDER_LIFETIME_MAX};
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::{Draft, OrderHead, OrderKind, OrderPolicy, Rule, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState};
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
 
 use super::super::tests::bench::{World, code, start};
@@ -49,10 +49,10 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Refusal>, code: Code, word: &st
 
 /// The n-th draft: each has a nonce of its own.
 fn nth(fleet: &OrderWorld, n: u64) -> Draft {
-    fleet.draft(IntentKind::ReleaseLapse, |intent| {
+    fleet.draft(OrderKind::ReleaseLapse, |intent| {
         let mut nonce = [0; 32];
         nonce[..8].copy_from_slice(&n.to_be_bytes());
-        let not_after = fleet.now.plus(INTENT_LIFETIME_MAX);
+        let not_after = fleet.now.plus(ORDER_LIFETIME_MAX);
         intent.terms = Terms::Once { not_after, nonce: Nonce::from_bytes(&nonce) };
     })
 }
@@ -61,13 +61,13 @@ fn nth(fleet: &OrderWorld, n: u64) -> Draft {
 #[test]
 fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
     let (world, mut fleet) = owned();
-    let kind = IntentKind::SshKey;
-    type Change<'a> = &'a dyn Fn(&mut Intent);
+    let kind = OrderKind::SshKey;
+    type Change<'a> = &'a dyn Fn(&mut OrderHead);
     let mallory = fleet.mallory.id.clone();
     let victor = fleet.victor.id.clone();
-    let late = fleet.now.plus(INTENT_AHEAD).plus(SECOND);
+    let late = fleet.now.plus(ORDER_AHEAD).plus(SECOND);
     let changes: [(&str, Change<'_>); 4] = [
-        ("other_fleet", &|intent| intent.fleet = lucia_proto::digest::Digest::of(b"another root")),
+        ("other_fleet", &|intent| intent.fleet = lucia_proto::base::digest::Digest::of(b"another root")),
         ("owner_unknown", &|intent| intent.owner = mallory.clone()),
         ("not_an_owner", &|intent| intent.owner = victor.clone()),
         ("not_yet", &|intent| intent.issued_at = late),
@@ -82,15 +82,15 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
     let mut bad = good.clone();
     bad.body = r#"{"account":"alice","keys":[{"label":"a","key":"ssh-dss AAAA"}]}"#.to_owned();
     bad.intent_json = bad.intent_json.replacen(
-        &lucia_proto::digest::Digest::of(good.body.as_bytes()).to_string(),
-        &lucia_proto::digest::Digest::of(bad.body.as_bytes()).to_string(),
+        &lucia_proto::base::digest::Digest::of(good.body.as_bytes()).to_string(),
+        &lucia_proto::base::digest::Digest::of(bad.body.as_bytes()).to_string(),
         1,
     );
     refused(world.controller.add_draft(bad, &OPERATOR), Code::IntentRefused, "The key is not taken: a key begins with");
     let nowhere = fleet.draft(kind, |intent| intent.nodes = vec![fleet.other.node_id.clone()]);
     refused(world.controller.add_draft(nowhere, &OPERATOR), Code::UnknownNode, "");
-    let once = fleet.draft(IntentKind::RemoveIdentity, |_| ());
-    world.advance(INTENT_LIFETIME_MAX.as_secs() + 1);
+    let once = fleet.draft(OrderKind::RemoveIdentity, |_| ());
+    world.advance(ORDER_LIFETIME_MAX.as_secs() + 1);
     refused(world.controller.add_draft(once, &OPERATOR), Code::IntentRefused, "expired");
     let view = world.controller.add_draft(good.clone(), &OPERATOR).unwrap();
     assert_eq!((&view.draft, view.signatures.len()), (&good, 0));
@@ -104,7 +104,7 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
     lock(&world.controller.owners.orders).claim(&code_of(&second), line.intent);
     refused(world.controller.add_draft(second, &OPERATOR), Code::VerificationCodeCollision, "");
     assert_eq!(code(world.controller.draft(&"0000-0000-0000".parse().unwrap())), Some(Code::DraftNotFound));
-    fleet.change_roster(|roster| roster.policy = IntentPolicy::forbid_all());
+    fleet.change_roster(|roster| roster.policy = OrderPolicy::forbid_all());
     publish(&world, &fleet);
     let third = fleet.draft(kind, |intent| intent.issued_at = fleet.now.plus(SECOND));
     refused(world.controller.add_draft(third.clone(), &OPERATOR), Code::IntentRefused, "kind_forbidden");
@@ -116,7 +116,7 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
 #[test]
 fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
     let (world, mut fleet) = owned();
-    let draft = fleet.draft(IntentKind::ReleaseLapse, |_| ());
+    let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let other = nth(&fleet, 5);
     let code = code_of(&draft);
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
@@ -138,12 +138,12 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
     let view = world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
     assert_eq!(view.signatures.len(), 2);
     assert_eq!(line(&world, &draft).state, DraftState::Signed);
-    let lying = lucia_proto::intent::SignedIntent::from_bytes(&std::fs::read(&file).unwrap()).unwrap();
-    assert!(lying.check(&fleet.checker(IntentKind::ReleaseLapse)).is_ok(), "what the worker finds is the order");
+    let lying = lucia_proto::orders::SignedOrder::from_bytes(&std::fs::read(&file).unwrap()).unwrap();
+    assert!(lying.check(&fleet.checker(OrderKind::ReleaseLapse)).is_ok(), "what the worker finds is the order");
     assert_eq!(world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap(), view, "again is once");
     // Where the roster asks for two, one is not enough.
     fleet.change_roster(|roster| {
-        roster.policy = IntentPolicy::allow_all().with(IntentKind::ReleaseLapse, Rule::TwoOwners);
+        roster.policy = OrderPolicy::allow_all().with(OrderKind::ReleaseLapse, Rule::TwoOwners);
     });
     publish(&world, &fleet);
     let second = nth(&fleet, 2);
@@ -161,7 +161,7 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
     // And one that nobody signed in time is no order any more.
     let third = nth(&fleet, 3);
     world.controller.add_draft(third.clone(), &OPERATOR).unwrap();
-    world.advance(INTENT_LIFETIME_MAX.as_secs() + 2);
+    world.advance(ORDER_LIFETIME_MAX.as_secs() + 2);
     assert_eq!(line(&world, &third).state, DraftState::Expired);
     refused(
         world.controller.sign(&code_of(&third), fleet.alice.sign(&third), &OPERATOR),
@@ -174,7 +174,7 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
 #[test]
 fn what_nodes_are_handed_is_made_ready_while_heartbeats_go_on() {
     let (world, fleet) = owned();
-    let draft = fleet.draft(IntentKind::SshKey, |_| ());
+    let draft = fleet.draft(OrderKind::SshKey, |_| ());
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     world.controller.sign(&code_of(&draft), fleet.alice.sign(&draft), &OPERATOR).unwrap();
     let orders = lock(&world.controller.owners.orders);
@@ -191,7 +191,7 @@ fn what_nodes_are_handed_is_made_ready_while_heartbeats_go_on() {
 fn what_was_signed_survives_a_crash_at_every_step() {
     let begin = || {
         let (world, fleet) = owned();
-        let draft = fleet.draft(IntentKind::ReleaseLapse, |_| ());
+        let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
         (world, fleet, draft)
     };
     let act = |world: &World, fleet: &OrderWorld, draft: &Draft| {
@@ -226,7 +226,7 @@ fn what_was_signed_survives_a_crash_at_every_step() {
 #[test]
 fn a_damaged_order_stops_the_start_and_says_what_cures_it() {
     let (world, fleet) = owned();
-    let draft = fleet.draft(IntentKind::SshKey, |_| ());
+    let draft = fleet.draft(OrderKind::SshKey, |_| ());
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     let id = line(&world, &draft).intent;
     let path = world.file(&format!("orders/{id}.json"));

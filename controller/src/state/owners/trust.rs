@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use lucia_proto::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
-use lucia_proto::chain::Root;
-use lucia_proto::digest::Digest;
-use lucia_proto::json::{self, JsonError};
-use lucia_proto::limits::{JSON_DEPTH_MAX, QUEUE_FILE_MAX};
-use lucia_proto::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, QUEUE_FILE_MAX};
+use lucia_proto::orders::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
+use lucia_proto::pki::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
+use lucia_proto::pki::chain::Root;
 use thiserror::Error;
 
 /// Why what the worker published is not taken.
@@ -94,8 +94,8 @@ fn take_roster(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lucia_proto::base::time::UnixTime;
     use lucia_proto::test_support::{OrderWorld, TestCa};
-    use lucia_proto::time::UnixTime;
 
     const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 

@@ -2,10 +2,10 @@
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, AuditVia, verify};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use lucia_proto::host_api::Minutes;
-use lucia_proto::intent::{IntentCode, IntentId, IntentKind};
-use lucia_proto::limits::AUDIT_PER_ANSWER_MAX;
+use lucia_proto::orders::{OrderCode, OrderId, OrderKind};
 use lucia_proto::test_support::OrderWorld;
 
 use super::bench::{World, code, start};
@@ -166,21 +166,21 @@ fn pages_of_the_audit_are_found_wherever_they_begin() {
 // spec: AU-9
 #[test]
 fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
-    use lucia_proto::bounded::Version;
+    use lucia_proto::base::bounded::Version;
+    use lucia_proto::files::owner_queue::OrderAnswerFile;
     use lucia_proto::owner_api::Outcome;
-    use lucia_proto::owner_queue::IntentFile;
     let world = World::new();
     let node = world.node(7);
     let fleet = fleet(&world);
     publish(&world, &fleet);
     let alice = alice(&fleet);
-    let draft = fleet.draft(IntentKind::ReleaseLapse, |_| ());
-    let (code, intent) = (draft.read().unwrap().code(), IntentId::of(&draft.intent_json));
+    let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
+    let (code, intent) = (draft.read().unwrap().code(), OrderId::of(&draft.intent_json));
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     assert!(world.controller.sign(&code, fleet.victor.sign(&draft), &alice).is_err());
     world.controller.sign(&code, fleet.alice.sign(&draft), &alice).unwrap();
-    let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused: Some(IntentCode::NameDiffers) };
-    let file = IntentFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
+    let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused: Some(OrderCode::NameDiffers) };
+    let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     let path = world.file(&format!("nodes/owner-responses/intent-{intent}.json"));
     super::bench::write(&path, &file.to_bytes().unwrap());
     world.controller.tick();
@@ -198,7 +198,7 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
         (IntentSigned, owner.clone(), Some(Code::IntentRefused), None, id),
         (OrderGiven, owner.clone(), None, None, id),
         (IntentSigned, owner.clone(), None, None, id),
-        (IntentSettled, AuditActor::Worker, None, Some(IntentCode::NameDiffers), id),
+        (IntentSettled, AuditActor::Worker, None, Some(OrderCode::NameDiffers), id),
         (DraftDropped, owner, None, None, id),
     ];
     assert_eq!(entries, want);

@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::answer::SignedAnswer;
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
-use lucia_proto::bounded::{Text, Version};
-use lucia_proto::challenge::{Challenge, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::digest::Digest;
-use lucia_proto::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
-use lucia_proto::heartbeat::Heartbeat;
+use lucia_proto::base::bounded::{Text, Version};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::{NodeId, RequestId, TaskId};
+use lucia_proto::base::json;
+use lucia_proto::base::time::{Clock, ManualClock, UnixTime};
+use lucia_proto::files::worker_status::WorkerStatus;
 use lucia_proto::host_api::{ApproveForm, Minutes};
-use lucia_proto::ids::{NodeId, RequestId, TaskId};
-use lucia_proto::inventory::HardwareInventory;
-use lucia_proto::json;
-use lucia_proto::phase::DevicePhase;
-use lucia_proto::report::{
+use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::challenge::{Challenge, Scope};
+use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::heartbeat::Heartbeat;
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, Progress, Proof, Purpose,
     Question, Report,
 };
 use lucia_proto::test_support::{TestCa, TestNode};
-use lucia_proto::time::{Clock, ManualClock, UnixTime};
-use lucia_proto::worker_status::WorkerStatus;
 
 use crate::config::Config;
 use crate::state::{Controller, Enrolled, OpenError, Refusal};

@@ -1,8 +1,8 @@
 //! Who may call: identity failures are one answer, cost one verification, and change nothing.
 
-use lucia_proto::code::Code;
-use lucia_proto::limits::CHAIN_PEM_MAX;
-use lucia_proto::report::{DeviceCall, HeaderProof, NodeCall, Proof, Purpose, Question};
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::CHAIN_PEM_MAX;
+use lucia_proto::node::report::{DeviceCall, HeaderProof, NodeCall, Proof, Purpose, Question};
 use lucia_proto::test_support::hostile_leaves;
 
 use super::bench::{Machine, World, code};
@@ -176,7 +176,8 @@ fn a_device_call_is_the_devices_own() {
     let proof = Proof::sign(&report, &other.challenge(&world), &machine.node.key).unwrap();
     identity(world.controller.grant(other.id(), DeviceCall { proof }, machine.from).map(drop));
     // A key that is not the id's.
-    let challenge = world.controller.next_challenge(&lucia_proto::challenge::Scope::Boot, machine.from).challenge();
+    let challenge =
+        world.controller.next_challenge(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
     let mut call = machine.discover_call(&challenge);
     call.public_key_pem = other.node.key.public().to_pem();
     identity(world.controller.discover(call, machine.from).map(drop));

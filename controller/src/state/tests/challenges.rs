@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::challenge::{ChallengeId, Scope};
-use lucia_proto::code::Code;
-use lucia_proto::time::Clock as _;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::time::Clock as _;
+use lucia_proto::node::challenge::{ChallengeId, Scope};
 
 use super::bench::{Machine, World, code};
 
@@ -46,7 +46,7 @@ fn s_5_a_challenge_lives_two_minutes_whatever_the_wall_clock_does() {
         let challenge = machine.challenge(&world);
         world.advance(wait);
         let now = i64::try_from(world.now().secs()).unwrap() + wall;
-        world.clock.set_wall(lucia_proto::time::UnixTime::from_secs(u64::try_from(now).unwrap()));
+        world.clock.set_wall(lucia_proto::base::time::UnixTime::from_secs(u64::try_from(now).unwrap()));
         let answer = world.controller.heartbeat(machine.id(), machine.heartbeat_call(&challenge), machine.from);
         assert_eq!(answer.is_ok(), ok, "{wait} s, wall {wall}: {answer:?}");
         assert!(ok || code(answer) == Some(Code::ChallengeRefused));

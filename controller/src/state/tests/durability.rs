@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::code::Code;
-use lucia_proto::phase::DevicePhase as P;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::phase::DevicePhase as P;
 
 use super::bench::{Machine, OPERATOR, World, code, start, write};
 use crate::refusal::chain;
@@ -332,7 +332,7 @@ fn f_8_a_clock_that_is_not_set_yet_refuses_nobody_for_good() {
     let machine = world.node(1);
     machine.heartbeat(&world).unwrap();
     let now = world.now();
-    world.clock.set_wall(lucia_proto::time::UnixTime::from_secs(1_000));
+    world.clock.set_wall(lucia_proto::base::time::UnixTime::from_secs(1_000));
     let world = world.restart();
     assert_eq!(code(machine.heartbeat(&world)), Some(Code::Busy));
     world.clock.set_wall(now);

@@ -1,10 +1,10 @@
 //! Certificates through the queue, renewal, removal.
 
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::TaskId;
 use lucia_proto::host_api::SnapshotState;
-use lucia_proto::ids::TaskId;
-use lucia_proto::phase::DevicePhase as P;
-use lucia_proto::report::{EnrollRequest, Purpose};
+use lucia_proto::node::phase::DevicePhase as P;
+use lucia_proto::node::report::{EnrollRequest, Purpose};
 use lucia_proto::test_support::{TestCa, hostile_answers, hostile_csrs};
 
 use super::bench::{Machine, OPERATOR, World, code};
@@ -170,7 +170,7 @@ fn an_answer_counts_for_the_very_bytes_that_were_asked() {
 // spec: EN-37
 #[test]
 fn an_answer_for_another_node_or_task_does_not_count_whatever_it_acknowledges() {
-    use lucia_proto::enrollment::EnrollmentAnswerFile;
+    use lucia_proto::node::enrollment::EnrollmentAnswerFile;
     let world = World::new();
     let machine = awaiting(&world, 1);
     machine.enroll(&world).unwrap();
@@ -226,7 +226,7 @@ fn renewal_is_repeatable_and_the_old_leaf_works_to_its_own_end() {
     machine.certificate = world.ca.issue(&machine.node, world.now());
     machine.heartbeat(&world).unwrap();
     let expires = world.controller.node(machine.id()).unwrap().node.certificate_expires_at;
-    assert_eq!(expires, Some(world.now().plus(lucia_proto::limits::LEAF_LIFETIME)));
+    assert_eq!(expires, Some(world.now().plus(lucia_proto::base::limits::LEAF_LIFETIME)));
     machine.certificate = old;
     world.advance(5 * 24 * 3600);
     machine.heartbeat(&world).unwrap();
@@ -309,7 +309,7 @@ fn s_11_removal_leaves_nothing_for_a_next_one_of_that_name() {
     again.discover(&world).unwrap();
     again.approve(&world).unwrap();
     assert!(!world.file(&format!("nodes/removals/{id}.json")).exists());
-    again.request_id = lucia_proto::ids::RequestId::from_random([44; 16]);
+    again.request_id = lucia_proto::base::ids::RequestId::from_random([44; 16]);
     again.grant(&world).unwrap();
     again.progress(&world, P::Installing).unwrap();
     again.progress(&world, P::AwaitingEnrollment).unwrap();
@@ -326,7 +326,7 @@ fn a_failed_installation_leaves_no_certificate_to_the_next() {
     machine.progress(&world, P::Failed).unwrap();
     machine.discover(&world).unwrap();
     machine.approve(&world).unwrap();
-    machine.request_id = lucia_proto::ids::RequestId::from_random([44; 16]);
+    machine.request_id = lucia_proto::base::ids::RequestId::from_random([44; 16]);
     machine.grant(&world).unwrap();
     machine.progress(&world, P::Installing).unwrap();
     machine.progress(&world, P::AwaitingEnrollment).unwrap();
@@ -364,13 +364,13 @@ fn a_heartbeat_is_kept_and_shown() {
 // spec: EN-36
 #[test]
 fn the_endpoints_certificate_comes_through_the_same_queue() {
-    use lucia_proto::bounded::Version;
-    use lucia_proto::digest::Digest;
-    use lucia_proto::enrollment::EndpointAnswer;
+    use lucia_proto::base::bounded::Version;
+    use lucia_proto::base::digest::Digest;
+    use lucia_proto::node::enrollment::EndpointAnswer;
     let world = World::new();
     assert_eq!(world.controller.endpoint_answer().unwrap(), None);
     let key = lucia_proto::test_support::key(9);
-    let csr = lucia_proto::csr::endpoint_build(&world.config.names, &key);
+    let csr = lucia_proto::pki::csr::endpoint_build(&world.config.names, &key);
     world.controller.endpoint_request(&csr).unwrap();
     let path = world.file("nodes/enrollment-requests/endpoint.json");
     let request = std::fs::read(&path).unwrap();

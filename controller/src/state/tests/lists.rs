@@ -1,11 +1,11 @@
 //! The worker's lists at the controller: whom it refuses by them, what every view says of that, and what it carries.
 
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::LIST_INTERVAL;
 use lucia_proto::host_api::SnapshotState;
-use lucia_proto::intent::IntentKind;
-use lucia_proto::key::Fingerprint;
-use lucia_proto::limits::LIST_INTERVAL;
-use lucia_proto::lists::{List, ListEntry, NamedNode, SignedBarred, SignedList, SignedNames};
+use lucia_proto::orders::OrderKind;
+use lucia_proto::orders::lists::{List, ListEntry, NamedNode, SignedBarred, SignedList, SignedNames};
+use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::test_support::{OrderWorld, key};
 use lucia_proto::why::{Finding, Next, findings};
 
@@ -144,7 +144,7 @@ fn no_list_but_a_newer_one_of_this_fleets_worker_is_taken() {
     bars(&world, &fleet, 5, &[&gone]);
     let none = |number| list::<Fingerprint>(&fleet, number, Vec::new());
     let by_worker = |list: &List<Fingerprint>| SignedList::sign(list, &fleet.ca.worker_key).unwrap();
-    let other_fleet = List { fleet: lucia_proto::digest::Digest::of(b"another root"), ..none(6) };
+    let other_fleet = List { fleet: lucia_proto::base::digest::Digest::of(b"another root"), ..none(6) };
     let later = List { time: fleet.now.plus(LIST_INTERVAL), ..none(5) };
     let edited = {
         let good = by_worker(&none(6));
@@ -174,7 +174,7 @@ fn no_list_but_a_newer_one_of_this_fleets_worker_is_taken() {
         assert_eq!(refused(&world, &gone), Some(Code::NodeIdentityInvalid), "{what}, after a restart");
         world
     });
-    for bytes in [&b"{}"[..], &vec![b' '; lucia_proto::limits::LIST_FILE_MAX + 1]] {
+    for bytes in [&b"{}"[..], &vec![b' '; lucia_proto::base::limits::LIST_FILE_MAX + 1]] {
         write(&world.file("nodes/owner-responses/barred.json"), bytes);
         world.controller.tick();
         assert_eq!(refused(&world, &gone), Some(Code::NodeIdentityInvalid));
@@ -216,7 +216,7 @@ fn a_node_that_an_order_ends_is_heard_until_it_knows() {
     let world = World::new();
     let (node, fleet) = (world.node(7), fleet(&world));
     publish(&world, &fleet);
-    let draft = fleet.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = fleet.draft(OrderKind::RemoveIdentity, |_| ());
     let order = super::relay::ordered(&world, &fleet, &draft);
     // The worker bars its key and says so before the node heard of anything.
     bars(&world, &fleet, 5, &[&node]);

@@ -3,15 +3,17 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::bounded::Version;
-use lucia_proto::code::Code;
-use lucia_proto::digest::Digest;
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
-use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey};
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{
+    APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE,
+};
+use lucia_proto::files::owner_queue::{ApplicationFile, RejectionFile};
+use lucia_proto::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerKey};
 use lucia_proto::owner_api::{Application, Applied};
-use lucia_proto::owner_queue::{ApplicationFile, RejectionFile};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, key};
 
 use super::bench::{World, code, start, write};
@@ -160,7 +162,7 @@ fn who_is_in_the_roster_waits_no_more_and_what_is_no_application_goes() {
     ask(&world, "mallory", &fleet.mallory.key, ip(1)).unwrap();
     publish(&world, &fleet);
     assert_eq!(files(&world), 1);
-    let entry = fleet.mallory.entry(lucia_proto::owner::Role::Viewer);
+    let entry = fleet.mallory.entry(lucia_proto::orders::owner::Role::Viewer);
     fleet.change_roster(|roster| roster.owners.push(entry));
     publish(&world, &fleet);
     assert_eq!(files(&world), 0);
@@ -205,7 +207,7 @@ fn a_passkey_for_orders_is_passed_on_when_an_owner_of_the_roster_confirmed_it() 
     assert_eq!(code(world.controller.apply(forged, ip(1))), Some(Code::InvalidOnboardingRequest));
     assert_eq!(files(&world), 0);
     let applied = world.controller.apply(good.clone(), ip(1)).unwrap();
-    assert_eq!(applied.verification_code, lucia_proto::owner::code(passkey.public()));
+    assert_eq!(applied.verification_code, lucia_proto::orders::owner::code(passkey.public()));
     let owner = OwnerId::of(&passkey.public().fingerprint());
     let path = world.file(&format!("nodes/owner-requests/application-{owner}.json"));
     let told = || ApplicationFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().application;
@@ -217,7 +219,7 @@ fn a_passkey_for_orders_is_passed_on_when_an_owner_of_the_roster_confirmed_it() 
     assert_eq!((files(&world), told()), (1, good.clone()));
     // Once it is in the roster it waits no more.
     let entry = OwnerKey {
-        key_use: KeyUse::IntentPasskey,
+        key_use: KeyUse::OrderPasskey,
         public_key_pem: passkey.public().to_pem(),
         credential_id: Some(id.clone()),
     };

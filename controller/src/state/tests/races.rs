@@ -5,9 +5,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lucia_durable::crash_point::hold_at;
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
-use lucia_proto::report::Proof;
+use lucia_proto::base::code::Code;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::node::report::Proof;
 
 use super::bench::{Machine, World, code};
 use crate::state::Enrolled;
@@ -45,12 +45,12 @@ fn s_3_of_a_hundred_uses_of_one_challenge_one_wins() {
         winners(100, Code::ChallengeRefused, |_| world.controller.heartbeat(machine.id(), call.clone(), machine.from));
     assert_eq!(won, 1);
     // Another report over it, and so another signature: used is used.
-    let mut other = lucia_proto::heartbeat::HeartbeatFields::clone(&machine.beat());
+    let mut other = lucia_proto::node::heartbeat::HeartbeatFields::clone(&machine.beat());
     other.uptime_seconds = 61;
-    let beat = lucia_proto::heartbeat::Heartbeat::try_from(other).unwrap();
+    let beat = lucia_proto::node::heartbeat::Heartbeat::try_from(other).unwrap();
     let proof = Proof::sign(&beat, &challenge, &machine.node.key).unwrap();
     assert_ne!(proof.signature, call.proof.signature);
-    let again = lucia_proto::report::NodeCall { proof, ..call };
+    let again = lucia_proto::node::report::NodeCall { proof, ..call };
     assert_eq!(code(world.controller.heartbeat(machine.id(), again, machine.from)), Some(Code::ChallengeRefused));
 }
 

@@ -2,20 +2,20 @@
 
 use lucia_durable::crash_point::fail_at;
 use lucia_proto::audit::AuditAction;
-use lucia_proto::bounded::Version;
-use lucia_proto::challenge::Nonce;
-use lucia_proto::code::Code;
-use lucia_proto::freshness::{FreshnessAnswer, FreshnessRequest, SignedFreshness};
-use lucia_proto::heartbeat::{Heartbeat, HeartbeatReply};
-use lucia_proto::intent::{
-    Body, CloneDecision, Decision, Draft, Intent, IntentCode, IntentId, IntentKind, SignedIntent, Terms,
+use lucia_proto::base::bounded::Version;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{ANSWER_MAX, FRESHNESS_QUESTION, ORDER_LIFETIME_MAX, SPLIT_OFFERED};
+use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile};
+use lucia_proto::node::challenge::Nonce;
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
+use lucia_proto::node::report::{NodeCall, Proof};
+use lucia_proto::orders::exchange::{NodeOutcome, OrdersReply, OrdersReport};
+use lucia_proto::orders::freshness::{FreshnessAnswer, FreshnessRequest, SignedFreshness};
+use lucia_proto::orders::{
+    Body, CloneDecision, Decision, Draft, OrderCode, OrderHead, OrderId, OrderKind, SignedOrder, Terms,
 };
-use lucia_proto::json;
-use lucia_proto::limits::{ANSWER_MAX, FRESHNESS_QUESTION, INTENT_LIFETIME_MAX, SPLIT_OFFERED};
-use lucia_proto::orders::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::owner_api::{DraftLine, DraftState, Outcome};
-use lucia_proto::owner_queue::{FreshnessFile, IntentFile};
-use lucia_proto::report::{NodeCall, Proof};
 use lucia_proto::test_support::OrderWorld;
 
 use super::bench::{Machine, World, code, write};
@@ -63,7 +63,7 @@ fn told(world: &World, node: &Machine, report: &OrdersReport) -> OrdersReply {
 }
 
 /// The order the node is handed now.
-pub(super) fn handed(world: &World, node: &Machine, fleet: &OrderWorld) -> Option<IntentId> {
+pub(super) fn handed(world: &World, node: &Machine, fleet: &OrderWorld) -> Option<OrderId> {
     told(world, node, &holding(fleet)).intent.map(|intent| intent.id())
 }
 
@@ -72,8 +72,8 @@ pub(super) fn tells(
     world: &World,
     node: &Machine,
     fleet: &OrderWorld,
-    intent: IntentId,
-    refused: Option<IntentCode>,
+    intent: OrderId,
+    refused: Option<OrderCode>,
 ) -> OrdersReply {
     let report = OrdersReport { outcomes: vec![NodeOutcome { intent, refused }], ..holding(fleet) };
     let reply = told(world, node, &report);
@@ -82,29 +82,29 @@ pub(super) fn tells(
 }
 
 /// Drafted and signed by alice.
-pub(super) fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> IntentId {
+pub(super) fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> OrderId {
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     world.controller.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
-    IntentId::of(&draft.intent_json)
+    OrderId::of(&draft.intent_json)
 }
 
-fn state_of(world: &World, intent: IntentId) -> DraftLine {
+fn state_of(world: &World, intent: OrderId) -> DraftLine {
     world.controller.drafts(None).unwrap().drafts.into_iter().find(|line| line.intent == intent).unwrap()
 }
 
 /// The worker answers an order; it finds the order's file first.
-pub(super) fn worker_says(world: &World, node: &Machine, intent: IntentId, refused: Option<IntentCode>) {
+pub(super) fn worker_says(world: &World, node: &Machine, intent: OrderId, refused: Option<OrderCode>) {
     let request = world.file(&format!("nodes/owner-requests/intent-{intent}.json"));
-    assert_eq!(SignedIntent::from_bytes(&std::fs::read(&request).unwrap()).unwrap().id(), intent);
+    assert_eq!(SignedOrder::from_bytes(&std::fs::read(&request).unwrap()).unwrap().id(), intent);
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused };
-    let file = IntentFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
+    let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     write(&world.file(&format!("nodes/owner-responses/intent-{intent}.json")), &file.to_bytes().unwrap());
     world.controller.tick();
     assert!(!request.exists(), "what was answered does not lie there any more");
 }
 
 fn keys(fleet: &OrderWorld, revision: u64) -> Draft {
-    fleet.draft(IntentKind::SshKey, |intent| {
+    fleet.draft(OrderKind::SshKey, |intent| {
         intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
     })
 }
@@ -121,7 +121,7 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
         assert_eq!(handed(&world, &node, &fleet), Some(first), "again and again");
     }
     // What is missing comes: the same order stays, and the same words again write nothing.
-    for code in [IntentCode::NoFreshness, IntentCode::RosterBehind, IntentCode::BundleBehind] {
+    for code in [OrderCode::NoFreshness, OrderCode::RosterBehind, OrderCode::BundleBehind] {
         let reply = tells(&world, &node, &fleet, first, Some(code));
         assert_eq!(reply.intent.map(|intent| intent.id()), Some(first), "{code:?}");
         assert_eq!(state_of(&world, first).state, DraftState::Signed);
@@ -138,11 +138,11 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
     let reply = tells(&world, &node, &fleet, first, None);
     assert_eq!(reply.intent.map(|intent| intent.id()), Some(second), "the next one at once");
     assert_eq!(state_of(&world, first).state, DraftState::Done);
-    assert_eq!(tells(&world, &node, &fleet, second, Some(IntentCode::KindForbidden)), OrdersReply::default());
+    assert_eq!(tells(&world, &node, &fleet, second, Some(OrderCode::KindForbidden)), OrdersReply::default());
     let line = state_of(&world, second);
     assert_eq!((line.state, line.outcomes.len()), (DraftState::Refused, 1));
     // What it says of orders that are none of its own is nothing.
-    tells(&world, &node, &fleet, IntentId::of("{}"), None);
+    tells(&world, &node, &fleet, OrderId::of("{}"), None);
     assert_eq!(handed(&world, &node, &fleet), None);
     // An agent that does not know of orders is told of none.
     ordered(&world, &fleet, &keys(&fleet, 5));
@@ -158,7 +158,7 @@ fn a_node_that_changes_its_mind_fills_neither_disk_nor_audit() {
     let order = ordered(&world, &fleet, &keys(&fleet, 4));
     let lines = || world.controller.audit_size().0;
     let before = lines();
-    let codes = [IntentCode::NoFreshness, IntentCode::RosterBehind, IntentCode::BundleBehind];
+    let codes = [OrderCode::NoFreshness, OrderCode::RosterBehind, OrderCode::BundleBehind];
     tells(&world, &node, &fleet, order, Some(codes[0]));
     assert_eq!(lines(), before + 1, "the first reason");
     let plan = lucia_durable::crash_point::record(&world.file("orders"));
@@ -181,17 +181,17 @@ fn a_node_that_changes_its_mind_fills_neither_disk_nor_audit() {
 
 /// An order about another account.
 fn of_bob(fleet: &OrderWorld) -> Draft {
-    let Body::SshKey(mut body) = fleet.body(IntentKind::SshKey) else { panic!("a body of its kind") };
+    let Body::SshKey(mut body) = fleet.body(OrderKind::SshKey) else { panic!("a body of its kind") };
     body.account = "bob".parse().unwrap();
     let terms = Terms::State { subject: "bob".parse().unwrap(), revision: 1 };
-    Draft::new(Intent { terms, ..fleet.intent(IntentKind::SshKey) }, &Body::SshKey(body)).unwrap()
+    Draft::new(OrderHead { terms, ..fleet.intent(OrderKind::SshKey) }, &Body::SshKey(body)).unwrap()
 }
 
 // spec: CO-21
 #[test]
 fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
     let (world, fleet, node) = owned();
-    let (key, released) = (keys(&fleet, 4), fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+    let (key, released) = (keys(&fleet, 4), fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     for draft in [&key, &released] {
         world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     }
@@ -199,7 +199,7 @@ fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
         let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
         let signed = world.controller.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR);
         assert_eq!(code(signed), Some(Code::PersistenceFailed));
-        IntentId::of(&draft.intent_json)
+        OrderId::of(&draft.intent_json)
     };
     let key = sign(&key);
     assert_eq!(handed(&world, &node, &fleet), Some(key), "before any tick");
@@ -226,7 +226,7 @@ fn of_one_subject_the_later_revision_is_handed_out_whichever_was_signed_first() 
         assert_eq!(handed(&world, &node, &fleet), Some(later));
         let line = state_of(&world, earlier);
         assert_eq!(line.state, DraftState::Replaced);
-        assert_eq!(line.outcomes.first().unwrap().refused, Some(IntentCode::OlderRevision));
+        assert_eq!(line.outcomes.first().unwrap().refused, Some(OrderCode::OlderRevision));
         tells(&world, &node, &fleet, later, None);
         assert_eq!(handed(&world, &node, &fleet), None);
         assert_eq!(state_of(&world, later).state, DraftState::Done);
@@ -244,7 +244,7 @@ fn an_earlier_revision_that_was_carried_out_is_told_as_done_although_a_later_one
     assert_eq!(state_of(&world, earlier).state, DraftState::Replaced, "nobody said that it was carried out");
     tells(&world, &node, &fleet, earlier, None);
     assert_eq!(state_of(&world, earlier).state, DraftState::Done, "it was, and the node says so");
-    tells(&world, &node, &fleet, earlier, Some(IntentCode::OlderRevision));
+    tells(&world, &node, &fleet, earlier, Some(OrderCode::OlderRevision));
     assert_eq!(state_of(&world, earlier).state, DraftState::Done, "which stays");
     assert_eq!(handed(&world, &node, &fleet), Some(later));
 }
@@ -254,19 +254,19 @@ fn an_earlier_revision_that_was_carried_out_is_told_as_done_although_a_later_one
 fn the_worker_comes_first_and_what_it_refuses_nobody_else_is_asked() {
     let (world, fleet, node) = owned();
     // Of the worker alone.
-    let released = ordered(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+    let released = ordered(&world, &fleet, &fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     assert_eq!(handed(&world, &node, &fleet), None);
     assert_eq!(state_of(&world, released).state, DraftState::Signed);
     worker_says(&world, &node, released, None);
     assert_eq!(state_of(&world, released).state, DraftState::Done);
     // Refused there: the node hears nothing, and stays.
-    let refused = ordered(&world, &fleet, &fleet.draft(IntentKind::RemoveIdentity, |_| ()));
-    worker_says(&world, &node, refused, Some(IntentCode::NameDiffers));
+    let refused = ordered(&world, &fleet, &fleet.draft(OrderKind::RemoveIdentity, |_| ()));
+    worker_says(&world, &node, refused, Some(OrderCode::NameDiffers));
     assert_eq!(state_of(&world, refused).state, DraftState::Refused);
     assert_eq!(handed(&world, &node, &fleet), None);
     // Carried out there: then the node, and the controller lets go of it after that.
-    let again = fleet.draft(IntentKind::RemoveIdentity, |intent| {
-        let not_after = fleet.now.plus(INTENT_LIFETIME_MAX);
+    let again = fleet.draft(OrderKind::RemoveIdentity, |intent| {
+        let not_after = fleet.now.plus(ORDER_LIFETIME_MAX);
         intent.terms = Terms::Once { not_after, nonce: Nonce::from_bytes(&[8; 32]) };
     });
     let removed = ordered(&world, &fleet, &again);
@@ -284,9 +284,9 @@ fn the_worker_comes_first_and_what_it_refuses_nobody_else_is_asked() {
 #[test]
 fn a_node_that_never_answers_is_let_go_of_when_its_order_s_time_is_over() {
     let (world, fleet, node) = owned();
-    let removed = ordered(&world, &fleet, &fleet.draft(IntentKind::RemoveIdentity, |_| ()));
+    let removed = ordered(&world, &fleet, &fleet.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, removed, None);
-    world.advance(INTENT_LIFETIME_MAX.as_secs());
+    world.advance(ORDER_LIFETIME_MAX.as_secs());
     world.controller.tick();
     assert!(world.phase(&node).is_some());
     world.advance(1);
@@ -295,10 +295,10 @@ fn a_node_that_never_answers_is_let_go_of_when_its_order_s_time_is_over() {
     assert_eq!(state_of(&world, removed).state, DraftState::Done);
     // What the worker never answered is over as well, and lies there no more.
     let (world, fleet, node) = owned();
-    let removed = ordered(&world, &fleet, &fleet.draft(IntentKind::RemoveIdentity, |_| ()));
+    let removed = ordered(&world, &fleet, &fleet.draft(OrderKind::RemoveIdentity, |_| ()));
     let request = world.file(&format!("nodes/owner-requests/intent-{removed}.json"));
     assert!(request.exists());
-    world.advance(INTENT_LIFETIME_MAX.as_secs() + 1);
+    world.advance(ORDER_LIFETIME_MAX.as_secs() + 1);
     world.controller.tick();
     assert!(!request.exists() && world.phase(&node).is_some());
     assert_eq!(state_of(&world, removed).state, DraftState::Expired);
@@ -308,9 +308,9 @@ fn a_node_that_never_answers_is_let_go_of_when_its_order_s_time_is_over() {
 #[test]
 fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     let (world, fleet, node) = owned();
-    let draft = fleet.draft(IntentKind::ReleaseLapse, |_| ());
+    let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let id = ordered(&world, &fleet, &draft);
-    worker_says(&world, &node, id, Some(IntentCode::SecondOwnerNeeded));
+    worker_says(&world, &node, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(state_of(&world, id).state, DraftState::Refused);
     let code = draft.read().unwrap().code();
     world.controller.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
@@ -322,7 +322,7 @@ fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     // The same at a node.
     let draft = keys(&fleet, 4);
     let id = ordered(&world, &fleet, &draft);
-    tells(&world, &node, &fleet, id, Some(IntentCode::SecondOwnerNeeded));
+    tells(&world, &node, &fleet, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(handed(&world, &node, &fleet), None);
     world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(&draft), &OPERATOR).unwrap();
     let reply = told(&world, &node, &holding(&fleet));
@@ -338,7 +338,7 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
     let (world, fleet, node) = owned();
     let other = world.node(8);
     let of_both = |revision| {
-        fleet.draft(IntentKind::SshKey, |intent| {
+        fleet.draft(OrderKind::SshKey, |intent| {
             intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
             intent.nodes = vec![node.id().clone(), other.id().clone()];
             intent.nodes.sort();
@@ -348,12 +348,12 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
         world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
     };
     let cases = [
-        (IntentCode::KindForbidden, Some(IntentCode::SecondOwnerNeeded), None),
+        (OrderCode::KindForbidden, Some(OrderCode::SecondOwnerNeeded), None),
         // One that was not asked yet may still do it.
-        (IntentCode::KindForbidden, None, None),
-        (IntentCode::KindForbidden, Some(IntentCode::NoFreshness), None),
-        (IntentCode::SecondOwnerNeeded, Some(IntentCode::KindForbidden), None),
-        (IntentCode::KindForbidden, Some(IntentCode::NotPossible), Some(Code::IntentRefused)),
+        (OrderCode::KindForbidden, None, None),
+        (OrderCode::KindForbidden, Some(OrderCode::NoFreshness), None),
+        (OrderCode::SecondOwnerNeeded, Some(OrderCode::KindForbidden), None),
+        (OrderCode::KindForbidden, Some(OrderCode::NotPossible), Some(Code::IntentRefused)),
     ];
     for ((one, two, want), revision) in cases.into_iter().zip(4..) {
         let draft = of_both(revision);
@@ -365,7 +365,7 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
         assert_eq!(state_of(&world, id).state, DraftState::Refused, "{revision}");
         assert_eq!(code(second(&draft)), want, "{revision}: {one:?}, {two:?}");
         let asked = [&node, &other].map(|node| handed(&world, node, &fleet) == Some(id));
-        let lacks = |said| said != Some(IntentCode::KindForbidden) && want.is_none();
+        let lacks = |said| said != Some(OrderCode::KindForbidden) && want.is_none();
         assert_eq!(asked, [lacks(Some(one)), lacks(two)], "{revision}: who refused it for good is not asked again");
     }
 }

@@ -1,12 +1,12 @@
 //! Another name for a node: what it reports, what the operator may say, and under which names it is heard meanwhile.
 
-use lucia_proto::code::Code;
-use lucia_proto::heartbeat::HeartbeatReply;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::json;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::files::journal::{EventKind, FrozenRow, Holder, NewName};
 use lucia_proto::host_api::{NodeLine, RenameForm};
-use lucia_proto::journal::{EventKind, FrozenRow, Holder, NewName};
-use lucia_proto::json;
-use lucia_proto::names::Hostname;
-use lucia_proto::report::{NodeCall, Proof};
+use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::node::report::{NodeCall, Proof};
 use lucia_proto::test_support::TestNode;
 
 use super::bench::{Machine, OPERATOR, World, code};
@@ -27,7 +27,7 @@ impl Machine {
         if new != self.node.hostname.as_str() {
             fields["newHostname"] = new.into();
         }
-        let heartbeat: lucia_proto::heartbeat::Heartbeat = json::from_str(&fields.to_string(), 4096, 4).unwrap();
+        let heartbeat: lucia_proto::node::heartbeat::Heartbeat = json::from_str(&fields.to_string(), 4096, 4).unwrap();
         let proof = Proof::sign(&heartbeat, &self.challenge(world), &self.node.key).unwrap();
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
         world.controller.heartbeat(self.id(), call, self.from)
@@ -267,7 +267,7 @@ fn a_frozen_identity_is_given_no_name() {
         last_seen_at: None,
         memory_lost: false,
     };
-    let freeze = |journal: &mut lucia_proto::journal::Journal| {
+    let freeze = |journal: &mut lucia_proto::files::journal::Journal| {
         let row = journal.device_mut(machine.id()).unwrap();
         row.frozen = Some(FrozenRow { at: now, holders: vec![holder.clone(), holder.clone()] });
         Ok(())

@@ -1,11 +1,11 @@
 //! `approve --replaces`: one act that removes the old node and approves the new one, or changes nothing.
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::files::journal::EventKind;
 use lucia_proto::host_api::ApproveForm;
-use lucia_proto::ids::NodeId;
-use lucia_proto::journal::EventKind;
-use lucia_proto::phase::DevicePhase;
+use lucia_proto::node::phase::DevicePhase;
 
 use super::bench::{Machine, OPERATOR, World, code};
 use crate::state::Refusal;

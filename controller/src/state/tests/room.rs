@@ -1,10 +1,10 @@
 //! Large inventories, and many of them.
 
-use lucia_proto::bounded::Text;
-use lucia_proto::code::Code;
-use lucia_proto::inventory::{Disk, HardwareInventory};
-use lucia_proto::journal::inventory_room;
-use lucia_proto::limits::{DISCOVER_REPORT_MAX, INVENTORY_ASSURED};
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::{DISCOVER_REPORT_MAX, INVENTORY_ASSURED};
+use lucia_proto::files::journal::inventory_room;
+use lucia_proto::node::inventory::{Disk, HardwareInventory};
 
 use super::bench::{Machine, World, code, inventory};
 

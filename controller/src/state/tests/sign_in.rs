@@ -4,18 +4,18 @@ use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_proto::audit::{AuditAction, AuditVia};
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
-use lucia_proto::host_api::KeyLabel;
-use lucia_proto::intent::passkey_challenge;
-use lucia_proto::key::VerificationCode;
-use lucia_proto::limits::{
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::{
     OWNER_CALLS_PER_SOURCE, PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE,
     PASSKEYS_PER_OWNER_MAX, PROOFS_PER_SECOND, SIGN_INS_PER_SOURCE,
 };
-use lucia_proto::owner::{CredentialId, KeyUse, OwnerId, OwnerKey, PageOrigin, Role};
+use lucia_proto::host_api::KeyLabel;
+use lucia_proto::node::challenge::Scope;
+use lucia_proto::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerKey, PageOrigin, Role};
+use lucia_proto::orders::passkey_challenge;
+use lucia_proto::orders::roster::Roster;
 use lucia_proto::owner_api::Application;
-use lucia_proto::roster::Roster;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
 use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
@@ -98,7 +98,7 @@ fn a_passkey_signs_orders_or_signs_in_and_never_both() {
     // Whoever approved it on the worker's host all the same.
     fleet.change_roster(|roster| {
         let key = OwnerKey {
-            key_use: KeyUse::IntentPasskey,
+            key_use: KeyUse::OrderPasskey,
             public_key_pem: key(71).public().to_pem(),
             credential_id: Some(form(71).credential_id),
         };
@@ -359,7 +359,7 @@ fn a_passkey_for_orders_signs_nobody_in() {
     let other = |number: u8, id: u8| PasskeyForm { credential_id: form(id).credential_id, ..form(number) };
     let alice = |roster: &mut Roster, number: u8| {
         roster.owners[0].keys.push(OwnerKey {
-            key_use: KeyUse::IntentPasskey,
+            key_use: KeyUse::OrderPasskey,
             public_key_pem: key(number).public().to_pem(),
             credential_id: Some(form(number).credential_id),
         });

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::challenge::Scope;
-use lucia_proto::code::Code;
-use lucia_proto::limits::DISCOVERED_PER_SOURCE_MAX;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::DISCOVERED_PER_SOURCE_MAX;
+use lucia_proto::node::challenge::Scope;
 
 use super::super::challenges::Whose;
 use super::bench::{Machine, OPERATOR, World, code};

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::heartbeat::Heartbeat;
-use lucia_proto::ids::StartId;
-use lucia_proto::json;
-use lucia_proto::report::{NodeCall, Proof};
+use lucia_proto::base::ids::StartId;
+use lucia_proto::base::json;
+use lucia_proto::node::heartbeat::Heartbeat;
+use lucia_proto::node::report::{NodeCall, Proof};
 
 use super::bench::{Machine, World};
 

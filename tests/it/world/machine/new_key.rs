@@ -5,7 +5,7 @@ use lucia_agent::host::chain;
 use lucia_agent::host::state::State;
 use lucia_agent::identity::rekey;
 use lucia_agent::install::stage::{StageError, granted, reporting};
-use lucia_proto::ids::NodeId;
+use lucia_proto::base::ids::NodeId;
 
 use super::{Failed, Machine, Session, put};
 

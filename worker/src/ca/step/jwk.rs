@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use lucia_proto::digest::Digest;
-use lucia_proto::key::{NodeKey, NodePublicKey};
-use lucia_proto::time::UnixTime;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::{NodeKey, NodePublicKey};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -140,7 +140,7 @@ mod tests {
         });
         assert_eq!(json(1), want);
         let signature = STANDARD.encode(URL_SAFE_NO_PAD.decode(parts[2]).unwrap());
-        let signature = lucia_proto::key::Signature::from_text(&signature).unwrap();
+        let signature = lucia_proto::pki::key::Signature::from_text(&signature).unwrap();
         key.key.public().verify(format!("{}.{}", parts[0], parts[1]).as_bytes(), &signature).unwrap();
     }
 

@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::thread::JoinHandle;
 
 use lucia_durable::DirRules;
-use lucia_proto::csr;
-use lucia_proto::endpoint_names::EndpointNames;
+use lucia_proto::pki::csr;
+use lucia_proto::pki::endpoint_names::EndpointNames;
 use lucia_proto::test_support::{CertificateSpec, TestCa, TestNode, hostile_leaves, key};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

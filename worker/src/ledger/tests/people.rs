@@ -9,7 +9,7 @@ fn an_order_is_one_line_that_is_whole_and_stands_once() {
     let admit = |order| ordered(2, order, Act::Admit { replaces: None });
     let replace = |number, of: u8, gone: u8| Entry::Ordered {
         node: heir(number, of),
-        by: OrderedBy { intent: IntentId::of("replace"), signers: vec![owner(7)] },
+        by: OrderedBy { intent: OrderId::of("replace"), signers: vec![owner(7)] },
         act: Act::Admit { replaces: Some(names(gone).node_id) },
     };
     let release = |serial: &str| ordered(1, 9, Act::Release { serial: serial.to_owned() });
@@ -47,7 +47,7 @@ fn an_order_is_one_line_that_is_whole_and_stands_once() {
     let moved = told(&[admitted(1), issued(1), replace(2, 1, 1)]).unwrap();
     assert_eq!(moved.owner_of(&names(1).hostname).unwrap().names, heir(2, 1));
     assert!(moved.is_barred(&names(1).fingerprint) && !moved.is_barred(&names(2).fingerprint));
-    assert_eq!(moved.ordered_at(&IntentId::of("replace")), Some(NOW));
+    assert_eq!(moved.ordered_at(&OrderId::of("replace")), Some(NOW));
     assert!(moved.node(&names(2).node_id).unwrap().acted_since(NOW));
 }
 

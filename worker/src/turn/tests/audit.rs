@@ -1,8 +1,8 @@
 //! The controller's audit, as far as it was seen.
 
 use lucia_proto::audit::AuditChain;
-use lucia_proto::digest::Digest;
-use lucia_proto::owner_queue::OwnerFile;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::files::owner_queue::OwnerFile;
 
 use super::{NOW, Story};
 use crate::fixture::secs;

@@ -1,11 +1,11 @@
 //! The worker's own authority: what the journal can make it do, and what only a person can (design.md W1, I7).
 
 use lucia_durable::crash_point::crash_at;
-use lucia_proto::ids::NodeId;
-use lucia_proto::limits::{LEAF_LIFETIME, RENEW_UNDER};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{LEAF_LIFETIME, RENEW_UNDER};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestNode, key};
-use lucia_proto::time::UnixTime;
 
 use super::{NOW, Story, endpoint, endpoint_answer};
 use crate::authority::mark_of;

@@ -4,7 +4,7 @@
 use super::*;
 use crate::ca::fake::{FakeCa, Script, Scripted};
 use crate::ca::{Ca, CaError, Embedded, PemChain, StepError};
-use lucia_proto::csr;
+use lucia_proto::pki::csr;
 
 /// A story whose worker asks a scripted CA; what it is to answer is signed by the fleet's own.
 struct Foreign {
@@ -168,7 +168,7 @@ fn the_endpoint_waits_for_its_ca_and_is_not_refused_meanwhile() {
     let names = EndpointNames::new(vec![EndpointName::parse("controller.example").unwrap()]).unwrap();
     let csr = csr::endpoint_check(&csr::endpoint_build(&names, &key(60)), &names).unwrap();
     let at = NOW.plus(secs(30));
-    let leaf = own.sign_server(&csr.into(), lucia_proto::limits::LEAF_LIFETIME, at).unwrap();
+    let leaf = own.sign_server(&csr.into(), lucia_proto::base::limits::LEAF_LIFETIME, at).unwrap();
     say(Ok(PemChain { leaf: leaf.pem, issuers: String::new() }));
     assert!(worker.turn(at).unwrap().endpoint);
     assert!(endpoint_answer(&story).success);

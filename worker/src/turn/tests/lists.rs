@@ -1,8 +1,8 @@
 //! The lists that are signed from the ledger: what they say, when they are signed anew, and that none ever goes back.
 
-use lucia_proto::limits::LIST_INTERVAL;
-use lucia_proto::lists::{ListEntry, SignedBarred, SignedList, SignedNames, VerifiedList};
-use lucia_proto::owner_queue::{BARRED_FILE, NAMES_FILE};
+use lucia_proto::base::limits::LIST_INTERVAL;
+use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
+use lucia_proto::orders::lists::{ListEntry, SignedBarred, SignedList, SignedNames, VerifiedList};
 
 use super::*;
 
@@ -16,11 +16,11 @@ impl Story {
     }
 
     fn bars(&self, node: &TestNode) -> bool {
-        self.list::<lucia_proto::key::Fingerprint>(BARRED_FILE).get(&node.fingerprint).is_some()
+        self.list::<lucia_proto::pki::key::Fingerprint>(BARRED_FILE).get(&node.fingerprint).is_some()
     }
 
     fn called(&self, node: &TestNode) -> Option<String> {
-        let names = self.list::<lucia_proto::lists::NamedNode>(NAMES_FILE);
+        let names = self.list::<lucia_proto::orders::lists::NamedNode>(NAMES_FILE);
         names.get(&node.node_id).map(|named| named.hostname.to_string())
     }
 
@@ -62,7 +62,7 @@ fn what_is_barred_and_what_nodes_are_called_is_published_in_the_turn_that_decide
 fn lists_are_signed_hourly_and_one_that_was_put_back_is_replaced_by_a_higher_number() {
     let (story, _, _) = Story::of_two();
     let bytes = |name: &str| story.published(name).unwrap();
-    let number = || story.list::<lucia_proto::key::Fingerprint>(BARRED_FILE).list().number;
+    let number = || story.list::<lucia_proto::pki::key::Fingerprint>(BARRED_FILE).list().number;
     let (first, names) = (bytes(BARRED_FILE), bytes(NAMES_FILE));
     let mut worker = story.worker();
     let almost = NOW.plus(LIST_INTERVAL).minus(secs(1));
@@ -73,7 +73,7 @@ fn lists_are_signed_hourly_and_one_that_was_put_back_is_replaced_by_a_higher_num
     let before = number();
     worker.turn(NOW.plus(LIST_INTERVAL)).unwrap();
     assert!(number() > before && bytes(NAMES_FILE) != names);
-    assert_eq!(story.list::<lucia_proto::key::Fingerprint>(BARRED_FILE).list().time, NOW.plus(LIST_INTERVAL));
+    assert_eq!(story.list::<lucia_proto::pki::key::Fingerprint>(BARRED_FILE).list().time, NOW.plus(LIST_INTERVAL));
     // The controller's directory of an hour ago, within an hour: by this process, and by the next one.
     for at in [NOW.plus(LIST_INTERVAL + secs(5)), NOW.plus(LIST_INTERVAL + secs(10))] {
         let newest = number();
@@ -87,7 +87,7 @@ fn lists_are_signed_hourly_and_one_that_was_put_back_is_replaced_by_a_higher_num
     let newest = number();
     worker.turn(NOW.minus(secs(86_400))).unwrap();
     assert!(number() > newest);
-    assert_eq!(story.list::<lucia_proto::key::Fingerprint>(BARRED_FILE).list().time, NOW.minus(secs(86_400)));
+    assert_eq!(story.list::<lucia_proto::pki::key::Fingerprint>(BARRED_FILE).list().time, NOW.minus(secs(86_400)));
     // Bytes that are none of ours.
     std::fs::write(story.queue_file("owner-responses").join(NAMES_FILE), b"{}").unwrap();
     worker.turn(NOW).unwrap();

@@ -1,8 +1,8 @@
 //! Owners' orders at the worker: carried out once, through every crash.
 
 use lucia_durable::crash_point::{Fate, ask_at};
-use lucia_proto::intent::{Body, CloneDecision, Decision, IntentCode, IntentId, RemoveIdentity, SignedIntent};
-use lucia_proto::owner::Role;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::{Body, CloneDecision, Decision, OrderCode, OrderId, RemoveIdentity, SignedOrder};
 use lucia_proto::test_support::TestNode;
 
 use super::owners::{alice, bob};
@@ -11,13 +11,13 @@ use crate::fixture::{admit_body, draft, secs, signed};
 use crate::ledger::{By, Entry, Ledger};
 
 impl Story {
-    pub(super) fn by_alice(&self, node: &TestNode, body: &Body, nonce: u8) -> SignedIntent {
+    pub(super) fn by_alice(&self, node: &TestNode, body: &Body, nonce: u8) -> SignedOrder {
         let draft = draft(&alice(), self.identity().root.sha256(), NOW, &node.node_id, body, nonce);
         signed(&draft, &[&alice()])
     }
 
     #[track_caller]
-    fn done(&self, id: IntentId) {
+    fn done(&self, id: OrderId) {
         let outcome = self.controller.outcome(id).expect("an outcome").outcome;
         assert_eq!(outcome.refused, None);
     }
@@ -56,7 +56,7 @@ fn an_owners_admit_lets_a_node_in_once_and_the_ledger_says_by_whose_order() {
     // What was signed before the memory that was lost is refused, whatever it is.
     let late = story.controller.order(&story.by_alice(&node, &remove(&node), 2));
     assert_eq!(story.turn(NOW.plus(secs(60))).orders_refused, 1);
-    assert_eq!(story.controller.outcome(late).unwrap().outcome.refused, Some(IntentCode::BeforeMemory));
+    assert_eq!(story.controller.outcome(late).unwrap().outcome.refused, Some(OrderCode::BeforeMemory));
     assert_eq!(story.turn(NOW.plus(secs(60))).orders_refused, 0, "said once");
     // The controller took note: the answer goes.
     std::fs::remove_file(story.queue_file(&format!("owner-requests/intent-{id}.json"))).unwrap();
@@ -76,7 +76,7 @@ fn orders_bar_keep_and_move_a_name_as_the_operators_commands_do() {
     let [gone, split, moved, heir] = [1, 2, 3, 4].map(TestNode::new);
     let hostname = |node: &TestNode| node.hostname.clone();
     let decide = |node: &TestNode, decision| {
-        let start_id = (decision == Decision::Keep).then(|| lucia_proto::ids::StartId::from_random([1; 16]));
+        let start_id = (decision == Decision::Keep).then(|| lucia_proto::base::ids::StartId::from_random([1; 16]));
         Body::CloneDecision(CloneDecision { hostname: hostname(node), decision, start_id })
     };
     let named = TestNode { hostname: hostname(&moved), ..TestNode::new(4) };
@@ -167,7 +167,7 @@ fn an_order_that_was_remembered_is_carried_out_although_its_file_is_gone_and_its
         let summary = story.turn(NOW.plus(secs(at)));
         assert_eq!(summary.ordered, 0);
         let told = story.controller.outcome(id).unwrap();
-        assert_eq!(told.outcome.refused, Some(IntentCode::NotPossible), "{at}");
+        assert_eq!(told.outcome.refused, Some(OrderCode::NotPossible), "{at}");
         assert!(told.message.as_str().contains("this node as web"), "{told:?}");
     }
 }
@@ -186,7 +186,7 @@ fn an_order_that_was_refused_stays_refused_when_its_way_is_free_through_every_cr
         let story = prepared.dies_at(nth, NOW);
         story.turn(NOW);
         let told = story.controller.outcome(id).unwrap();
-        assert_eq!(told.outcome.refused, Some(IntentCode::NotPossible), "{nth} {step}");
+        assert_eq!(told.outcome.refused, Some(OrderCode::NotPossible), "{nth} {step}");
         assert!(told.message.as_str().contains("has no node"), "{nth} {step}: {told:?}");
         let admit = story.controller.order(&story.by_alice(&node, &admit_body(&node, None), 2));
         story.turn(NOW);
@@ -200,7 +200,7 @@ fn an_order_that_was_refused_stays_refused_when_its_way_is_free_through_every_cr
         let anew = story.controller.order(&story.by_alice(&node, &remove(&node), 3));
         story.turn(NOW.plus(secs(60)));
         let again = story.controller.outcome(id).unwrap();
-        assert_eq!(again.outcome.refused, Some(IntentCode::NotPossible), "{nth} {step}");
+        assert_eq!(again.outcome.refused, Some(OrderCode::NotPossible), "{nth} {step}");
         assert!(again.message.as_str().contains("was refused before"), "{nth} {step}: {again:?}");
         story.done(anew);
         assert!(story.ledger().is_barred(&node.fingerprint), "{nth} {step}");
@@ -211,7 +211,7 @@ fn an_order_that_was_refused_stays_refused_when_its_way_is_free_through_every_cr
 // spec: OA-40
 #[test]
 fn an_order_that_was_remembered_is_dropped_when_its_owner_left_meanwhile() {
-    for (leaves, want) in [("alice", Some(IntentCode::OwnerUnknown)), ("bob", None)] {
+    for (leaves, want) in [("alice", Some(OrderCode::OwnerUnknown)), ("bob", None)] {
         let story = Story::owned("");
         story.enter(&bob(), Role::Owner).unwrap();
         let node = TestNode::new(1);
@@ -251,7 +251,7 @@ fn an_order_that_was_remembered_and_dropped_is_never_told_as_carried_out() {
     let story = story.again();
     story.leave("bob").unwrap();
     story.turn(NOW);
-    assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::OwnerUnknown));
+    assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(OrderCode::OwnerUnknown));
     // It takes that answer, and asks anew.
     let request = story.queue_file(&format!("owner-requests/intent-{id}.json"));
     std::fs::remove_file(request).unwrap();
@@ -260,7 +260,7 @@ fn an_order_that_was_remembered_and_dropped_is_never_told_as_carried_out() {
     story.controller.order(&signed(&drafted, &[&alice()]));
     for at in [10, 15] {
         story.turn(NOW.plus(secs(at)));
-        assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(IntentCode::OwnerUnknown), "{at}");
+        assert_eq!(story.controller.outcome(id).unwrap().outcome.refused, Some(OrderCode::OwnerUnknown), "{at}");
         assert!(story.ledger().node(&node.node_id).is_none(), "{at}");
     }
 }

@@ -1,16 +1,16 @@
 //! Owners at the worker: the roster through every crash, what is published, and how late it is.
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::answer::Answer;
-use lucia_proto::freshness::Freshness;
-use lucia_proto::intent::{IntentKind, Rule};
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{INTENT_LIFETIME_MAX, JSON_DEPTH_MAX, OWNER_KEYS_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::owner::{KeyUse, OwnerKey, OwnerName, Role};
-use lucia_proto::roster::{Roster, SignedRoster, VerifiedRoster};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, ORDER_LIFETIME_MAX, OWNER_KEYS_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::answer::Answer;
+use lucia_proto::orders::freshness::Freshness;
+use lucia_proto::orders::owner::{KeyUse, OwnerKey, OwnerName, Role};
+use lucia_proto::orders::roster::{Roster, SignedRoster, VerifiedRoster};
+use lucia_proto::orders::{OrderKind, Rule};
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner, key};
-use lucia_proto::time::UnixTime;
 
 use super::{NOW, Story};
 use crate::applications::applications;
@@ -151,7 +151,7 @@ fn a_crash_at_each_step_of_a_change_leaves_one_roster_that_the_next_turn_publish
     let more: Change = |story| story.other_key("alice", &bob().key, true);
     let less: Change = |story| story.other_key("alice", &bob().key, false);
     let policy: Change =
-        |story| story.changed(|roster| roster.policy = roster.policy.clone().with(IntentKind::Admit, Rule::TwoOwners));
+        |story| story.changed(|roster| roster.policy = roster.policy.clone().with(OrderKind::Admit, Rule::TwoOwners));
     let two = one.again();
     more(&two).unwrap();
     for (name, prepared, change, after) in [
@@ -327,7 +327,7 @@ fn nodes_of_the_ledger_are_told_how_late_it_is_and_nobody_else() {
         story.turn(at);
         story.controller.freshness(&barred.node_id).is_some_and(|answer| answer.nonce == asked.nonce)
     };
-    let end = NOW.plus(INTENT_LIFETIME_MAX);
+    let end = NOW.plus(ORDER_LIFETIME_MAX);
     let heard = [(8, NOW), (10, end), (11, end.plus(secs(1)))].map(|(random, at)| told(random, at));
     assert_eq!(heard, [true, true, false]);
 }

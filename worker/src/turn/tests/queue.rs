@@ -3,8 +3,8 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use lucia_durable::crash_point::hold_at;
-use lucia_proto::enrollment::request_hash;
-use lucia_proto::key::VerificationCode;
+use lucia_proto::node::enrollment::request_hash;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::TestNode;
 
 use super::{NOW, Story};

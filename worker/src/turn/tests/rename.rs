@@ -1,10 +1,10 @@
 //! Another name for a node of the ledger: by the journal, by a person, and through every crash.
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::answer::Answer;
-use lucia_proto::json;
-use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::phase::{DevicePhase, TaskPhase};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::node::answer::Answer;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 
 use super::{NOW, Story};

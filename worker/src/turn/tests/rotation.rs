@@ -1,12 +1,12 @@
 //! A worker whose key was changed, and the roster that the former key signed.
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::bundle::SignedBundle;
-use lucia_proto::json;
-use lucia_proto::key::NodeKey;
-use lucia_proto::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
-use lucia_proto::owner::Role;
-use lucia_proto::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::roster::{SignedRoster, VerifiedRoster};
+use lucia_proto::pki::bundle::SignedBundle;
+use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
 
 use super::owners::bob;

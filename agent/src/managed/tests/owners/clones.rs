@@ -1,13 +1,13 @@
 //! Two holders of one identity, as an owner decides about them.
 
-use lucia_proto::ids::StartId;
+use lucia_proto::base::ids::StartId;
 
 use super::*;
 
-fn clone_order(owners: &OrderWorld, decision: Decision, start_id: Option<&str>) -> SignedIntent {
+fn clone_order(owners: &OrderWorld, decision: Decision, start_id: Option<&str>) -> SignedOrder {
     let start_id = start_id.map(|text| text.parse().unwrap());
     let body = CloneDecision { hostname: owners.node.hostname.clone(), decision, start_id };
-    let draft = Draft::new(owners.intent(IntentKind::CloneDecision), &Body::CloneDecision(body)).unwrap();
+    let draft = Draft::new(owners.intent(OrderKind::CloneDecision), &Body::CloneDecision(body)).unwrap();
     owners.signed(&draft, vec![owners.alice.sign(&draft)])
 }
 
@@ -17,13 +17,13 @@ fn clone_order(owners: &OrderWorld, decision: Decision, start_id: Option<&str>) 
 // spec: AO-40
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_is_not_kept_stops_for_good_and_the_kept_one_goes_on() {
-    type Decide = fn(&OrderWorld, &Value) -> SignedIntent;
-    type Told = Option<Option<IntentCode>>;
+    type Decide = fn(&OrderWorld, &Value) -> SignedOrder;
+    type Told = Option<Option<OrderCode>>;
     // After the order comes no word of a holder that was not kept. One that a split stops says so once, and five times
     // to nobody.
     let cases: [(&str, Option<usize>, Told, Decide); 5] = [
         ("ours", None, Some(None), |owners, beat| clone_order(owners, Decision::Keep, beat["startId"].as_str())),
-        ("a former one of ours", None, Some(Some(IntentCode::NotPossible)), |owners, beat| {
+        ("a former one of ours", None, Some(Some(OrderCode::NotPossible)), |owners, beat| {
             clone_order(owners, Decision::Keep, beat["formerStarts"][0].as_str())
         }),
         ("another", Some(3), None, |owners, _| {

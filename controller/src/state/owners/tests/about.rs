@@ -1,6 +1,6 @@
 //! What orders are about, from those that were given before them.
 
-use lucia_proto::intent::{Body, SshKeys};
+use lucia_proto::orders::{Body, SshKeys};
 
 use super::*;
 
@@ -8,12 +8,12 @@ use super::*;
 #[test]
 fn an_order_about_keys_says_what_comes_and_goes() {
     let (world, fleet) = owned();
-    let Body::SshKey(had) = fleet.body(IntentKind::SshKey) else { panic!("another body") };
+    let Body::SshKey(had) = fleet.body(OrderKind::SshKey) else { panic!("another body") };
     let none = SshKeys { keys: Vec::new(), ..had.clone() };
     let draft = |keys: &SshKeys, revision: u64| {
         let subject = "alice".parse().unwrap();
         let terms = Terms::State { subject, revision };
-        let intent = Intent { terms, ..fleet.intent(IntentKind::SshKey) };
+        let intent = OrderHead { terms, ..fleet.intent(OrderKind::SshKey) };
         let draft = Draft::new(intent, &Body::SshKey(keys.clone())).unwrap();
         world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
         draft
@@ -30,7 +30,7 @@ fn an_order_about_keys_says_what_comes_and_goes() {
     assert_eq!((about(&takes), about(&late)), ("alice: -laptop".to_owned(), "alice: the same keys".to_owned()));
     sign(&takes);
     assert_eq!((about(&gives), about(&late)), ("alice: +laptop".to_owned(), "alice: +laptop".to_owned()));
-    let removal = fleet.draft(IntentKind::RemoveIdentity, |_| ());
+    let removal = fleet.draft(OrderKind::RemoveIdentity, |_| ());
     world.controller.add_draft(removal.clone(), &OPERATOR).unwrap();
     assert_eq!(about(&removal), fleet.node.hostname.as_str());
 }

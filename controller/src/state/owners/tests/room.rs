@@ -1,9 +1,9 @@
 //! Who pushes out whom: nobody what another needs.
 
-use lucia_proto::intent::{Draft, IntentId, IntentKind, Terms};
-use lucia_proto::limits::{
-    DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, DRAFTS_UNSIGNED_PER_PERSON_MAX, INTENT_LIFETIME_MAX, ORDERS_PER_OWNER_MAX,
+use lucia_proto::base::limits::{
+    DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, DRAFTS_UNSIGNED_PER_PERSON_MAX, ORDER_LIFETIME_MAX, ORDERS_PER_OWNER_MAX,
 };
+use lucia_proto::orders::{Draft, OrderId, OrderKind, Terms};
 use lucia_proto::owner_api::{DraftState, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
@@ -11,7 +11,7 @@ use super::super::super::lock;
 use super::super::super::tests::bench::World;
 use super::{OPERATOR, SECOND, code_of, line, nth, owned, refused};
 use crate::state::By;
-use lucia_proto::code::Code;
+use lucia_proto::base::code::Code;
 
 /// The n-th person who drafts something.
 fn person(fleet: &OrderWorld, n: usize) -> By {
@@ -31,14 +31,14 @@ fn add(world: &World, fleet: &OrderWorld, n: u64) {
 
 /// An order about alice's keys that was given and carried out.
 fn carried_out(world: &World, fleet: &OrderWorld, revision: u64) -> Draft {
-    let draft = fleet.draft(IntentKind::SshKey, |intent| {
+    let draft = fleet.draft(OrderKind::SshKey, |intent| {
         intent.terms = Terms::State { subject: "alice".parse().unwrap(), revision };
     });
     let code = code_of(&draft);
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
     let mut orders = lock(&world.controller.owners.orders);
-    let mut entry = orders.get(&IntentId::of(&draft.intent_json)).unwrap().clone();
+    let mut entry = orders.get(&OrderId::of(&draft.intent_json)).unwrap().clone();
     assert!(entry.note_node(Outcome { node_id: fleet.node.node_id.clone(), at: world.now(), refused: None }));
     orders.write(entry).unwrap();
     drop(orders);
@@ -54,7 +54,7 @@ fn an_answer_that_has_no_room_for_all_nodes_says_that_it_goes_on() {
     let drafts: Vec<Draft> = (1..=20).map(|revision| carried_out(&world, &fleet, revision)).collect();
     for draft in drafts {
         let mut orders = lock(&world.controller.owners.orders);
-        let mut entry = orders.get(&IntentId::of(&draft.intent_json)).unwrap().clone();
+        let mut entry = orders.get(&OrderId::of(&draft.intent_json)).unwrap().clone();
         entry.row.nodes = (0..500)
             .map(|n| Outcome { node_id: format!("{n:032x}").parse().unwrap(), at: world.now(), refused: None })
             .collect();
@@ -96,8 +96,8 @@ fn drafts_are_so_many_and_ended_ones_make_room_oldest_first() {
     world.advance(1);
     world.controller.add_draft(nth(&fleet, most), &OPERATOR).unwrap();
     // The day after all of them ran out but the last.
-    world.advance(INTENT_LIFETIME_MAX.as_secs());
-    world.controller.add_draft(fleet.draft(IntentKind::SshKey, |_| ()), &OPERATOR).unwrap();
+    world.advance(ORDER_LIFETIME_MAX.as_secs());
+    world.controller.add_draft(fleet.draft(OrderKind::SshKey, |_| ()), &OPERATOR).unwrap();
     assert_eq!(std::fs::read_dir(world.file("orders")).unwrap().count(), DRAFTS_MAX + 1, "and the mark");
     let known = |draft: &Draft| world.controller.draft(&code_of(draft)).is_ok();
     assert!(known(&nth(&fleet, most)));
@@ -123,8 +123,8 @@ fn one_persons_unsigned_drafts_push_out_nobody_elses() {
     world.controller.add_draft(nth(&fleet, most + 1), &one).unwrap();
     refused(world.controller.add_draft(nth(&fleet, most + 2), &one), Code::RegistryFull, "owner:p1");
     // One's own that ran out leave for one's own, the oldest first, and no more than has to.
-    world.advance(INTENT_LIFETIME_MAX.as_secs() + 1);
-    world.controller.add_draft(fleet.draft(IntentKind::SshKey, |_| ()), &one).unwrap();
+    world.advance(ORDER_LIFETIME_MAX.as_secs() + 1);
+    world.controller.add_draft(fleet.draft(OrderKind::SshKey, |_| ()), &one).unwrap();
     let known = |n: u64| world.controller.draft(&code_of(&nth(&fleet, n))).is_ok();
     assert_eq!((1..most).chain([most + 1]).filter(|n| !known(*n)).count(), 1);
     assert!(known(0) && known(most));
@@ -142,7 +142,7 @@ fn one_owners_waiting_orders_are_so_many() {
     }
     let more = nth(&fleet, most);
     refused(world.controller.add_draft(more, &OPERATOR), Code::RegistryFull, "256 orders of this owner wait");
-    let bobs = fleet.draft(IntentKind::SshKey, |intent| intent.owner = fleet.bob.id.clone());
+    let bobs = fleet.draft(OrderKind::SshKey, |intent| intent.owner = fleet.bob.id.clone());
     world.controller.add_draft(bobs, &OPERATOR).unwrap();
 }
 
@@ -168,10 +168,10 @@ fn the_last_order_about_a_subject_stays_when_others_make_room() {
     world.controller.add_draft(nth(&fleet, most + 2), &person(&fleet, 90)).unwrap();
     assert!(!known(&held[2]));
     // Where drafts ran out it stays: they are the first to leave.
-    world.advance(INTENT_LIFETIME_MAX.as_secs() + SECOND.as_secs());
+    world.advance(ORDER_LIFETIME_MAX.as_secs() + SECOND.as_secs());
     let held = carried_out(&world, &fleet, 4);
     world.advance(1);
-    let later = fleet.draft(IntentKind::SshKey, |intent| intent.issued_at = fleet.now.plus(SECOND));
+    let later = fleet.draft(OrderKind::SshKey, |intent| intent.issued_at = fleet.now.plus(SECOND));
     world.controller.add_draft(later, &OPERATOR).unwrap();
     assert!(known(&held));
 }

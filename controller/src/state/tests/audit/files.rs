@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_proto::audit::{AuditAction, AuditEntry, verify};
-use lucia_proto::code::Code;
-use lucia_proto::limits::REFUSED_LINES_PER_MINUTE;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
 use super::super::bench::{World, code, start};
 use super::{OPERATOR, all, open};

@@ -19,7 +19,7 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
         decision: Decision::Keep,
         start_id: Some(two.parse().unwrap()),
     });
-    let draft = Draft::new(fleet.intent(IntentKind::CloneDecision), &decision).unwrap();
+    let draft = Draft::new(fleet.intent(OrderKind::CloneDecision), &decision).unwrap();
     let id = ordered(&world, &fleet, &draft);
     assert!(say(&world, &node, &report, &start(&one, "")).orders.is_none(), "the worker comes first");
     worker_says(&world, &node, id, None);
@@ -42,7 +42,7 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
     assert_eq!((state_of(&world, id).state, state_of(&world, key).state), (DraftState::Done, DraftState::Done));
     // As long as the order counts.
     assert_eq!(handed(say(&world, &node, &report, &first)), id);
-    world.advance(INTENT_LIFETIME_MAX.as_secs());
+    world.advance(ORDER_LIFETIME_MAX.as_secs());
     assert!(say(&world, &node, &report, &first).orders.is_none());
 }
 
@@ -61,7 +61,7 @@ fn a_split_is_offered_to_both_holders_and_then_the_controller_lets_go_of_the_nod
         }
         let hostname = node.node.hostname.clone();
         let split = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None });
-        let id = ordered(&world, &fleet, &Draft::new(fleet.intent(IntentKind::CloneDecision), &split).unwrap());
+        let id = ordered(&world, &fleet, &Draft::new(fleet.intent(OrderKind::CloneDecision), &split).unwrap());
         worker_says(&world, &node, id, None);
         world.controller.tick();
         assert!(world.phase(&node).is_some(), "nobody heard it yet");

@@ -1,7 +1,7 @@
 //! Orders for nodes that were removed meanwhile, and what is still told of such a node.
 
-use lucia_proto::code::Code;
-use lucia_proto::intent::{Body, CloneDecision, Decision, Draft, IntentKind};
+use lucia_proto::base::code::Code;
+use lucia_proto::orders::{Body, CloneDecision, Decision, Draft, OrderKind};
 use lucia_proto::owner_api::DraftState;
 
 use super::{OPERATOR, handed, keys, ordered, owned, state_of, tells, worker_says};
@@ -39,7 +39,7 @@ fn a_draft_that_lacks_a_second_owner_is_none_that_was_given_although_its_node_is
     let (world, mut fleet, node) = owned();
     fleet.change_roster(|roster| {
         roster.policy =
-            lucia_proto::intent::IntentPolicy::allow_all().with_default(lucia_proto::intent::Rule::TwoOwners);
+            lucia_proto::orders::OrderPolicy::allow_all().with_default(lucia_proto::orders::Rule::TwoOwners);
     });
     super::super::owners::publish(&world, &fleet);
     let draft = keys(&fleet, 4);
@@ -68,7 +68,7 @@ fn what_a_node_told_before_it_was_removed_stays_told() {
     let hostname = node.node.hostname.clone();
     let start_id = Some("a".repeat(32).parse().unwrap());
     let keep = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Keep, start_id });
-    let id = ordered(&world, &fleet, &Draft::new(fleet.intent(IntentKind::CloneDecision), &keep).unwrap());
+    let id = ordered(&world, &fleet, &Draft::new(fleet.intent(OrderKind::CloneDecision), &keep).unwrap());
     world.controller.remove(&node.node.node_id, "operator:0").unwrap();
     world.controller.tick();
     assert_eq!(state_of(&world, id).state, DraftState::NobodyLeft);
@@ -94,7 +94,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     assert!(refused.message.contains("lucia-node-agent rekey"), "{}", refused.message);
     // The worker barred the key, and the machine was removed here before it heard of that.
     let (world, unheard, node) = owned();
-    let order = ordered(&world, &unheard, &unheard.draft(IntentKind::RemoveIdentity, |_| ()));
+    let order = ordered(&world, &unheard, &unheard.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, order, None);
     world.controller.remove(&node.node.node_id, "operator:0").unwrap();
     let removed = world.controller.removed(&node.node.node_id).unwrap();
@@ -102,7 +102,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     // Of one that an owner's order removed nothing is awaited.
     let (world, fleet_2, node) = owned();
     drop(fleet);
-    let draft = fleet_2.draft(IntentKind::RemoveIdentity, |_| ());
+    let draft = fleet_2.draft(OrderKind::RemoveIdentity, |_| ());
     let order = ordered(&world, &fleet_2, &draft);
     worker_says(&world, &node, order, None);
     tells(&world, &node, &fleet_2, order, None);

@@ -1,8 +1,8 @@
 //! Orders of people who may order no more, and orders that somebody was handed.
 
-use lucia_proto::code::Code;
-use lucia_proto::intent::{Actor, Intent, IntentCode, IntentKind, Rule, SignedIntent};
-use lucia_proto::owner::Role;
+use lucia_proto::base::code::Code;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::{Actor, OrderCode, OrderHead, OrderKind, Rule, SignedOrder};
 use lucia_proto::owner_api::DraftState;
 
 use super::super::bench::{World, code};
@@ -10,7 +10,7 @@ use super::super::owners::publish;
 use super::{OPERATOR, OrderWorld, handed, keys, of_bob, ordered, owned, state_of, tells, told, worker_says};
 
 /// The roster changes, and the controller looks.
-fn change(world: &World, fleet: &mut OrderWorld, what: impl FnOnce(&mut lucia_proto::roster::Roster)) {
+fn change(world: &World, fleet: &mut OrderWorld, what: impl FnOnce(&mut lucia_proto::orders::roster::Roster)) {
     fleet.change_roster(what);
     publish(world, fleet);
 }
@@ -19,17 +19,17 @@ fn change(world: &World, fleet: &mut OrderWorld, what: impl FnOnce(&mut lucia_pr
 #[test]
 fn who_may_order_no_more_has_nothing_handed_out_any_more() {
     for (name, want) in
-        [("left", IntentCode::OwnerUnknown), ("viewer", IntentCode::NotAnOwner), ("new key", IntentCode::KeyUnknown)]
+        [("left", OrderCode::OwnerUnknown), ("viewer", OrderCode::NotAnOwner), ("new key", OrderCode::KeyUnknown)]
     {
         let (world, mut fleet, node) = owned();
         let alice = fleet.alice.id.clone();
         let other = fleet.mallory.entry(Role::Owner).keys;
         let waits = ordered(&world, &fleet, &keys(&fleet, 4));
-        let asked = ordered(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+        let asked = ordered(&world, &fleet, &fleet.draft(OrderKind::ReleaseLapse, |_| ()));
         let request = world.file(&format!("nodes/owner-requests/intent-{asked}.json"));
         assert_eq!(handed(&world, &node, &fleet), Some(waits));
         assert!(request.exists());
-        let owner = |roster: &mut lucia_proto::roster::Roster| match name {
+        let owner = |roster: &mut lucia_proto::orders::roster::Roster| match name {
             "left" => roster.owners.retain(|owner| owner.id != alice),
             _ => {
                 let owner = roster.owners.iter_mut().find(|owner| owner.id == alice).unwrap();
@@ -39,8 +39,8 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
         // At the very moment the roster is there, before any tick looked at the orders.
         fleet.change_roster(owner);
         for (file, text) in [
-            ("bundle", lucia_proto::json::to_string(fleet.bundle.signed())),
-            ("roster", lucia_proto::json::to_string(fleet.roster.signed())),
+            ("bundle", lucia_proto::base::json::to_string(fleet.bundle.signed())),
+            ("roster", lucia_proto::base::json::to_string(fleet.roster.signed())),
         ] {
             let path = world.file(&format!("nodes/owner-responses/{file}.json"));
             super::super::bench::write(&path, text.unwrap().as_bytes());
@@ -61,7 +61,7 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
 }
 
 /// Signed by alice, for whom it speaks, and by bob.
-fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::intent::Draft) -> lucia_proto::intent::IntentId {
+fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::orders::Draft) -> lucia_proto::orders::OrderId {
     let order = ordered(world, fleet, draft);
     world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
     order
@@ -71,16 +71,16 @@ fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::intent::Draft
 // spec: CO-91
 #[test]
 fn a_signature_of_who_left_ends_no_order_that_the_others_are_enough_for() {
-    for (name, two, want) in [("one is enough", false, None), ("two are asked", true, Some(IntentCode::OwnerUnknown))] {
+    for (name, two, want) in [("one is enough", false, None), ("two are asked", true, Some(OrderCode::OwnerUnknown))] {
         let (world, mut fleet, node) = owned();
         let waits = by_both(&world, &fleet, &keys(&fleet, 4));
-        let asked = by_both(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+        let asked = by_both(&world, &fleet, &fleet.draft(OrderKind::ReleaseLapse, |_| ()));
         let request = world.file(&format!("nodes/owner-requests/intent-{asked}.json"));
         let bob = fleet.bob.id.clone();
         change(&world, &mut fleet, |roster| {
             roster.owners.retain(|owner| owner.id != bob);
             if two {
-                roster.policy = lucia_proto::intent::IntentPolicy::allow_all().with_default(Rule::TwoOwners);
+                roster.policy = lucia_proto::orders::OrderPolicy::allow_all().with_default(Rule::TwoOwners);
             }
         });
         world.controller.tick();
@@ -132,9 +132,9 @@ fn an_order_that_was_done_keeps_the_signatures_of_all_who_gave_it() {
 #[test]
 fn who_refused_it_for_that_signature_is_asked_anew() {
     let (world, mut fleet, node) = owned();
-    let order = by_both(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+    let order = by_both(&world, &fleet, &fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     let request = world.file(&format!("nodes/owner-requests/intent-{order}.json"));
-    worker_says(&world, &node, order, Some(IntentCode::OwnerUnknown));
+    worker_says(&world, &node, order, Some(OrderCode::OwnerUnknown));
     assert_eq!(state_of(&world, order).state, DraftState::Refused);
     let bob = fleet.bob.id.clone();
     change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != bob));
@@ -160,12 +160,12 @@ fn who_refused_it_for_that_signature_is_asked_anew() {
     assert_eq!(world.controller.draft(&code).unwrap().signatures.len(), 0);
 }
 
-fn signed_at(file: &std::path::Path) -> Option<SignedIntent> {
-    SignedIntent::from_bytes(&std::fs::read(file).ok()?).ok()
+fn signed_at(file: &std::path::Path) -> Option<SignedOrder> {
+    SignedOrder::from_bytes(&std::fs::read(file).ok()?).ok()
 }
 
-fn kind_actor(signed: &SignedIntent) -> Actor {
-    Intent::parse(&signed.intent_json).unwrap().kind.actors()[0]
+fn kind_actor(signed: &SignedOrder) -> Actor {
+    OrderHead::parse(&signed.intent_json).unwrap().kind.actors()[0]
 }
 
 // spec: CO-43
@@ -174,7 +174,7 @@ fn what_was_done_before_its_owner_left_stays_done() {
     let (world, mut fleet, node) = owned();
     let done = ordered(&world, &fleet, &keys(&fleet, 4));
     tells(&world, &node, &fleet, done, None);
-    let released = ordered(&world, &fleet, &fleet.draft(IntentKind::ReleaseLapse, |_| ()));
+    let released = ordered(&world, &fleet, &fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     worker_says(&world, &node, released, None);
     let alice = fleet.alice.id.clone();
     change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != alice));
@@ -188,7 +188,7 @@ fn what_was_done_before_its_owner_left_stays_done() {
 fn what_was_handed_out_is_not_called_back_and_says_so() {
     let (world, fleet, node) = owned();
     let draft = keys(&fleet, 4);
-    let dropped = |draft: &lucia_proto::intent::Draft| {
+    let dropped = |draft: &lucia_proto::orders::Draft| {
         code(world.controller.drop_draft(&draft.read().unwrap().code(), &OPERATOR))
     };
     world.advance(1);
@@ -202,15 +202,15 @@ fn what_was_handed_out_is_not_called_back_and_says_so() {
     assert_eq!(dropped(&draft), Some(Code::IntentRefused));
     assert_eq!(handed(&world, &node, &fleet), Some(order), "it waits for its outcome");
     // Refused by the only one who had it, it is nobody's.
-    tells(&world, &node, &fleet, order, Some(IntentCode::KindForbidden));
+    tells(&world, &node, &fleet, order, Some(OrderCode::KindForbidden));
     assert!(!state_of(&world, order).handed_out);
     assert_eq!(dropped(&draft), None);
     // The worker may have read what lies in its queue.
-    let released = fleet.draft(IntentKind::ReleaseLapse, |_| ());
+    let released = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let order = ordered(&world, &fleet, &released);
     assert!(state_of(&world, order).handed_out);
     assert_eq!(dropped(&released), Some(Code::IntentRefused));
-    worker_says(&world, &node, order, Some(IntentCode::NotPossible));
+    worker_says(&world, &node, order, Some(OrderCode::NotPossible));
     assert_eq!(dropped(&released), None);
     // Another node's heartbeat hands nothing out.
     let bobs = of_bob(&fleet);

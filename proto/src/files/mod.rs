@@ -1,0 +1,5 @@
+//! Files that two programs read.
+
+pub mod journal;
+pub mod owner_queue;
+pub mod worker_status;

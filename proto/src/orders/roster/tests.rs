@@ -1,0 +1,264 @@
+use super::*;
+use crate::orders::Rule;
+use crate::orders::owner::OwnerKey;
+use crate::pki::signed::signed_text;
+use crate::test_support::{OrderWorld, TestCa, TestOwner, key};
+
+const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
+
+fn sign(world: &OrderWorld, change: impl FnOnce(&mut Roster)) -> SignedRoster {
+    let mut roster = world.roster.roster().clone();
+    change(&mut roster);
+    SignedRoster::sign(&roster, &world.ca.worker_key).unwrap()
+}
+
+fn verify(world: &OrderWorld, signed: &SignedRoster) -> Result<VerifiedRoster, RosterError> {
+    signed.verify(&world.bundle, &world.fleet)
+}
+
+// spec: RO-1
+#[test]
+fn a_roster_a_worker_signed_is_read_whole() {
+    let world = OrderWorld::new(NOW);
+    let signed = sign(&world, |roster| {
+        roster.page_kinds = vec![OrderKind::SshKey];
+        roster.policy = OrderPolicy::allow_all().with(OrderKind::Admit, Rule::TwoOwners);
+    });
+    let text = json::to_string(&signed).unwrap();
+    let read: SignedRoster = json::from_str(&text, 65_536, 4).unwrap();
+    assert_eq!(read, signed);
+    let roster = verify(&world, &read).unwrap();
+    assert_eq!(roster.version(), 5);
+    assert_eq!(roster.policy().rule(OrderKind::Admit), Rule::TwoOwners);
+    let names: Vec<_> = roster.roster().owners.iter().map(|owner| (owner.name.as_str(), owner.role)).collect();
+    assert_eq!(names, [("alice", Role::Owner), ("bob", Role::Owner), ("victor", Role::Viewer)]);
+    assert_eq!(roster.owner(&world.bob.id).unwrap().name.as_str(), "bob");
+    assert_eq!(roster.owner(&world.mallory.id), None);
+    assert_eq!(roster.signed(), &signed);
+    assert!(roster.has_owner());
+    assert_eq!(roster.page_origin(OrderKind::SshKey), Some(&OrderWorld::origin()));
+    assert_eq!(roster.page_origin(OrderKind::Admit), None);
+    let viewers = sign(&world, |roster| roster.owners.retain(|owner| owner.role == Role::Viewer));
+    assert!(!verify(&world, &viewers).unwrap().has_owner());
+    assert!(verify(&world, &sign(&world, |roster| roster.owners.clear())).is_ok(), "a fleet whose last owner left");
+}
+
+// spec: RO-2
+#[test]
+fn one_wrong_entry_refuses_the_whole() {
+    let world = OrderWorld::new(NOW);
+    let check = |name: &str, change: &dyn Fn(&mut Roster), want: &str| {
+        let error = verify(&world, &sign(&world, change)).expect_err(name);
+        let error = crate::base::text::chain(&error);
+        assert!(error.contains(want), "{name}: {error}");
+    };
+    let first = |roster: &mut Roster, change: &dyn Fn(&mut Owner)| change(roster.owners.first_mut().unwrap());
+    let owner_key = |number: u8| OwnerKey {
+        key_use: KeyUse::OwnerKey,
+        public_key_pem: key(number).public().to_pem(),
+        credential_id: None,
+    };
+    let many = |count: u8| {
+        let names: Vec<String> = (0..count).map(|at| format!("o{at}")).collect();
+        names
+            .iter()
+            .zip(60..)
+            .map(|(name, number)| {
+                let owner = TestOwner::new("o", number);
+                let mut entry = owner.entry(Role::Owner);
+                entry.name = name.parse().unwrap();
+                entry.keys.truncate(1);
+                entry
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(verify(&world, &sign(&world, |roster| roster.owners = many(32))).is_ok());
+    check("33 owners", &|roster| roster.owners = many(33), "33 owners");
+    check("version", &|roster| roster.version = 0, "version 0");
+    check("fleet", &|roster| roster.fleet = Digest::of(b"x"), "fleet of root");
+    check("no key", &|roster| first(roster, &|owner| owner.keys.clear()), "0 keys of an owner");
+    let keys = |from: u8| (from..from + 9).map(owner_key).collect::<Vec<_>>();
+    check("nine keys", &|roster| first(roster, &|owner| owner.keys = keys(60)), "9 keys of an owner");
+    assert!(
+        verify(&world, &sign(&world, |roster| first(roster, &|owner| owner.keys = keys(60)[..8].to_vec()))).is_ok()
+    );
+    check(
+        "no PEM",
+        &|roster| first(roster, &|owner| owner.keys[1].public_key_pem.clear()),
+        "key 1 of alice is not a key",
+    );
+    check(
+        "a passkey without its id",
+        &|roster| first(roster, &|owner| owner.keys[1].credential_id = None),
+        "if and only if",
+    );
+    let id = CredentialId::from_bytes(vec![1]);
+    check(
+        "an id for no passkey",
+        &|roster| first(roster, &|owner| owner.keys[0].credential_id = id.clone()),
+        "if and only if",
+    );
+    check("one name twice", &|roster| roster.owners[1].name = roster.owners[0].name.clone(), "owner's name twice");
+    check("one id twice", &|roster| roster.owners[1].id = roster.owners[0].id.clone(), "owner's id twice");
+    check(
+        "one key of two owners",
+        &|roster| roster.owners[1].keys[0] = roster.owners[0].keys[0].clone(),
+        "same key twice",
+    );
+    check(
+        "one key for two uses",
+        &|roster| {
+            let pem = roster.owners[0].keys[0].public_key_pem.clone();
+            roster.owners[0].keys[1].public_key_pem = pem;
+        },
+        "same key twice",
+    );
+    check(
+        "one credential twice",
+        &|roster| {
+            let id = roster.owners[0].keys[1].credential_id.clone();
+            roster.owners[1].keys[1].credential_id = id;
+        },
+        "same credential twice",
+    );
+    check("a kind twice", &|roster| roster.page_kinds = vec![OrderKind::SshKey; 2], "same kind twice");
+    check(
+        "kinds and no page",
+        &|roster| {
+            roster.page_kinds = vec![OrderKind::SshKey];
+            roster.page_origin = None;
+        },
+        "no page-origin",
+    );
+}
+
+// spec: RO-3
+#[test]
+fn only_a_workers_signature_over_the_exact_bytes_counts() {
+    let world = OrderWorld::new(NOW);
+    let signed = sign(&world, |_| ());
+    let (payload, signature) = (signed.parts().payload().to_vec(), signed.parts().signature().to_vec());
+    let text = signed_text(TAG, &payload);
+    for (name, payload, signature) in [
+        ("a line end more", [&payload[..], b"\n"].concat(), signature.clone()),
+        ("by the root", payload.clone(), world.ca.root_key.sign_der(&text)),
+        ("by the issuing CA", payload.clone(), world.ca.issuing_key.sign_der(&text)),
+        ("by an owner", payload.clone(), world.alice.key.sign_der(&text)),
+        ("by a worker that the bundle does not name", payload.clone(), key(99).sign_der(&text)),
+        ("without the first line", payload.clone(), world.ca.worker_key.sign_der(&payload)),
+        ("under the first line of an answer", payload.clone(), {
+            world.ca.worker_key.sign_der(&[b"lucia-answer-v1\n", &payload[..]].concat())
+        }),
+        ("no signature", payload.clone(), Vec::new()),
+        ("no payload", Vec::new(), signature),
+    ] {
+        let refused = verify(&world, &SignedRoster::from_parts(payload, signature));
+        assert!(matches!(refused, Err(RosterError::Signature)), "{name}");
+    }
+    let retired = TestCa::with_keys(NOW, 211);
+    let other = retired.signed_bundle(4, NOW).verify(&retired.root()).unwrap();
+    assert!(matches!(signed.verify(&other, &world.fleet), Err(RosterError::Signature)));
+    // What a worker signed and is no roster.
+    let text = String::from_utf8(payload).unwrap();
+    for (name, text) in [
+        ("nothing", String::new()),
+        ("an array", "[]".to_owned()),
+        ("a member more", text.replacen('{', "{\"x\":1,", 1)),
+        ("a role that is none", text.replacen("\"viewer\"", "\"admin\"", 1)),
+        ("a use that is none", text.replacen("\"owner-key\"", "\"any\"", 1)),
+        ("a kind that is none", text.replacen("\"policy\"", "\"pageKinds\":[\"exec\"],\"policy\"", 1)),
+        ("a rule that is none", text.replacen("\"allow\"", "\"maybe\"", 1)),
+        ("no policy", text.replacen(",\"policy\":{\"default\":\"allow\"}", "", 1)),
+        ("too long", format!("{text}{}", " ".repeat(ROSTER_PAYLOAD_MAX))),
+    ] {
+        let signature = world.ca.worker_key.sign_der(&signed_text(TAG, text.as_bytes()));
+        let refused = verify(&world, &SignedRoster::from_parts(text.into_bytes(), signature));
+        assert!(matches!(refused, Err(RosterError::Json(_))), "{name}");
+    }
+}
+
+// spec: RO-4
+#[test]
+fn versions_only_rise_and_one_version_is_one_roster() {
+    let world = OrderWorld::new(NOW);
+    let verified = |change: &dyn Fn(&mut Roster)| verify(&world, &sign(&world, change)).unwrap();
+    let held = verified(&|_| ());
+    let lower = verified(&|roster| roster.version = 4);
+    let higher = verified(&|roster| roster.version = 6);
+    let other = verified(&|roster| drop(roster.owners.pop()));
+    let mark = held.taken();
+    let mark: TakenRoster = json::from_str(&json::to_string(&mark).unwrap(), 1024, 2).unwrap();
+    let take = |held: Option<&TakenRoster>, new: &VerifiedRoster| accept(held, new.clone(), &world.bundle);
+    assert_eq!(take(None, &lower).unwrap(), lower);
+    assert_eq!(take(Some(&mark), &held).unwrap(), held);
+    assert_eq!(take(Some(&mark), &higher).unwrap(), higher);
+    assert!(matches!(take(Some(&mark), &lower), Err(RosterError::Older { current: 5, offered: 4 })));
+    assert!(matches!(take(Some(&mark), &other), Err(RosterError::Conflict { version: 5 })));
+    // The next worker key signs what there is anew: the same roster.
+    let mut bundle = world.ca.bundle(4, NOW);
+    bundle.workers = vec![key(98).public().to_pem()];
+    let bundle = crate::pki::bundle::SignedBundle::sign(&bundle, &world.ca.root_key).unwrap();
+    let bundle = bundle.verify(&world.ca.root()).unwrap();
+    assert!(held.signed().verify(&bundle, &world.fleet).is_err());
+    let again = SignedRoster::sign(held.roster(), &key(98)).unwrap().verify(&bundle, &world.fleet).unwrap();
+    assert_ne!(again.signed(), held.signed());
+    assert_eq!(accept(Some(&mark), again.clone(), &bundle).unwrap(), again);
+}
+
+/// threats.md W: the thief of a worker's key signs the highest version there is, or climbs; the next bundle ends both.
+// spec: RO-90
+#[test]
+fn a_mark_binds_for_as_long_as_the_bundle_names_the_worker_who_signed_it() {
+    let world = OrderWorld::new(NOW);
+    let (first, next) = (&world.ca.worker_key, key(98));
+    let bundle = |version: u64, workers: &[&NodeKey]| {
+        let mut bundle = world.ca.bundle(version, NOW);
+        bundle.workers = workers.iter().map(|key| key.public().to_pem()).collect();
+        crate::pki::bundle::SignedBundle::sign(&bundle, &world.ca.root_key).unwrap().verify(&world.ca.root()).unwrap()
+    };
+    let (third, both, fifth) = (bundle(3, &[first]), bundle(4, &[first, &next]), bundle(5, &[&next]));
+    let roster = |version: u64, by: &NodeKey, bundle: &VerifiedBundle| {
+        let roster = Roster { version, ..world.roster.roster().clone() };
+        SignedRoster::sign(&roster, by).unwrap().verify(bundle, &world.fleet).unwrap()
+    };
+    let most = 1 << 53;
+    let stolen = roster(most, first, &third).taken();
+    for (name, held, bundle, offered, by, want) in [
+        ("the same bundle", &stolen, &third, 6, first, Some("is older than")),
+        ("a newer one that still names the key", &stolen, &both, 6, &next, Some("is older than")),
+        ("a newer one that retires it", &stolen, &fifth, 6, &next, None),
+        ("and the lowest", &stolen, &fifth, 1, &next, None),
+        ("the next worker's own", &roster(7, &next, &fifth).taken(), &fifth, 6, &next, Some("is older than")),
+        // Both of before, as somebody between can bring them where no bundle is kept.
+        ("an older bundle", &roster(7, &next, &fifth).taken(), &third, 8, first, Some("came with bundle version 3")),
+        ("an older bundle that names it", &roster(7, &next, &fifth).taken(), &both, 8, &next, Some("came with bundle")),
+    ] {
+        let taken = accept(Some(held), roster(offered, by, bundle), bundle);
+        match want {
+            None => assert_eq!(taken.unwrap().version(), offered, "{name}"),
+            Some(want) => assert!(taken.unwrap_err().to_string().contains(want), "{name}"),
+        }
+    }
+    // One of before this was kept counts whatever the bundle says.
+    let RosterMark { version, sha256 } = stolen.mark();
+    let old: TakenRoster = json::from_str(&json::to_string(&RosterMark { version, sha256 }).unwrap(), 1024, 1).unwrap();
+    let refused = accept(Some(&old), roster(6, &next, &fifth), &fifth);
+    assert!(matches!(refused, Err(RosterError::Older { current, offered: 6 }) if current == most));
+}
+
+// spec: RO-5
+#[test]
+fn a_key_is_found_for_its_owner_and_its_use_alone() {
+    let world = OrderWorld::new(NOW);
+    let (alice, bob) = (&world.alice, &world.bob);
+    let (key, passkey) = (alice.key.public().fingerprint(), alice.passkey.public().fingerprint());
+    let roster = &world.roster;
+    assert_eq!(roster.key(&alice.id, &key, KeyUse::OwnerKey), Some(alice.key.public()));
+    assert_eq!(roster.key(&alice.id, &passkey, KeyUse::OrderPasskey), Some(alice.passkey.public()));
+    assert_eq!(roster.key(&alice.id, &key, KeyUse::OrderPasskey), None);
+    assert_eq!(roster.key(&alice.id, &passkey, KeyUse::OwnerKey), None);
+    assert_eq!(roster.key(&bob.id, &key, KeyUse::OwnerKey), None);
+    assert_eq!(roster.caller(&key).map(|(owner, key)| (&owner.id, key)), Some((&alice.id, alice.key.public())));
+    assert_eq!(roster.caller(&passkey), None);
+    assert_eq!(roster.caller(&world.mallory.key.public().fingerprint()), None);
+}
