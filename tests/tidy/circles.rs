@@ -170,7 +170,7 @@ fn sources(folder: &str) -> BTreeMap<String, String> {
 
 /// Files in circles may only become fewer; at none a folder leaves this list.
 const OPEN: &[(&str, usize)] =
-    &[("agent/src", 33), ("controller/src", 58), ("controller/ctl/src", 32), ("worker/src", 36), ("proto/src", 18)];
+    &[("agent/src", 32), ("controller/src", 58), ("controller/ctl/src", 32), ("worker/src", 36), ("proto/src", 18)];
 
 #[test]
 fn files_that_need_each_other_become_fewer() {

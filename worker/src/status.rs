@@ -468,3 +468,59 @@ impl JournalState {
         words
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lucia_proto::audit::AuditChain;
+
+    use super::*;
+
+    /// Just begun, and with all that there may be: what is none has no row.
+    #[test]
+    fn the_table_is_as_its_snapshot() {
+        let at = |secs: u64| Some(UnixTime::from_secs(1_795_982_400 + secs));
+        let begun = Status { admission: "operator", ..Status::default() };
+        let names = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let all = Status {
+            ready: true,
+            checked_at: at(0),
+            admission: "owner",
+            fleet: Some(Digest::of(b"root")),
+            ca: Some("embedded".to_owned()),
+            issuing_ca_not_after: at(1000),
+            bundle_version: Some(2),
+            roster_version: Some(3),
+            owners: ["alice", "bob"].map(|name| name.parse().unwrap()).into(),
+            applications: 1,
+            ledger_lines: 12,
+            ledger_head: Some(Digest::of(b"line")),
+            ledger_torn: 1,
+            nodes: 5,
+            uncertified: 1,
+            suspended: 2,
+            barred: 4,
+            removed: 3,
+            back: names(&["n9"]),
+            orphaned: 1,
+            lapsed: 1,
+            journal: JournalState { generation: Some(4), seen: Some(7), continues: false, acceptances: 1 },
+            audit: at(0).map(|at| Anchored {
+                at,
+                chain: AuditChain { entries: 5, head: Digest::of(b"audit") },
+                accepted: false,
+            }),
+            limits: vec![
+                Used { what: "certificates", used: 3, max: 10 },
+                Used { what: "endpoint certificates", used: 0, max: 2 },
+            ],
+            acts: vec!["somebody has to do this".to_owned()],
+            endpoint_not_after: at(2000),
+            directory_certificate_not_after: at(3000),
+            directory: Some("none".to_owned()),
+            awaiting: 2,
+            problems: vec!["this is wrong".to_owned()],
+        };
+        let views = [begun.table(), all.table()].join("\n");
+        expect_test::expect_file!["status/snapshots/status.txt"].assert_eq(&views);
+    }
+}

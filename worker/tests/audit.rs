@@ -12,6 +12,7 @@ mod fixture;
 #[allow(dead_code, reason = "shared with the tests beside this one")]
 mod site;
 
+use expect_test::expect_file;
 use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditNote};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
@@ -45,41 +46,48 @@ impl Site {
 #[test]
 fn an_export_that_was_cut_or_rewritten_before_the_last_anchor_is_refused() {
     let site = Site::new("");
-    site.run(&["audit", "anchors"]).expect(0, "never said how far");
+    let none = site.run(&["audit", "anchors"]).exit(0).out.clone();
     let (lines, chain) = audit(5, 0);
     site.says(chain);
-    site.run(&["once"]).expect(0, "issued 0");
+    site.once().done(0, &[("issued", 0)]);
     let text = format!("luciactl audit verify --anchor 5:{}", chain.head);
-    site.run(&["audit", "anchors"]).expect(0, &text);
-    site.run(&["status"]).expect(0, "first 5 lines anchored at");
+    let first = site.run(&["audit", "anchors"]).expect(0, &text).out.clone();
+    let status: serde_json::Value = serde_json::from_str(&site.run(&["status", "--json"]).out).unwrap();
+    assert_eq!(status["audit"]["chain"]["entries"], 5);
     // More may have come since.
     let mut longer = chain;
     let more = [lines.clone(), vec![longer.add(note(9)).unwrap()]].concat();
     for (name, lines, code, word) in [
-        ("whole", lines.clone(), 0, "proven up to line 5 by 1 anchor"),
-        ("longer", more, 0, "proven up to line 5 by 1 anchor"),
-        ("cut", lines[..4].to_vec(), 1, "ends at line 4, and line 5 was there"),
-        ("empty", Vec::new(), 1, "ends at line 0"),
-        ("rewritten", audit(5, 1).0, 1, "line 5 does not follow"),
-        ("rewritten and longer", audit(9, 1).0, 1, "line 5 does not follow"),
+        ("whole", lines.clone(), 0, "\"proven\": 5"),
+        ("longer", more, 0, "\"proven\": 5"),
+        ("cut", lines[..4].to_vec(), 1, "line 4"),
+        ("empty", Vec::new(), 1, "line 0"),
+        ("rewritten", audit(5, 1).0, 1, "line 5"),
+        ("rewritten and longer", audit(9, 1).0, 1, "line 5"),
         ("edited", [lines[0].replace("opened", "closed"), lines[1..].concat()].to_vec(), 1, "line 2"),
-        ("torn", [lines[..4].concat(), lines[4].trim_end().to_owned()].to_vec(), 1, "cut off"),
+        ("torn", [lines[..4].concat(), lines[4].trim_end().to_owned()].to_vec(), 1, "line 4"),
     ] {
         let file = site.export(&lines);
-        let ran = site.run(&["audit", "verify", &file]);
+        let ran = site.run(&["audit", "verify", &file, "--json"]);
         assert_eq!(ran.code, Some(code), "{name}: {}{}", ran.out, ran.err);
         assert!(ran.out.contains(word) || ran.err.contains(word), "{name}: {}{}", ran.out, ran.err);
     }
-    site.run(&["audit", "accept", "--lines", "5"]).expect(0, "nothing to accept");
+    site.run(&["audit", "accept", "--lines", "5"]).exit(0);
+    assert_eq!(site.ledger_kinds("auditAccepted"), 0);
     // Put back to an older one: nothing of it counts before somebody here says so.
     let (_, older) = audit(3, 0);
     site.says(older);
-    site.run(&["once"]).expect(0, "3 lines, and 5 had been seen");
+    site.run(&["once"]).expect(0, "audit accept");
     site.run(&["status"]).expect(0, "audit accept");
-    site.run(&["audit", "accept", "--lines", "5"]).expect(1, "that is not 3");
-    site.run(&["audit", "verify", &site.export(&audit(3, 0).0)]).expect(1, "ends at line 3");
-    site.run(&["audit", "accept", "--lines", "3"]).expect(0, "accepted 3 lines");
-    site.run(&["audit", "anchors"]).expect(0, "accepted here");
-    site.run(&["audit", "verify", &site.export(&audit(3, 0).0)]).expect(0, "proven up to line 3 by 1 anchor");
+    site.run(&["audit", "accept", "--lines", "5"]).exit(1);
+    assert_eq!(site.ledger_kinds("auditAccepted"), 0);
+    site.run(&["audit", "verify", &site.export(&audit(3, 0).0)]).expect(1, "line 3");
+    site.run(&["audit", "accept", "--lines", "3"]).exit(0);
+    assert_eq!(site.ledger_kinds("auditAccepted"), 1);
+    let accepted = site.run(&["audit", "anchors"]).exit(0).out.clone();
+    let views = [none, first, accepted].join("\n");
+    expect_file!["snapshots/audit-anchors.txt"].assert_eq(&site.plain(&views));
+    let ran = site.run(&["audit", "verify", &site.export(&audit(3, 0).0), "--json"]);
+    ran.expect(0, "\"anchors\": 1").expect(0, "\"proven\": 3");
     site.run(&["audit", "verify", "/nowhere"]).expect(1, "/nowhere");
 }

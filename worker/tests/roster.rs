@@ -15,6 +15,7 @@ mod site;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use expect_test::expect_file;
 use fixture::{admit_body, draft, secs, signed};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile};
@@ -56,7 +57,7 @@ impl Site {
 
     fn owned() -> Self {
         let site = Self::new("");
-        site.approve(&alice(), &[]).expect(0, "alice is owner from roster version 1");
+        site.is_at(1, &site.approve(&alice(), &[]));
         site
     }
 
@@ -86,6 +87,13 @@ impl Site {
     fn version(&self) -> u64 {
         self.json(&["roster", "show", "--json"]).get("version").and_then(serde_json::Value::as_u64).unwrap()
     }
+
+    /// The command was carried out, and a roster of this version is in force.
+    #[track_caller]
+    fn is_at(&self, version: u64, ran: &Ran) {
+        ran.exit(0);
+        assert_eq!(self.version(), version, "{}{}", ran.out, ran.err);
+    }
 }
 
 // spec: OA-43
@@ -93,12 +101,15 @@ impl Site {
 fn a_further_key_speaks_for_the_same_person_and_is_taken_away_for_good() {
     let mut site = Site::owned();
     // Not without the word, and not under another name.
-    site.approve(&laptop(), &[]).expect(1, "add --for alice");
-    site.approve(&laptop(), &["--for", "bob"]).expect(1, "bob is nobody of the roster");
-    site.approve(&bob(), &["--for", "alice"]).expect(1, "asks as bob, and not as alice");
-    site.approve(&laptop(), &["--for", "alice", "--role", "viewer"]).expect(64, "cannot be used with");
-    site.approve(&laptop(), &["--for", "alice"]).expect(0, "one key more from roster version 2");
-    site.approve(&laptop(), &["--for", "alice"]).expect(0, "alice's already");
+    site.approve(&laptop(), &[]).expect(1, "--for alice");
+    site.approve(&laptop(), &["--for", "bob"]).expect(1, "owner list");
+    site.approve(&bob(), &["--for", "alice"]).expect(1, "--name alice");
+    site.approve(&laptop(), &["--for", "alice", "--role", "viewer"]).expect(64, "--role");
+    assert_eq!(site.version(), 1);
+    // A second time it is there already.
+    for _ in 0..2 {
+        site.is_at(2, &site.approve(&laptop(), &["--for", "alice"]));
+    }
     let list = site.run(&["owner", "list"]);
     for key in [&alice().key, &laptop().key] {
         list.expect(0, &whole(key)).expect(0, &code(key));
@@ -113,38 +124,40 @@ fn a_further_key_speaks_for_the_same_person_and_is_taken_away_for_good() {
         read.signed(by.iter().map(|who| read.sign(alice().id, &who.key)).collect())
     };
     let refused = |site: &Site, id| site.controller.outcome(id).unwrap().outcome.refused;
-    site.run(&["roster", "policy", "set", "admit=two-owners", "--yes"]).expect(0, "roster version 3");
+    site.is_at(3, &site.run(&["roster", "policy", "set", "admit=two-owners", "--yes"]));
     let node = TestNode::new(1);
     site.controller.approve(&node);
     site.controller.happen();
     let id = site.controller.order(&both(&site, &node, &[&alice(), &laptop()], 1));
-    site.run(&["once"]).expect(0, "orders refused 1");
+    site.once().done(0, &[("ordersRefused", 1)]);
     assert_eq!(refused(&site, id), Some(OrderCode::SecondOwnerNeeded));
-    site.run(&["roster", "policy", "set", "admit=allow", "--yes"]).expect(0, "roster version 4");
+    site.is_at(4, &site.run(&["roster", "policy", "set", "admit=allow", "--yes"]));
     let id = site.controller.order(&both(&site, &node, &[&laptop()], 2));
     // The first one lies there still, and is enough by now.
-    site.run(&["once"]).expect(0, "orders carried out 2");
+    site.once().done(0, &[("ordered", 2)]);
     assert_eq!(refused(&site, id), None);
 
     // Gone for good, by fingerprint or code, after the name was typed; the last one goes with its owner alone.
     let args = ["owner", "remove", "alice", "--key", &whole(&laptop().key)];
-    site.typed(&args, "bob\n").expect(1, "that is not the name");
-    site.typed(&["owner", "remove", "alice", "--yes", "--key", &whole(&bob().key)], "").expect(1, "no key with");
-    site.typed(&args, "alice\n").expect(0, "from roster version 5 on, for good");
+    site.typed(&args, "bob\n").exit(1);
+    site.typed(&["owner", "remove", "alice", "--yes", "--key", &whole(&bob().key)], "").expect(1, "owner list");
+    assert_eq!(site.version(), 4);
+    site.is_at(5, &site.typed(&args, "alice\n"));
     let last = ["owner", "remove", "alice", "--yes", "--key", &code(&alice().key)];
-    site.run(&last).expect(1, "the only key alice signs with");
-    site.approve(&laptop(), &["--for", "alice"]).expect(1, "counts never again");
+    site.run(&last).expect(1, "owner remove alice");
+    site.approve(&laptop(), &["--for", "alice"]).expect(1, "--context");
     let id = site.controller.order(&both(&site, &TestNode::new(2), &[&laptop()], 3));
-    site.run(&["once"]).expect(0, "orders refused 1");
+    site.once().done(0, &[("ordersRefused", 1)]);
     assert_eq!(refused(&site, id), Some(OrderCode::KeyUnknown));
     assert_eq!(site.version(), 5);
     // With its owner all of them go.
     site.controller.apply(&bob());
     let third = TestOwner { key: key(46), ..laptop() };
     let third = TestOwner { id: owner::OwnerId::of(&third.key.public().fingerprint()), ..third };
-    site.approve(&third, &["--for", "alice"]).expect(0, "roster version 6");
-    site.run(&["owner", "remove", "alice", "--yes", "--last"]).expect(0, "roster version 7");
-    site.approve(&third, &[]).expect(1, "counts never again");
+    site.is_at(6, &site.approve(&third, &["--for", "alice"]));
+    site.is_at(7, &site.run(&["owner", "remove", "alice", "--yes", "--last"]));
+    site.approve(&third, &[]).expect(1, "--context");
+    assert_eq!(site.version(), 7);
 }
 
 // spec: OA-43
@@ -156,9 +169,10 @@ fn nobody_has_more_keys_than_a_roster_may_hold() {
         TestOwner { id: owner::OwnerId::of(&key.public().fingerprint()), name: "alice", key, passkey: self::key(1) }
     };
     for number in 50..57 {
-        site.approve(&further(number), &["--for", "alice"]).expect(0, "one key more");
+        site.is_at(u64::from(number) - 48, &site.approve(&further(number), &["--for", "alice"]));
     }
-    site.approve(&further(57), &["--for", "alice"]).expect(1, "take one away first");
+    site.approve(&further(57), &["--for", "alice"]).expect(1, "owner remove alice");
+    assert_eq!(site.version(), 8);
 }
 
 fn set<'a>(rules: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
@@ -173,62 +187,64 @@ fn page<'a>(args: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn what_is_asked_of_orders_is_changed_by_a_yes_and_told_first() {
     let bare = Site::new("");
-    bare.run(&["roster", "policy", "set", "admit=forbid", "--yes"]).expect(1, "There is no roster yet");
+    bare.run(&["roster", "policy", "set", "admit=forbid", "--yes"]).expect(1, "owner pending");
     let site = Site::owned();
     for (rules, word) in [
-        (&["admit"][..], "is not KIND=RULE"),
-        (&["admit=yes"], "is no rule"),
-        (&["exec=allow"], "is no kind of order"),
-        (&["admit=forbid", "Admit=allow"], "is no kind of order"),
-        (&[], "required"),
+        (&["admit"][..], "KIND=RULE"),
+        (&["admit=yes"], "two-owners"),
+        (&["exec=allow"], "\"exec\""),
+        (&["admit=forbid", "Admit=allow"], "\"Admit\""),
+        (&[], "<KIND=RULE>"),
     ] {
         site.run(&set(rules, &["--yes"])).expect(64, word);
     }
-    site.run(&set(&["admit=allow"], &[])).expect(0, "asks that already");
+    // Each change is told before it is asked for; what changes nothing asks nothing.
+    let mut told = String::new();
+    site.is_at(1, &site.run(&set(&["admit=allow"], &[])));
     let said = site.typed(&set(&["admit=two-owners", "ssh-key=forbid"], &[]), "no\n");
-    said.expect(1, "that is not yes")
-        .expect(1, "admit: two owners instead of one owner; narrower")
-        .expect(1, "ssh-key: forbidden instead of one owner; narrower: nobody")
-        .expect(1, "fewer than two owners");
+    told.push_str(&said.exit(1).out);
     assert_eq!(site.version(), 1);
-    site.typed(&set(&["admit=two-owners", "ssh-key=forbid", "default=forbid"], &[]), "yes\n")
-        .expect(0, "kinds that come with later versions: forbidden instead of one owner")
-        .expect(0, "roster version 2 is in force");
+    let said = site.typed(&set(&["admit=two-owners", "ssh-key=forbid", "default=forbid"], &[]), "yes\n");
+    site.is_at(2, &said);
+    told.push_str(&said.out);
     let policy = site.json(&["roster", "policy", "show", "--json"]);
     let want = serde_json::json!({"default": "forbid", "admit": "two-owners", "ssh-key": "forbid"});
     assert_eq!(policy, want, "what was not named goes by the default");
-    site.run(&["roster", "policy", "show"]).expect(0, "ssh-key              forbidden");
-    site.run(&set(&["admit=allow", "ssh-key=two-owners"], &["--yes"]))
-        .expect(0, "admit: one owner instead of two owners; WIDER")
-        .expect(0, "ssh-key: two owners instead of forbidden; WIDER")
-        .expect(0, "roster version 3");
+    let said = site.run(&["roster", "policy", "show"]);
+    expect_file!["snapshots/policy.txt"].assert_eq(&said.exit(0).out);
+    let said = site.run(&set(&["admit=allow", "ssh-key=two-owners"], &["--yes"]));
+    site.is_at(3, said.expect(0, "WIDER"));
+    told.push_str(&said.out);
     // And it counts: a kind that is forbidden for all is not carried out for its owner.
-    site.run(&set(&["admit=forbid"], &["--yes"])).expect(0, "roster version 4");
+    site.is_at(4, &site.run(&set(&["admit=forbid"], &["--yes"])));
     let node = TestNode::new(1);
     let order = draft(&alice(), site.root().sha256(), now(), &node.node_id, &admit_body(&node, None), 1);
     let id = site.controller.order(&signed(&order, &[&alice()]));
-    site.run(&["once"]).expect(0, "orders refused 1");
+    site.once().done(0, &[("ordersRefused", 1)]);
     assert_eq!(site.controller.outcome(id).unwrap().outcome.refused, Some(OrderCode::KindForbidden));
 
     // The kinds of the page.
-    site.run(&page(&[])).expect(0, "none: nothing may be signed on the page\n");
-    site.run(&page(&["ssh-key", "--yes"])).expect(64, "say where the page is");
-    site.run(&page(&["ssh-key", "--origin", "http://c", "--yes"])).expect(64, "--origin is not");
-    site.run(&page(&["--origin", "https://c.example", "--yes"])).expect(64, "name the kinds as well");
-    site.run(&page(&["everything", "--yes"])).expect(64, "is no kind of order");
+    site.run(&page(&[])).expect(0, "none");
+    site.run(&page(&["ssh-key", "--yes"])).expect(64, "https://NAME:PORT");
+    site.run(&page(&["ssh-key", "--origin", "http://c", "--yes"])).expect(64, "--origin");
+    site.run(&page(&["--origin", "https://c.example", "--yes"])).exit(64);
+    site.run(&page(&["everything", "--yes"])).expect(64, "\"everything\"");
     let named = ["ssh-key", "clone-decision", "ssh-key", "--origin", "https://c.example:8443"];
-    site.typed(&page(&named), "\n").expect(1, "ssh-key: signed by a passkey on the page as well; WIDER");
+    site.typed(&page(&named), "\n").expect(1, "WIDER");
     assert_eq!(site.version(), 4);
-    site.typed(&page(&named), "yes\n")
-        .expect(0, "the page is https://c.example:8443 instead of nowhere")
-        .expect(0, "roster version 5");
+    let said = site.typed(&page(&named), "yes\n");
+    site.is_at(5, said.expect(0, "https://c.example:8443"));
+    told.push_str(&said.out);
     site.run(&page(&[])).expect(0, "ssh-key clone-decision");
     let shown = site.json(&["roster", "show", "--json"]);
     assert_eq!(shown["pageKinds"], serde_json::json!(["ssh-key", "clone-decision"]));
     assert_eq!(shown["pageOrigin"], "https://c.example:8443");
-    site.run(&page(&["none", "--yes"])).expect(0, "signed on the page no more; narrower").expect(0, "roster version 6");
+    let said = site.run(&page(&["none", "--yes"]));
+    site.is_at(6, &said);
+    told.push_str(&said.out);
+    expect_file!["snapshots/roster-change.txt"].assert_eq(&told);
     assert_eq!(site.json(&["roster", "show", "--json"])["pageOrigin"], serde_json::Value::Null);
-    site.run(&["once"]).expect(0, "issued 0");
+    site.once().done(0, &[("issued", 0)]);
 }
 
 /// design.md O2: a passkey for orders, from its owner's word to the order that it signs.
@@ -258,14 +274,18 @@ fn a_passkey_that_its_owner_confirmed_signs_the_kinds_of_the_page_and_nothing_el
         assert_eq!(site.version(), 1);
     }
     ask(&alice().key, "alice");
-    site.run(&["owner", "pending"]).expect(0, "a passkey for orders on the page");
-    approve(&["--for", "alice"]).expect(1, "leave --for out");
-    approve(&[]).expect(0, "a passkey for orders from roster version 2").expect(0, "It signs nothing yet");
-    approve(&[]).expect(0, "alice's already");
-    site.run(&["roster", "show"]).expect(0, "passkey").expect(0, &whole(&passkey));
+    let pending = site.json(&["owner", "pending", "--json"]);
+    assert_eq!(pending["open"][0]["passkeyOf"], alice().id.as_str(), "{pending}");
+    approve(&["--for", "alice"]).expect(1, "--for");
+    assert_eq!(site.version(), 1);
+    site.is_at(2, approve(&[]).expect(0, "roster page-kinds"));
+    site.is_at(2, &approve(&[]));
+    let shown = site.run(&["roster", "show"]);
+    shown.expect(0, &whole(&passkey));
+    expect_file!["snapshots/roster.txt"].assert_eq(&site.plain(&shown.out));
     // It is no owner key: it makes nobody an owner, and is not the one that must stay.
-    site.run(&["owner", "remove", "alice", "--yes", "--key", &whole(&alice().key)])
-        .expect(1, "the only key alice signs");
+    site.run(&["owner", "remove", "alice", "--yes", "--key", &whole(&alice().key)]).expect(1, "owner remove alice");
+    assert_eq!(site.version(), 2);
 
     let order = |number: u8, nonce| {
         let node = TestNode::new(number);
@@ -277,12 +297,13 @@ fn a_passkey_that_its_owner_confirmed_signs_the_kinds_of_the_page_and_nothing_el
     };
     assert_eq!(order(1, 1), Some(OrderCode::PageNotAllowed));
     let page = ["roster", "page-kinds", "ssh-key", "--yes", "--origin", origin.as_str()];
-    site.run(&page).expect(0, "roster version 3");
+    site.is_at(3, &site.run(&page));
     assert_eq!(order(2, 2), Some(OrderCode::PageNotAllowed), "another kind");
     let page = ["roster", "page-kinds", "ssh-key", "admit", "--yes"];
-    site.run(&page).expect(0, "roster version 4");
+    site.is_at(4, &site.run(&page));
     assert_eq!(order(3, 3), None);
-    site.run(&["owner", "remove", "alice", "--yes", "--key", &code(&passkey)]).expect(0, "roster version 5");
+    site.is_at(5, &site.run(&["owner", "remove", "alice", "--yes", "--key", &code(&passkey)]));
     assert_eq!(order(4, 4), Some(OrderCode::KeyUnknown));
-    approve(&[]).expect(1, "counts never again");
+    approve(&[]).expect(1, "--context");
+    assert_eq!(site.version(), 5);
 }

@@ -172,7 +172,7 @@ mod tests {
             ("", "uri"),
             ("uri = \"ldap://directory\"", "ldaps://"),
             ("uri = \"ldaps://d\"\nbase-dn = \"dc=*\"", "base-dn"),
-            ("uri = \"ldaps://d\"\nbase-dn = \"dc=other\"", "below dc=other"),
+            ("uri = \"ldaps://d\"\nbase-dn = \"dc=other\"", "dc=other"),
             ("uri = \"ldaps://d\"\nbind-dn = \"\"", "bind-dn"),
             ("uri = \"ldaps://d\"\nstarttls = true", "starttls"),
             ("uri = \"ldaps://d\"\nowner-group = \"ou=x\"", "owner-group"),
@@ -182,6 +182,6 @@ mod tests {
         }
         let long = format!("dc={}", "a".repeat(220));
         let text = format!("kind = \"ldap\"\nuri = \"ldaps://d\"\nbase-dn = \"{long}\"\nowner-group = \"cn=o,{long}\"");
-        assert!(section(&text).unwrap_err().contains("short enough"));
+        assert!(section(&text).unwrap_err().contains("base-dn"));
     }
 }

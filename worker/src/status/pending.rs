@@ -67,6 +67,7 @@ mod tests {
     // spec: WK-58
     #[test]
     fn every_state_of_pending_stands_under_its_head() {
+        let nobody = Survey::default();
         let until = UnixTime::from_secs(1_795_982_400);
         let row = |number| {
             let request = request(&TestNode::new(number), until);
@@ -83,6 +84,18 @@ mod tests {
                 renamed_from: None,
             }
         };
+        let with = |number, outlook| Row { outlook, ..row(number) };
+        let waiting = vec![
+            with(1, Outlook::AwaitsAdmission),
+            with(2, Outlook::AwaitsOwner),
+            Row { name_of: Some(TestNode::new(9).node_id), ..with(3, Outlook::AwaitsReplacement) },
+            Row { renamed_from: "web".parse().ok(), ..with(4, Outlook::AwaitsRename) },
+            with(5, Outlook::AwaitsRoom("a setting is reached".to_owned())),
+            with(6, Outlook::Refused("a reason".to_owned())),
+        ];
+        let waiting = Survey { requests: waiting, problems: vec!["a problem".to_owned()] };
+        let views = [nobody, waiting].map(|survey| pending_table(&survey)).join("\n");
+        expect_test::expect_file!["snapshots/pending.txt"].assert_eq(&views);
         let table = pending_table(&Survey { requests: vec![row(1), row(200)], problems: Vec::new() });
         let head = table.lines().next().unwrap();
         for (title, text) in [("UNTIL", until.to_string()), ("STATE", "admitted".to_owned())] {

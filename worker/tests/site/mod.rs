@@ -39,7 +39,7 @@ impl Site {
 
     pub(crate) fn new(more: &str) -> Self {
         let site = Self::bare(more);
-        site.run(&["init"]).expect(0, "root fingerprint");
+        site.run(&["init"]).exit(0);
         site
     }
 
@@ -49,6 +49,38 @@ impl Site {
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         run_with(&self.path("worker.toml"), args)
+    }
+
+    /// What is in the queue is answered; the counts are read by [`Ran::done`].
+    pub(crate) fn once(&self) -> Ran {
+        self.run(&["once", "--json"])
+    }
+
+    /// Lines of the ledger of this kind.
+    pub(crate) fn ledger_kinds(&self, kind: &str) -> usize {
+        let ledger = std::fs::read_to_string(self.path("worker/ledger.jsonl")).unwrap();
+        ledger.matches(&format!("\"kind\":\"{kind}\"")).count()
+    }
+
+    /// A view as its snapshot has it: this run's own place, times and hashes are replaced.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        const TIME: &[u8; 20] = b"0000-00-00T00:00:00Z";
+        let fits = |(byte, want): (&u8, &u8)| if *want == b'0' { byte.is_ascii_digit() } else { byte == want };
+        let is_time = |bytes: &[u8]| bytes.iter().zip(TIME).all(fits);
+        let text = text.replace(self.scratch.path().to_str().unwrap(), "/site");
+        let (mut out, mut rest) = (String::new(), text.as_str());
+        while let Some(first) = rest.chars().next() {
+            let hex = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+            let (length, shown) = match hex {
+                _ if rest.as_bytes().get(..TIME.len()).is_some_and(is_time) => (TIME.len(), "<time>"),
+                64 => (64, "<hash>"),
+                0 => (first.len_utf8(), &rest[..first.len_utf8()]),
+                _ => (hex, &rest[..hex]),
+            };
+            out.push_str(shown);
+            rest = &rest[length..];
+        }
+        out
     }
 
     pub(crate) fn root(&self) -> Root {
@@ -87,11 +119,30 @@ pub(crate) fn run_with(config: &Path, args: &[&str]) -> Ran {
 
 impl Ran {
     #[track_caller]
-    pub(crate) fn expect(&self, code: i32, text: &str) -> &Self {
+    pub(crate) fn exit(&self, code: i32) -> &Self {
         let Self { out, err, .. } = self;
         assert_eq!(self.code, Some(code), "{out}{err}");
-        assert!(out.contains(text) || err.contains(text), "wanted {text:?}:\n{out}{err}");
         assert!(!out.contains("PRIVATE KEY") && !err.contains("PRIVATE KEY"));
+        self
+    }
+
+    /// The text is a command, a name, a path, a setting or a number: sentences are not held by tests.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32, text: &str) -> &Self {
+        let Self { out, err, .. } = self.exit(code);
+        assert!(out.contains(text) || err.contains(text), "wanted {text:?}:\n{out}{err}");
+        self
+    }
+
+    /// How often `once --json` did this.
+    #[track_caller]
+    pub(crate) fn done(&self, code: i32, counts: &[(&str, u64)]) -> &Self {
+        self.exit(code);
+        let json: serde_json::Value = serde_json::from_str(&self.out).unwrap();
+        for (what, count) in counts {
+            let found = json.get(*what).and_then(serde_json::Value::as_u64);
+            assert_eq!(found, Some(*count), "{what}: {json} {}", self.err);
+        }
         self
     }
 }

@@ -5,6 +5,7 @@ use lucia_proto::base::digest::Digest;
 use lucia_proto::files::owner_queue::OwnerFile;
 
 use super::{NOW, Story};
+use crate::audit::{AuditWentBack, next};
 use crate::fixture::secs;
 
 const HOUR: u64 = 3600;
@@ -40,15 +41,17 @@ fn once_an_hour_the_ledger_has_how_far_the_audit_reaches_and_no_less_than_before
     let last = story.ledger().anchors().last().unwrap();
     assert_eq!((last.chain.head, last.at, last.accepted), (Digest::of(b"twelve"), NOW.plus(secs(3 * HOUR)), false));
     // One that went back, and one that was rewritten, are told of and not taken, whenever that is.
-    for (entries, line, word) in [(11, "eleven", "11 lines, and 12 had been seen"), (12, "another", "it was rewritten")]
-    {
+    for (entries, line, is_rewritten) in [(11, "eleven", false), (12, "another", true)] {
         story.controller.audit_head(entries, line);
+        let says = AuditChain { entries, head: Digest::of(line.as_bytes()) };
+        let why = next(&story.ledger(), says, NOW).unwrap_err();
+        assert_eq!(matches!(why, AuditWentBack::Other { .. }), is_rewritten, "{why:?}");
+        let said = crate::chain(&why);
+        assert!(said.contains("audit accept"), "{said}");
         for at in [3 * HOUR + 5, 30 * HOUR] {
-            let said = turn(at).join("\n");
-            assert!(said.contains(word) && said.contains("audit accept"), "{said}");
+            assert!(turn(at).contains(&said));
         }
-        let acts = crate::status::status(&story.config(), NOW).acts.join("\n");
-        assert!(acts.contains(word), "{acts}");
+        assert!(crate::status::status(&story.config(), NOW).acts.contains(&said));
     }
     // What is no such file is none, and holds up nothing.
     for bytes in [&b"{}"[..], b"", br#"{"schemaVersion":1,"chain":{"entries":99,"head":"00"}}"#, &[b' '; 2000]] {

@@ -8,7 +8,7 @@ use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::{TestNode, key};
 
 use super::{NOW, Story, endpoint, endpoint_answer};
-use crate::authority::mark_of;
+use crate::authority::{AuthorityError, continues, mark_of};
 use crate::fixture::{request, secs};
 use crate::ledger::{By, Entry, Ledger, NodeRecord, Records};
 use crate::turn::CRASH_POINTS;
@@ -80,14 +80,18 @@ fn a_journal_that_went_back_stops_everything_until_it_is_accepted() {
     for _ in 0..2 {
         let summary = worker.turn(NOW).unwrap();
         assert_eq!((summary.ready, summary.issued, summary.suspended), (false, 0, 0));
-        assert!(summary.problems[0].contains("went back from generation 6 to 3"), "{summary:?}");
+        let why = continues(&story.controller.journal, story.records().mark()).unwrap_err();
+        assert!(matches!(why, AuthorityError::WentBack { seen: 6, found: 3 }), "{why:?}");
+        assert_eq!(summary.problems[0], crate::chain(&why));
         drop(worker);
         worker = story.worker();
     }
     // It went on after that, past what was seen: the events are others.
     story.controller.now = NOW.plus(secs(1));
     (0..9).for_each(|_| story.controller.happen());
-    assert!(worker.turn(NOW).unwrap().problems[0].contains("does not continue"));
+    let why = continues(&story.controller.journal, story.records().mark()).unwrap_err();
+    assert!(matches!(why, AuthorityError::Differs { .. }), "{why:?}");
+    assert_eq!(worker.turn(NOW).unwrap().problems[0], crate::chain(&why));
     assert!(story.controller.answer(&TestNode::new(2).node_id).is_none());
 
     story.act(NOW, &[Entry::JournalAccepted(mark_of(&story.controller.journal))]);

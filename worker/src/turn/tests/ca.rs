@@ -87,12 +87,12 @@ fn a_ca_that_is_down_is_left_alone_for_30_s_to_15_min_and_nothing_is_lost() {
         site.say(first, Err(down()));
         let summary = site.turn(at);
         assert_eq!((summary.issued, summary.ready), (0, true));
-        assert_eq!(summary.problems, ["step-ca failed with 500: scripted; see its log"]);
+        assert_eq!(summary.problems, [chain(&down())]);
         // Until then it is asked about nobody: the script is empty, and the fake refuses.
         for early in [1, pause / 2, pause - 1] {
             site.ask_again(&nodes, at.plus(secs(early)));
             let summary = site.turn(at.plus(secs(early)));
-            assert_eq!(summary.problems, ["step-ca failed with 500: scripted; see its log"]);
+            assert_eq!(summary.problems, [chain(&down())]);
         }
         at = at.plus(secs(pause));
     }
@@ -119,7 +119,9 @@ fn what_is_wrong_about_one_node_is_not_stored_and_does_not_hold_up_the_others() 
     let summary = site.turn(NOW);
     assert_eq!(summary.issued, 1);
     let all = summary.problems.join("\n");
-    assert!(all.contains("403") && all.contains("another key"), "{all}");
+    for why in [refused(), CaError::WrongKey] {
+        assert!(all.contains(&chain(&why)), "{why:?}: {all}");
+    }
     assert!(site.story.controller.answer(&first.node_id).is_none(), "it is no refusal of the request");
     assert_eq!(site.stored(), 2, "receipt and line of the third");
     // After the pause both are asked about again, and the worker has kept nothing of what was wrong.
@@ -162,7 +164,7 @@ fn the_endpoint_waits_for_its_ca_and_is_not_refused_meanwhile() {
     };
     say(Err(down()));
     let summary = worker.turn(NOW).unwrap();
-    assert_eq!(summary.problems, ["step-ca failed with 500: scripted; see its log"]);
+    assert_eq!(summary.problems, [chain(&down())]);
     assert!(!story.queue_file("enrollment-responses/endpoint.json").exists());
     worker.turn(NOW.plus(secs(29))).unwrap();
     let names = EndpointNames::new(vec![EndpointName::parse("controller.example").unwrap()]).unwrap();

