@@ -127,20 +127,6 @@ impl SignedOrder {
         Ok((self.body(intent)?, now))
     }
 
-    /// Whether this is a signature of an owner of the roster under this very order, whatever else holds of it: what
-    /// whoever collects signatures can tell before the order is sent.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub fn check_signature(
-        &self,
-        signature: &OrderSignature,
-        kind: OrderKind,
-        roster: &VerifiedRoster,
-    ) -> Result<(), OrderRefusal> {
-        self.verify(signature, kind, roster)
-    }
-
     /// Whether owners of this roster, as many as the policies ask for, ordered it: what may change between an order that was
     /// taken and its being carried out. Whatever else [`SignedOrder::check`] looks at stays as it was when it was taken.
     ///
@@ -163,7 +149,7 @@ impl SignedOrder {
         if !signers.contains(&intent.owner) {
             return Err(OrderRefusal::OwnerUnknown(intent.owner.clone()));
         }
-        self.signatures.iter().try_for_each(|signature| self.verify(signature, intent.kind, roster))
+        self.signatures.iter().try_for_each(|signature| self.check_signature(signature, intent.kind, roster))
     }
 
     /// The owners that the signatures name, each once: two keys of one owner are one owner.
@@ -178,8 +164,17 @@ impl SignedOrder {
         Ok(signers)
     }
 
-    /// Whether this one signature is of an owner of the roster, by a key for this form, under this very text.
-    fn verify(&self, signature: &OrderSignature, kind: OrderKind, roster: &VerifiedRoster) -> Result<(), OrderRefusal> {
+    /// Whether this one signature is of an owner of the roster, by a key for this form, under this very text: what whoever
+    /// collects signatures can tell before the order is sent.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check_signature(
+        &self,
+        signature: &OrderSignature,
+        kind: OrderKind,
+        roster: &VerifiedRoster,
+    ) -> Result<(), OrderRefusal> {
         let owner = roster.owner(&signature.owner);
         let owner = owner.ok_or_else(|| OrderRefusal::OwnerUnknown(signature.owner.clone()))?;
         if owner.role < Role::Owner {

@@ -117,6 +117,27 @@ fn the_checks_come_in_their_order_and_each_has_a_code_of_its_own() {
     refused(&bad, &by, OrderCode::AlreadyDone);
 }
 
+// spec: IN-11
+#[test]
+fn what_was_taken_is_held_against_the_roster_of_now() {
+    let mut world = world();
+    let kind = OrderKind::RemoveIdentity;
+    let good = world.order(kind);
+    let code = |world: &OrderWorld, order: &SignedOrder, policy: &OrderPolicy| {
+        order.check_authority(Actor::Node, policy, &world.roster).err().map(|refusal| refusal.code())
+    };
+    let allow = OrderPolicy::allow_all();
+    assert_eq!(code(&world, &good, &allow), None);
+    assert_eq!(code(&world, &good, &OrderPolicy::forbid_all()), Some(OrderCode::KindForbidden));
+    assert_eq!(code(&world, &good, &allow.clone().with(kind, Rule::TwoOwners)), Some(OrderCode::SecondOwnerNeeded));
+    let forged = SignedOrder { signatures: vec![world.mallory.sign(&world.draft(kind, |_| ()))], ..good.clone() };
+    assert_eq!(code(&world, &forged, &allow), Some(OrderCode::OwnerUnknown));
+    world.change_roster(|roster| roster.owners.first_mut().unwrap().role = owner::Role::Viewer);
+    assert_eq!(code(&world, &good, &allow), Some(OrderCode::NotAnOwner));
+    world.change_roster(|roster| drop(roster.owners.remove(0)));
+    assert_eq!(code(&world, &good, &allow), Some(OrderCode::OwnerUnknown));
+}
+
 // spec: IN-9
 #[test]
 fn two_owners_are_two_persons_and_not_two_keys() {
