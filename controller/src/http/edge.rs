@@ -26,7 +26,7 @@ pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<Targe
         ApiError::new(Code::InvalidRequest, "this is not a well-formed HTTP/1.1 request").log(reason).closing()
     };
     let length = match verdict {
-        Verdict::Bad(reason) => return Err(malformed(reason)),
+        Verdict::Bad(reason) => return Err(malformed(reason.as_str())),
         Verdict::Length(length) => Some(length),
         Verdict::Chunked => None,
     };
@@ -178,6 +178,7 @@ pub(super) fn owner_proof(headers: &HeaderMap) -> Result<OwnerProof, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::head::BadHead;
     use lucia_proto::api::Endpoint;
 
     const ID: &str = "0123456789abcdef0123456789abcdef";
@@ -230,7 +231,7 @@ mod tests {
         check(Verdict::Length(0), get(&format!("https://c.example{path}"), "c.example"), Err(Code::InvalidRequest));
         check(Verdict::Length(0), get(&format!("{path}?a=b"), "c.example"), Err(Code::NotFound));
         check(Verdict::Length(0), get(&format!("{path}?"), "c.example"), Err(Code::NotFound));
-        check(Verdict::Bad("for a reason"), get(&path, "c.example"), Err(Code::InvalidRequest));
+        check(Verdict::Bad(BadHead::Hosts), get(&path, "c.example"), Err(Code::InvalidRequest));
         check(Verdict::Length(0), get(&path, "c.example").version(Version::HTTP_10), Err(Code::InvalidRequest));
         check(Verdict::Length(0), post(&path), Err(Code::MethodNotAllowed));
     }

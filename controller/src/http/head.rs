@@ -18,8 +18,55 @@ pub(super) enum Verdict {
     Length(u64),
     /// One reading, and a body in chunks: where it ends only the parser knows.
     Chunked,
-    /// Not one reading; the reason, for the log.
-    Bad(&'static str),
+    /// Not one reading.
+    Bad(BadHead),
+}
+
+/// Why a head has not one reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadHead {
+    TooLong,
+    LineFeed,
+    CarriageReturn,
+    Control,
+    EightBit,
+    Folded,
+    Fragment,
+    NoRequestLine,
+    NoName,
+    Space,
+    LengthNumber,
+    Coding,
+    Hosts,
+    Lengths,
+    Codings,
+    LengthAndCoding,
+    Missing,
+}
+
+impl BadHead {
+    /// For the log.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLong => "head too long",
+            Self::LineFeed => "bare line feed",
+            Self::CarriageReturn => "bare carriage return",
+            Self::Control => "control character",
+            Self::EightBit => "8-bit character",
+            Self::Folded => "folded or empty line",
+            Self::Fragment => "fragment in the request line",
+            Self::NoRequestLine => "no request line",
+            Self::NoName => "header without name or colon",
+            Self::Space => "space before the colon",
+            Self::LengthNumber => "Content-Length is not one number",
+            Self::Coding => "Transfer-Encoding other than chunked",
+            Self::Hosts => "not exactly one Host",
+            Self::Lengths => "more than one Content-Length",
+            Self::Codings => "more than one Transfer-Encoding",
+            Self::LengthAndCoding => "Content-Length with Transfer-Encoding",
+            Self::Missing => "no head",
+        }
+    }
 }
 
 /// A head as far as it has arrived.
@@ -34,7 +81,7 @@ pub(super) struct HeadScan {
     codings: u32,
     length: u64,
     chunked: bool,
-    bad: Option<&'static str>,
+    bad: Option<BadHead>,
 }
 
 /// The line that is being read, cut to what matters.
@@ -62,26 +109,26 @@ impl HeadScan {
     fn byte(&mut self, byte: u8) -> bool {
         self.size += 1;
         if self.size > HEAD_MAX {
-            self.refuse("head too long");
+            self.refuse(BadHead::TooLong);
         }
         match byte {
             b'\n' => {
                 if self.previous != b'\r' {
-                    self.refuse("bare line feed");
+                    self.refuse(BadHead::LineFeed);
                 }
                 return self.line_end();
             }
-            _ if self.previous == b'\r' => self.refuse("bare carriage return"),
+            _ if self.previous == b'\r' => self.refuse(BadHead::CarriageReturn),
             _ => {}
         }
         match byte {
             b'\r' => {}
             b'\t' if self.line.in_value => self.line.push(byte),
-            0..=0x1f | 0x7f => self.refuse("control character"),
-            0x80.. => self.refuse("8-bit character"),
-            b' ' if self.line.length == 0 => self.refuse("folded or empty line"),
+            0..=0x1f | 0x7f => self.refuse(BadHead::Control),
+            0x80.. => self.refuse(BadHead::EightBit),
+            b' ' if self.line.length == 0 => self.refuse(BadHead::Folded),
             // The parser would drop it and what follows: a second spelling of a path.
-            b'#' if self.lines == 0 => self.refuse("fragment in the request line"),
+            b'#' if self.lines == 0 => self.refuse(BadHead::Fragment),
             _ => self.line.push(byte),
         }
         false
@@ -92,7 +139,7 @@ impl HeadScan {
         self.lines += 1;
         if line.length == 0 {
             if self.lines == 1 {
-                self.refuse("no request line");
+                self.refuse(BadHead::NoRequestLine);
             }
             return true;
         }
@@ -100,10 +147,10 @@ impl HeadScan {
             return false;
         }
         if !line.in_value || line.name.is_empty() {
-            self.refuse("header without name or colon");
+            self.refuse(BadHead::NoName);
         }
         if line.name.last() == Some(&b' ') {
-            self.refuse("space before the colon");
+            self.refuse(BadHead::Space);
         }
         match line.name.as_slice() {
             b"host" => self.hosts += 1,
@@ -111,14 +158,14 @@ impl HeadScan {
                 self.lengths += 1;
                 match decimal(line.value.trim_ascii()) {
                     Some(length) => self.length = length,
-                    None => self.refuse("Content-Length is not one number"),
+                    None => self.refuse(BadHead::LengthNumber),
                 }
             }
             b"transfer-encoding" => {
                 self.codings += 1;
                 self.chunked = line.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
                 if !self.chunked {
-                    self.refuse("Transfer-Encoding other than chunked");
+                    self.refuse(BadHead::Coding);
                 }
             }
             _ => {}
@@ -128,10 +175,10 @@ impl HeadScan {
 
     fn verdict(&mut self) -> Verdict {
         for (wrong, reason) in [
-            (self.hosts != 1, "not exactly one Host"),
-            (self.lengths > 1, "more than one Content-Length"),
-            (self.codings > 1, "more than one Transfer-Encoding"),
-            (self.lengths > 0 && self.codings > 0, "Content-Length with Transfer-Encoding"),
+            (self.hosts != 1, BadHead::Hosts),
+            (self.lengths > 1, BadHead::Lengths),
+            (self.codings > 1, BadHead::Codings),
+            (self.lengths > 0 && self.codings > 0, BadHead::LengthAndCoding),
         ] {
             if wrong {
                 self.refuse(reason);
@@ -145,7 +192,7 @@ impl HeadScan {
     }
 
     /// The first reason stays.
-    fn refuse(&mut self, reason: &'static str) {
+    fn refuse(&mut self, reason: BadHead) {
         self.bad.get_or_insert(reason);
     }
 }
@@ -210,32 +257,23 @@ mod tests {
             ("Content-Length: 3\r\n", Verdict::Length(3)),
             ("content-length:3 \r\n", Verdict::Length(3)),
             ("Transfer-Encoding: chunked\r\n", Verdict::Chunked),
-            (
-                "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
-                Verdict::Bad("Content-Length with Transfer-Encoding"),
-            ),
-            (
-                "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
-                Verdict::Bad("Content-Length with Transfer-Encoding"),
-            ),
-            ("Transfer-Encoding: gzip, chunked\r\n", Verdict::Bad("Transfer-Encoding other than chunked")),
-            ("Transfer-Encoding: identity\r\n", Verdict::Bad("Transfer-Encoding other than chunked")),
-            (
-                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                Verdict::Bad("more than one Transfer-Encoding"),
-            ),
-            ("Content-Length: 3\r\nContent-Length: 3\r\n", Verdict::Bad("more than one Content-Length")),
-            ("Content-Length: 3\r\nContent-Length: 4\r\n", Verdict::Bad("more than one Content-Length")),
-            ("Content-Length: +3\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length: -3\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length: 3, 3\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length: 03\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length: 0x3\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length:\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length: 99999999999999999999\r\n", Verdict::Bad("Content-Length is not one number")),
-            ("Content-Length : 3\r\n", Verdict::Bad("space before the colon")),
-            ("Transfer-Encoding : chunked\r\n", Verdict::Bad("space before the colon")),
-            ("A-Name-Longer-Than-What-Is-Compared : x\r\n", Verdict::Bad("space before the colon")),
+            ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", Verdict::Bad(BadHead::LengthAndCoding)),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", Verdict::Bad(BadHead::LengthAndCoding)),
+            ("Transfer-Encoding: gzip, chunked\r\n", Verdict::Bad(BadHead::Coding)),
+            ("Transfer-Encoding: identity\r\n", Verdict::Bad(BadHead::Coding)),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Verdict::Bad(BadHead::Codings)),
+            ("Content-Length: 3\r\nContent-Length: 3\r\n", Verdict::Bad(BadHead::Lengths)),
+            ("Content-Length: 3\r\nContent-Length: 4\r\n", Verdict::Bad(BadHead::Lengths)),
+            ("Content-Length: +3\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length: -3\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length: 3, 3\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length: 03\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length: 0x3\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length:\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length: 99999999999999999999\r\n", Verdict::Bad(BadHead::LengthNumber)),
+            ("Content-Length : 3\r\n", Verdict::Bad(BadHead::Space)),
+            ("Transfer-Encoding : chunked\r\n", Verdict::Bad(BadHead::Space)),
+            ("A-Name-Longer-Than-What-Is-Compared : x\r\n", Verdict::Bad(BadHead::Space)),
         ] {
             check(&post(headers), want);
         }
@@ -244,8 +282,8 @@ mod tests {
     // spec: HT-4
     #[test]
     fn h_4_a_request_has_one_host() {
-        check(b"GET / HTTP/1.1\r\n\r\n", Verdict::Bad("not exactly one Host"));
-        check(b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", Verdict::Bad("not exactly one Host"));
+        check(b"GET / HTTP/1.1\r\n\r\n", Verdict::Bad(BadHead::Hosts));
+        check(b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", Verdict::Bad(BadHead::Hosts));
         check(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", Verdict::Length(0));
     }
 
@@ -253,25 +291,25 @@ mod tests {
     #[test]
     fn h_5_a_head_is_plain_text_with_plain_line_ends() {
         for (head, reason) in [
-            (&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], "bare line feed"),
-            (b"GET / HTTP/1.1\r\nHost: a\n\r\n", "bare line feed"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\n\n", "bare line feed"),
-            (b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", "bare carriage return"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", "folded or empty line"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tb\r\n\r\n", "control character"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", "control character"),
-            (b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", "control character"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nX: \xc3\xa9\r\n\r\n", "8-bit character"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", "header without name or colon"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n", "header without name or colon"),
-            (b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", "fragment in the request line"),
-            (b"\r\n", "no request line"),
+            (&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], BadHead::LineFeed),
+            (b"GET / HTTP/1.1\r\nHost: a\n\r\n", BadHead::LineFeed),
+            (b"GET / HTTP/1.1\r\nHost: a\r\n\n", BadHead::LineFeed),
+            (b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", BadHead::CarriageReturn),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", BadHead::Folded),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tb\r\n\r\n", BadHead::Control),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", BadHead::Control),
+            (b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", BadHead::Control),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nX: \xc3\xa9\r\n\r\n", BadHead::EightBit),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", BadHead::NoName),
+            (b"GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n", BadHead::NoName),
+            (b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", BadHead::Fragment),
+            (b"\r\n", BadHead::NoRequestLine),
         ] {
             check(head, Verdict::Bad(reason));
         }
         check(b"GET / HTTP/1.1\r\nHost: a\r\nX: a\tb#c\r\n\r\n", Verdict::Length(0));
         let long = post(&format!("X: {}\r\n", "a".repeat(HEAD_MAX)));
-        check(&long, Verdict::Bad("head too long"));
+        check(&long, Verdict::Bad(BadHead::TooLong));
     }
 
     #[test]

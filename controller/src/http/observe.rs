@@ -171,6 +171,7 @@ impl Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::head::BadHead;
 
     // spec: OB-2
     #[test]
@@ -207,7 +208,7 @@ mod tests {
             (none, "GET", "http://127.0.0.1:9464/metrics", 400),
             (Verdict::Length(1), "GET", "/metrics", 413),
             (Verdict::Chunked, "GET", "/metrics", 413),
-            (Verdict::Bad("why"), "GET", "/metrics", 400),
+            (Verdict::Bad(BadHead::Hosts), "GET", "/metrics", 400),
         ] {
             assert_eq!(check(verdict, method, uri), Err(want), "{method} {uri}");
         }

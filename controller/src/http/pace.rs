@@ -22,7 +22,7 @@ use lucia_proto::base::code::Code;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::head::{HeadScan, Verdict};
+use super::head::{BadHead, HeadScan, Verdict};
 use super::{Timeouts, error};
 
 /// Where a connection is.
@@ -84,7 +84,7 @@ impl Pace {
             timeouts,
             state: Mutex::new(State {
                 phase: Phase::Idle(now + timeouts.head),
-                verdict: Verdict::Bad("no head"),
+                verdict: Verdict::Bad(BadHead::Missing),
                 request_until: now + timeouts.request,
                 body_left: 0,
                 last: false,

@@ -139,7 +139,9 @@ fn a_token_for_nodes_hears_of_a_removed_one_only_that_it_is_not_there() {
     assert_eq!(site.order("DELETE", &target, "").status, 200);
     let (program, person) = (look(), call(&site, &world.victor, "GET", &target, ""));
     assert_eq!((program.code().as_str(), person.code().as_str()), ("unknown_node", "unknown_node"));
-    assert!(person.body.contains("was removed on") && !program.body.contains("was removed on"));
+    assert!(person.body.contains("confirm-removals") && !program.body.contains("confirm-removals"));
+    let name = node.node.hostname.as_str();
+    assert!(person.body.contains(name) && !program.body.contains(name), "{program:?}");
 }
 
 // spec: OW-21

@@ -13,6 +13,7 @@ use lucia_proto::sign_in::PasskeysView;
 
 use crate::machine::Machine;
 use crate::owners::{asked, call, challenge, owned, publish};
+use crate::page_orders::shown;
 use crate::sign_in::{add, cookie, enter, within};
 use crate::site::{Site, request};
 use crate::slow::wait_until;
@@ -200,7 +201,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     let confirmed = code().as_str().unwrap().parse().unwrap();
     browser.go("/sign-in");
     browser.click("[data-act='sign-in']");
-    browser.shows("signs nobody in");
+    browser.says(true);
     assert!(!browser.errors().is_empty(), "the refusal is in the console, as the browser writes each");
     let passkeys: PasskeysView = call(&site, &world.alice, "GET", "/api/host/passkeys", "").read();
     assert_eq!(passkeys.passkeys, []);
@@ -214,7 +215,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     quiet(&browser);
     // Live: the number changes without a reload.
     browser.run("window.here = true");
-    browser.shows("live since");
+    browser.is_live();
     beat(&site, &node, 7.25);
     browser.shows("7.2");
     assert_eq!(browser.run("return window.here"), true, "nothing was reloaded");
@@ -251,11 +252,11 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.click("[name='same']");
     browser.type_in("#erase", "erase");
     let said = "const erase = document.getElementById('erase'); const said = erase.validationMessage; erase.value = ''; return said";
-    assert_eq!(browser.run(said), "Type ERASE, in capital letters.");
+    assert!(browser.run(said).as_str().is_some_and(|said| said.contains("ERASE")));
     browser.type_in("#erase", "ERASE");
     browser.click("#approve-form button[type='submit']");
     browser.until("the approval", |_| phase(&site, &waiting) == DevicePhase::Approved);
-    browser.shows("Approved as web9");
+    assert!(browser.says(false).contains("web9"));
     let over = "return !document.getElementById('compare') && document.querySelector('#approve-form').closest('section').hidden";
     browser.until("the steps that are over", |browser| browser.run(over) == true);
     browser.picture("approved");
@@ -267,7 +268,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     let _ = browser.errors();
     assert_eq!(site.order("DELETE", &OwnerEndpoint::RemovePasskey.path_for(&confirmed), "").status, 200);
     browser.click("[data-act='sign-in']");
-    browser.shows("signs nobody in");
+    browser.says(true);
     wait_until("no session is left", || site.order("GET", "/api/host/sessions", "").body.contains("\"sessions\":[]"));
 }
 
@@ -286,17 +287,17 @@ fn a_page_without_ticks_says_that_it_is_not_live_and_its_spans_count_on() {
     browser.go("/sign-in");
     browser.is_signed_in(&cookie(&enter(&site, 71)));
     browser.go(&format!("/servers/{}", node.id()));
-    browser.shows("live since");
+    browser.is_live();
     let old = |browser: &Browser| browser.run("return document.getElementById('main').classList.contains('old')");
     assert_eq!(old(&browser), false);
     browser.run("window.real = performance.now.bind(performance); performance.now = () => window.real() * 1000");
     browser.until("that it is not live", |browser| old(browser) == true);
     browser.until("an alert", |browser| browser.run("return !document.getElementById('away').hidden") == true);
-    let heard = "return [...document.querySelectorAll('dt')].find((dt) => dt.textContent === 'Last heard').nextElementSibling.textContent";
+    let heard = "return document.querySelector(\"section[aria-labelledby='identity'] dl time\").textContent";
     // A span of minutes, within seconds and with no answer of the controller.
-    browser.until("a span that counts on", |browser| browser.run(heard).as_str().unwrap().contains("min ago"));
+    browser.until("a span that counts on", |browser| browser.run(heard).as_str().unwrap().contains(" min "));
     browser.run("performance.now = window.real");
-    browser.shows("live since");
+    browser.is_live();
     assert_eq!(old(&browser), false);
     assert_eq!(browser.run("return document.getElementById('away').hidden"), true);
     quiet(&browser);
@@ -318,10 +319,7 @@ fn at_an_address_that_is_not_there_a_person_gets_a_document_and_a_program_json()
     for path in ["/nowhere", "/servers/web-1", "/?x", "/assets/other.css", "/apis", "/orders/1a2b"] {
         let answer = get(path, &[html]);
         assert_eq!((answer.status, answer.header("content-type")), (404, Some("text/html; charset=utf-8")), "{path}");
-        assert!(
-            answer.body.contains("There is nothing at this address") && answer.body.contains("href=\"/\""),
-            "{path}"
-        );
+        assert!(answer.body.contains("href=\"/\""), "{path}");
         assert!(answer.header("content-security-policy").is_some() && !answer.body.contains("alice"), "{path}");
     }
     let known = get("/nowhere", &[html, ("cookie", &alices)]);
@@ -354,14 +352,17 @@ fn a_passkey_says_by_itself_that_it_was_confirmed() {
     browser.is_at("/passkeys");
     browser.type_in("#label", "laptop");
     browser.click("#passkey-form button");
-    browser.shows("It waits to be confirmed.");
+    browser.until("what became of it", |browser| !shown(browser, "passkey-state").is_empty());
+    let before = ["passkey-state", "passkey-next"].map(|id| shown(&browser, id));
     let code = browser.run("return document.getElementById('passkey-code').textContent");
     let code = code.as_str().unwrap().parse().unwrap();
     let state = |path: &str| site.send(&request("GET", path, &[], ""));
     assert!(state(&format!("/passkeys?asked={code}")).body.contains("data-state=\"waits\""));
     let approve = OwnerEndpoint::ApprovePasskey.path_for(&code);
     assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
-    browser.shows("Confirmed. Sign in");
+    browser.until("that it was confirmed", |browser| {
+        ["passkey-state", "passkey-next"].iter().zip(&before).all(|(id, before)| shown(browser, id) != *before)
+    });
     browser.picture("passkey-confirmed");
     quiet(&browser);
     browser.click("#passkey-next");

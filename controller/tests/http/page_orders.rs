@@ -3,14 +3,15 @@
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::json;
-use lucia_proto::host_api::OnboardingView;
+use lucia_proto::host_api::{NodeView, OnboardingView};
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
 use lucia_proto::orders::{Body, Decision, OrderId, OrderKind};
-use lucia_proto::owner_api::{Application, DraftView, DraftsView, OwnerEndpoint};
+use lucia_proto::owner_api::{Application, DraftState, DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
+use lucia_proto::why::Why;
 use serde_json::{Value, json as value};
 
 use crate::machine::Machine;
@@ -37,7 +38,7 @@ fn signed_in(site: &Site, world: &OrderWorld) -> Browser {
     browser.go("/sign-in");
     browser.click("[data-act='sign-in']");
     browser.is_at("/");
-    browser.shows("live since");
+    browser.is_live();
     browser
 }
 
@@ -45,6 +46,24 @@ fn signed_in(site: &Site, world: &OrderWorld) -> Browser {
 pub(crate) fn shown(browser: &Browser, id: &str) -> String {
     let text = browser.run(&format!("return document.getElementById('{id}')?.textContent ?? ''"));
     text.as_str().unwrap().to_owned()
+}
+
+/// Where the box of the last drafted order says that it stands.
+const BOX: &str = "#draft-state";
+
+/// Waits until what `css` matches says that the order stands there.
+#[track_caller]
+pub(crate) fn stands(browser: &Browser, css: &str, state: DraftState) {
+    let text = format!("return document.querySelector({})?.textContent.toLowerCase() ?? ''", value!(css));
+    browser.until(state.words(), |browser| browser.run(&text).as_str().unwrap().starts_with(state.words()));
+}
+
+/// Waits until the page says that this is wrong with the key of the form, in the controller's words for it.
+#[track_caller]
+fn says_of_the_key(browser: &Browser, why: &str) {
+    let words = format!("document.getElementById('key-text').dataset.{why}");
+    let said = format!("{words} && document.getElementById('said').textContent === {words}");
+    browser.until(why, |browser| browser.is(&said));
 }
 
 /// The order that the page has just drafted, as the controller has it.
@@ -136,8 +155,8 @@ fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_sign
     let (node, other) = (Machine::managed(&site, 1), Machine::managed(&site, 2));
     let browser = signed_in(&site, &world);
     browser.go("/keys");
-    browser.shows("Give the first one below");
-    browser.shows("live since");
+    browser.has("[data-live=keys] .empty");
+    browser.is_live();
     mark(&browser);
     // Past the list of documents, into the form, through it and out of it, without a mouse.
     press(&browser, TAB);
@@ -163,7 +182,7 @@ fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_sign
     assert_eq!(read.intent().nodes, [node.id().clone()], "the chosen one by its id, and no other");
     let Body::SshKey(keys) = read.body() else { panic!("another order") };
     assert_eq!(keys.keys[0].key.key().to_string(), KEY.rsplit_once(' ').unwrap().0);
-    browser.shows("Waits for a signature.");
+    stands(&browser, BOX, DraftState::Drafted);
     browser.picture("keys-drafted");
     // Signed elsewhere, carried out by the node: the page says both by itself.
     // Whatever is drawn, the box of the draft and the list never say two things of the order.
@@ -173,10 +192,10 @@ fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_sign
          if (tag && !box.startsWith(tag.textContent)) window.split.push([tag.textContent, box]); requestAnimationFrame(look); }}; look()"
     ));
     let intent = sign(&site, &world, &code, &view);
-    browser.shows("Signed, not carried out by all yet.");
+    stands(&browser, BOX, DraftState::Signed);
     assert_eq!(beat(&site, &world, &other, Vec::new()), None, "it is not for the other node");
     carry_out(&site, &world, &node, intent);
-    browser.shows("Carried out.");
+    stands(&browser, BOX, DraftState::Done);
     assert_eq!(browser.run("return window.split"), value!([]));
     let print = keys.keys[0].key.key().fingerprint();
     assert!(print.starts_with(PRINT));
@@ -202,8 +221,8 @@ fn a_key_is_given_by_keyboard_alone_and_taken_and_the_page_goes_on_as_it_is_sign
     assert_eq!(keys.keys, []);
     let intent = sign(&site, &world, &code, &view);
     carry_out(&site, &world, &node, intent);
-    browser.shows("Carried out.");
-    browser.shows("none any more");
+    stands(&browser, BOX, DraftState::Done);
+    browser.until("no key to take", |browser| browser.is("!document.querySelector(\"[data-act='take-key']\")"));
     is_marked(&browser);
     assert_eq!(browser.errors(), Vec::<String>::new());
 }
@@ -223,7 +242,11 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     browser.run(&format!("document.querySelector(\"{link}\").focus()"));
     mark(&browser);
     freeze(&site, &node);
-    browser.shows("its identity was seen twice: decide");
+    let view: NodeView = call(&site, &world.alice, "GET", &Endpoint::Node.path_for(node.id()), "").read();
+    assert!(view.node.frozen);
+    let looks = Why::of(&view, &[]).looks().join("; ");
+    let cell = format!("return document.querySelector(\"tr[data-node='{}']\").lastElementChild.textContent", node.id());
+    browser.until(&looks, |browser| browser.run(&cell).as_str().is_some_and(|text| text.trim() == looks));
     // A machine that comes meanwhile moves nobody's focus.
     let waiting = Machine::new(9);
     assert_eq!(waiting.discover(&site).status, 200);
@@ -242,8 +265,8 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     is_marked(&browser);
     browser.picture("clone-in-list");
     browser.click(&link);
-    browser.shows("Its identity was seen twice");
-    browser.shows("live since");
+    browser.has(".why li strong");
+    browser.is_live();
     browser.picture("clone");
     browser.click("[data-kind='clone-decision']");
     let (code, view) = drafted(&site, &world, &browser);
@@ -251,14 +274,14 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     let Body::CloneDecision(decision) = read.body() else { panic!("another order") };
     assert_eq!((decision.decision, decision.start_id.is_some()), (Decision::Keep, true));
     sign(&site, &world, &code, &view);
-    browser.shows("Signed, not carried out by all yet.");
+    stands(&browser, BOX, DraftState::Signed);
     browser.picture("clone-decided");
     // A name that is known is told, and taking that node's place is left to the owner key; then the page goes on, and the
     // order that admits the machine names the node whose place it takes.
     browser.go(&format!("/devices/{}", waiting.id()));
     browser.type_in("#hostname", other.node.hostname.as_str());
     browser.type_in("#erase", "ERASE");
-    browser.shows("This name is known");
+    browser.until("the known name", |browser| browser.is("!document.getElementById('replaces').hidden"));
     browser.click("[name='disk']");
     browser.click("[name='same']");
     browser.shows(&format!("--hostname {0} --disk disk0 --replaces {0}", other.node.hostname));
@@ -290,16 +313,16 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     assert_eq!(site.order("POST", &Endpoint::Reject.path_for(third.id()), "").status, 200);
     browser.go("/");
     browser.click("[data-act='restore']");
-    browser.shows("It is back on the list.");
+    browser.says(false);
     // Signed in elsewhere too: seen, ended, and over there.
     add(&site, 71, &world.alice);
     let elsewhere = cookie(&enter(&site, 71));
     assert_eq!(within(&site, &elsewhere, "GET", "/api/host/nodes", "").status, 200);
     browser.go("/owners");
-    browser.shows("Where you are signed in");
+    browser.has("[data-act='end-session']:not([data-current])");
     mark(&browser);
     browser.click("[data-act='end-session']:not([data-current])");
-    browser.shows("The session was ended.");
+    browser.says(false);
     is_marked(&browser);
     assert_eq!(within(&site, &elsewhere, "GET", "/api/host/nodes", "").code(), "actor_required");
     browser.picture("owners-session-ended");
@@ -327,17 +350,15 @@ fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in(
     browser.go("/keys");
     browser.type_in("#account", "alise");
     browser.type_in("#key-label", "laptop");
-    browser.shows("Check how it is spelt");
+    browser.until("a word on the account", |browser| browser.is("!document.getElementById('account-new').hidden"));
     browser.run(&format!("document.querySelector(\"#choose input[value='{}']\").click()", node.id()));
     let submit = "#keys-form button[type='submit']";
-    for (key, words) in [
-        ("ssh-dss AAAA", "a key begins with ssh-ed25519"),
-        ("ssh-rsa !", "the second word is not the base64 of a key"),
-        ("ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "the key inside is not of the kind"),
-    ] {
+    for (key, why) in
+        [("ssh-dss AAAA", "kind"), ("ssh-rsa !", "base64"), ("ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAAB", "blob")]
+    {
         browser.run(&format!("document.getElementById('key-text').value = {}", value!(key)));
         browser.click(submit);
-        browser.shows(words);
+        says_of_the_key(&browser, why);
         is_beside(&browser, submit);
     }
     browser.picture("key-refused");
@@ -345,7 +366,7 @@ fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in(
     assert_eq!(drafts.drafts, []);
     // In what is put in anew it stays: a look that comes meanwhile leaves it where it is.
     browser.go("/owners");
-    browser.shows("live since");
+    browser.is_live();
     let end = "[data-act='end-session']";
     browser.run(&format!(
         "const button = document.querySelector({end}); delete button.dataset.current; \
@@ -382,7 +403,7 @@ fn a_pasted_private_key_stays_in_no_field() {
                 value!(key)
             ));
             browser.until("the field is empty", |browser| browser.run(held) == "");
-            browser.shows("this is a private key");
+            says_of_the_key(&browser, "private");
         }
     }
     let drafts: DraftsView = call(&site, &world.alice, "GET", OwnerEndpoint::Drafts.path(), "").read();
@@ -464,7 +485,7 @@ fn an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end() {
     let browser = signed_in(&site, &world);
     browser.go(&format!("/servers/{}", node.id()));
     browser.click("[data-act='draft'][data-kind='remove-identity']");
-    browser.shows("Waits for a signature.");
+    stands(&browser, BOX, DraftState::Drafted);
     // Keys for that one and another, of which one is removed before the order comes to it.
     browser.go("/keys");
     browser.type_in("#account", "alice");
@@ -472,18 +493,19 @@ fn an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end() {
     browser.type_in("#key-text", KEY);
     browser.click(&format!("#choose input[value='{}']", node.id()));
     browser.click("#keys-form button[type='submit']");
-    browser.shows("Waits for a signature.");
+    stands(&browser, BOX, DraftState::Drafted);
     mark(&browser);
     assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(node.id()), "").status, 200);
     let name = &node.node.hostname;
-    browser.shows(&format!("Nobody is left to carry it out: {name} was removed on "));
+    stands(&browser, BOX, DraftState::NobodyLeft);
+    assert!(shown(&browser, "draft-state").contains(name.as_str()));
     browser.picture("nobody-left");
     is_marked(&browser);
     browser.click("#draft-link");
-    browser.shows("It did not carry it out, and hears of nothing any more.");
+    browser.has(&format!("#main table a[href='/servers/{}']", node.id()));
     browser.picture("order-nobody-left");
     browser.click(&format!("main a[href='/servers/{}']", node.id()));
-    browser.shows(&format!("{name} was removed on "));
+    browser.has("[data-live=removed]");
     browser.shows(&format!("lucia-enrollment-worker confirm-removals {name}"));
     browser.picture("removed");
     browser.go(&format!("/servers/{}", other.id()));
@@ -505,15 +527,16 @@ fn the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now() {
         |part: &str| browser.run(&format!("return document.querySelector('[data-live={part}]') !== null")) == true;
     let open = |path: &str, part: &str| {
         browser.go(path);
-        browser.shows("live since");
+        browser.is_live();
         assert!(has(part), "{path} has {part}");
     };
     // A node that is removed; a draft about it that stands open goes with it.
     open(&format!("/servers/{}", node.id()), "server");
     browser.click("[data-act='draft'][data-kind='remove-identity']");
-    browser.shows("Waits for a signature.");
+    stands(&browser, BOX, DraftState::Drafted);
     assert_eq!(site.order("DELETE", &Endpoint::Remove.path_for(node.id()), "").status, 200);
-    browser.shows(&format!("{} was removed on ", node.node.hostname));
+    browser.has("[data-live=removed]");
+    browser.shows(node.node.hostname.as_str());
     assert!(has("removed") && !has("server") && !has("actions"), "nothing of the node is left");
     browser.picture("removed-open");
     // A machine that becomes a node is one there, and has its name over it.
@@ -527,6 +550,5 @@ fn the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now() {
     assert_eq!(site.order("POST", &Endpoint::Reject.path_for(goes.id()), "").status, 200);
     open(&format!("/devices/{}", goes.id()), "device");
     assert_eq!(site.order("POST", &Endpoint::Dismiss.path_for(goes.id()), "").status, 200);
-    browser.shows("This machine does not wait for a decision.");
-    assert!(!has("device"));
+    browser.until("the end of its document", |_| !has("device"));
 }

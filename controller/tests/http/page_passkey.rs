@@ -3,13 +3,13 @@
 use lucia_proto::base::json;
 use lucia_proto::orders::owner::{self, KeyUse, OwnerKey};
 use lucia_proto::orders::{OrderCode, OrderKind, OrderSignature, SignedOrder, passkey_challenge};
-use lucia_proto::owner_api::{DraftView, OwnerEndpoint};
+use lucia_proto::owner_api::{DraftState, DraftView, OwnerEndpoint};
 use lucia_proto::sign_in::{PasskeyForm, PasskeysView};
 use lucia_proto::test_support::assertion;
 
 use crate::machine::Machine;
 use crate::owners::{call, owned, publish};
-use crate::page_orders::{beat, shown};
+use crate::page_orders::{beat, shown, stands};
 use crate::sign_in::{add, cookie, enter, origin, within};
 use crate::webdriver::{self, Browser};
 
@@ -31,7 +31,7 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     // It is made, shown as luciactl takes it, and sent to nobody.
     browser.go("/passkeys");
     browser.is_at("/passkeys");
-    browser.shows("The roster lets no kind of order be signed on this page");
+    browser.shows("lucia-enrollment-worker roster page-kinds");
     browser.type_in("#orders-label", "laptop, for orders");
     browser.click("#orders-form button");
     let text = || browser.run("return document.getElementById('orders-text').value").as_str().unwrap().to_owned();
@@ -97,7 +97,7 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     // Of a kind that the roster does not name nothing is signed here.
     let other = removal.read().unwrap().code();
     browser.go(&format!("/orders/{other}"));
-    browser.shows("are not signed on this page");
+    browser.shows("page-kinds");
     assert_eq!(browser.run("return document.querySelectorAll(\"[data-act='sign-here']\").length"), 0);
     let refused = post(&other, &world.alice.touch(&removal, &page));
     assert!(refused.body.contains(OrderCode::PageNotAllowed.as_str()), "{refused:?}");
@@ -105,14 +105,14 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
 
     // And the one that it names is, beside its words and the warning.
     browser.go(&format!("/orders/{code}"));
-    browser.shows("It means that you sign what this page shows you.");
+    browser.has("section:has([data-act='sign-here']) strong");
     browser.shows("Lets whoever holds 1 SSH key log in as alice");
     browser.shows("luciactl sign ");
     browser.picture("order-to-sign-here");
     browser.run("window.here = true");
     browser.click("[data-act='sign-here']");
-    browser.shows("You signed it.");
-    browser.shows("signed, not carried out by all yet");
+    let said = browser.says(false);
+    stands(&browser, "[data-order-state]", DraftState::Signed);
     assert_eq!(browser.run("return window.here"), true, "the document was loaded anew");
     let kept = view(&code);
     let [signature] = kept.signatures.as_slice() else { panic!("{kept:?}") };
@@ -121,8 +121,8 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     order.check_signature(signature, OrderKind::SshKey, &world.roster).unwrap();
     // The node gets it, and from then on nobody calls it back.
     assert_eq!(beat(&site, &world, &node, Vec::new()), Some(order.id()));
-    browser.shows("cannot be called back");
+    browser.has("[data-handed-out]");
     browser.picture("order-handed-out");
-    assert_eq!(shown(&browser, "said"), "You signed it.");
+    assert_eq!(shown(&browser, "said"), said);
     assert_eq!(browser.errors(), Vec::<String>::new());
 }

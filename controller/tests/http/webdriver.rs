@@ -124,6 +124,36 @@ impl Browser {
         done(self.browser.shows(text));
     }
 
+    /// Whether a script says that something is so.
+    #[track_caller]
+    pub(crate) fn is(&self, script: &str) -> bool {
+        self.run(&format!("return Boolean({script})")) == true
+    }
+
+    /// Waits until `css` matches something.
+    #[track_caller]
+    pub(crate) fn has(&self, css: &str) {
+        self.until(css, |browser| browser.is(&format!("document.querySelector({})", json!(css))));
+    }
+
+    /// Waits until the document hears of changes.
+    #[track_caller]
+    pub(crate) fn is_live(&self) {
+        let live =
+            "document.getElementById('live').textContent && !document.getElementById('main').classList.contains('old')";
+        self.until("a document that is live", |browser| browser.is(live));
+    }
+
+    /// Waits until the page says that what was asked for is done, or that it is not: what it says.
+    #[track_caller]
+    pub(crate) fn says(&self, is_bad: bool) -> String {
+        let role = if is_bad { "alert" } else { "status" };
+        let said =
+            format!("const said = document.getElementById('said'); return said.role === '{role}' && said.textContent");
+        self.until(role, |browser| browser.run(&said).as_str().is_some_and(|text| !text.is_empty()));
+        self.run("return document.getElementById('said').textContent").as_str().unwrap_or_default().to_owned()
+    }
+
     /// Waits until the document of this path is shown.
     #[track_caller]
     pub(crate) fn is_at(&self, path: &str) {

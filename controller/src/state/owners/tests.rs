@@ -6,6 +6,7 @@ use lucia_durable::crash_point::{crash_at, record};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{ORDER_AHEAD, ORDER_LIFETIME_MAX};
 use lucia_proto::node::challenge::Nonce;
+use lucia_proto::orders::ssh_key::BadSshKey;
 use lucia_proto::orders::{Draft, OrderHead, OrderKind, OrderPolicy, Rule, Terms};
 use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::pki::key::VerificationCode;
@@ -14,7 +15,8 @@ use lucia_proto::test_support::OrderWorld;
 use super::super::tests::bench::{World, code, start};
 use super::super::tests::owners::{fleet, publish};
 use super::super::{By, lock};
-use crate::state::Refusal;
+use crate::state::{OpenError, Refusal};
+use crate::store::{DraftsError, JsonFileError};
 
 mod about;
 mod room;
@@ -86,7 +88,9 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
         &lucia_proto::base::digest::Digest::of(bad.body.as_bytes()).to_string(),
         1,
     );
-    refused(world.controller.add_draft(bad, &OPERATOR), Code::IntentRefused, "The key is not taken: a key begins with");
+    let refusal = world.controller.add_draft(bad, &OPERATOR).unwrap_err();
+    assert_eq!(refusal.code, Code::IntentRefused);
+    assert!(refusal.message.contains(&BadSshKey::Kind.to_string()), "{refusal:?}");
     let nowhere = fleet.draft(kind, |intent| intent.nodes = vec![fleet.other.node_id.clone()]);
     refused(world.controller.add_draft(nowhere, &OPERATOR), Code::UnknownNode, "");
     let once = fleet.draft(OrderKind::RemoveIdentity, |_| ());
@@ -153,7 +157,10 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
     world.controller.sign(&code_of(&second), fleet.bob.sign(&second), &OPERATOR).unwrap();
     assert_eq!(line(&world, &second).state, DraftState::Signed);
     // A draft that nobody was handed is thrown away; what the worker may have read is not.
-    refused(world.controller.drop_draft(&code, &OPERATOR), Code::IntentRefused, "The order was handed out");
+    let handed_out = line(&world, &draft);
+    assert!(handed_out.handed_out);
+    refused(world.controller.drop_draft(&code, &OPERATOR), Code::IntentRefused, "");
+    assert_eq!(line(&world, &draft), handed_out);
     let fourth = nth(&fleet, 4);
     world.controller.add_draft(fourth.clone(), &OPERATOR).unwrap();
     world.controller.drop_draft(&code_of(&fourth), &OPERATOR).unwrap();
@@ -234,20 +241,29 @@ fn a_damaged_order_stops_the_start_and_says_what_cures_it() {
     drop(controller);
     let good = std::fs::read_to_string(&path).unwrap();
     let other = path.with_file_name(format!("{}.json", "0".repeat(64)));
-    for (name, text, word) in [
-        ("torn", good[..good.len() / 2].to_owned(), "damaged"),
-        ("empty", String::new(), "damaged"),
-        ("one member more", good.replacen('{', r#"{"more":1,"#, 1), "damaged"),
-        ("another body", good.replacen("laptop", "desktop", 1), "holds no order"),
+    let refused = || match start(&config, &clock, 9) {
+        Err(OpenError::Drafts(refused)) => refused,
+        end => panic!("another end: {:?}", end.err()),
+    };
+    for (name, text, is_read) in [
+        ("torn", good[..good.len() / 2].to_owned(), false),
+        ("empty", String::new(), false),
+        ("one member more", good.replacen('{', r#"{"more":1,"#, 1), false),
+        ("another body", good.replacen("laptop", "desktop", 1), true),
     ] {
         std::fs::write(&path, text).unwrap();
-        let refusal = crate::refusal::chain(&start(&config, &clock, 9).err().unwrap());
-        assert!(refusal.contains(word) && refusal.contains("move it away"), "{name}: {refusal}");
+        let refused = refused();
+        let is_right = match &refused {
+            DraftsError::NoOrder { .. } => is_read,
+            DraftsError::File(JsonFileError::Damaged { .. }) => !is_read,
+            _ => false,
+        };
+        assert!(is_right && refused.to_string().contains("move"), "{name}: {refused:?}");
     }
     std::fs::rename(&path, &other).unwrap();
     std::fs::write(&other, &good).unwrap();
-    let refusal = crate::refusal::chain(&start(&config, &clock, 9).err().unwrap());
-    assert!(refusal.contains("renamed or copied"), "{refusal}");
+    let copied = refused();
+    assert!(matches!(&copied, DraftsError::Other { found, .. } if *found == id), "{copied:?}");
     // What the advice says cures.
     std::fs::remove_file(&other).unwrap();
     drop(start(&config, &clock, 9).unwrap());

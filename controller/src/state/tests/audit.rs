@@ -1,7 +1,7 @@
 //! The audit on the disk: before the answer, whole after every crash, and nothing is changed without it.
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, AuditVia, verify};
+use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, AuditError, AuditVia, verify};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use lucia_proto::host_api::Minutes;
@@ -11,8 +11,8 @@ use lucia_proto::test_support::OrderWorld;
 use super::bench::{World, code, start};
 use super::owners::{fleet, publish};
 use crate::refusal::chain;
-use crate::state::{Act, By, Refusal};
-use crate::store::verify_audit;
+use crate::state::{Act, By, OpenError, Refusal};
+use crate::store::{AuditLogError, verify_audit};
 
 mod files;
 
@@ -111,16 +111,21 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     drop(controller);
     let good = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
-    for (name, text, word) in [
-        ("edited", good.replacen("window-opened", "window-closed", 1), "line 2 does not follow"),
-        ("cut out", [lines[0], lines[2]].concat(), "line 2 has the number 3"),
-        ("swapped", [lines[1], lines[0]].concat(), "line 1 has the number 2"),
-        ("garbage", format!("{good}x\n"), "line 6"),
-    ] {
+    let damages: [(&str, String, fn(&AuditError) -> bool); 4] = [
+        ("edited", good.replacen("window-opened", "window-closed", 1), |why| {
+            matches!(why, AuditError::Chain { number: 2 })
+        }),
+        ("cut out", [lines[0], lines[2]].concat(), |why| matches!(why, AuditError::Sequence { number: 2, found: 3 })),
+        ("swapped", [lines[1], lines[0]].concat(), |why| matches!(why, AuditError::Sequence { number: 1, found: 2 })),
+        ("garbage", format!("{good}x\n"), |why| matches!(why, AuditError::Line { number: 6, .. })),
+    ];
+    for (name, text, is) in damages {
         std::fs::write(&path, text).unwrap();
-        let refusal = chain(&start(&config, &clock, 9).err().unwrap());
-        assert!(refusal.contains(word) && refusal.contains("move it away"), "{name}: {refusal}");
-        assert!(chain(&verify_audit(&config).unwrap_err()).contains(word), "{name}");
+        let Err(OpenError::Audit(refused)) = start(&config, &clock, 9) else { panic!("{name}: another end") };
+        for refused in [refused, verify_audit(&config).unwrap_err()] {
+            assert!(matches!(&refused, AuditLogError::Damaged { source, .. } if is(source)), "{name}: {refused:?}");
+            assert!(chain(&refused).contains("move"), "{name}: {refused}");
+        }
     }
     std::fs::write(&path, &good[..good.len() - 7]).unwrap();
     let report = verify_audit(&config).unwrap();
@@ -133,7 +138,7 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     );
     drop(controller);
     std::fs::remove_file(&path).unwrap();
-    assert!(chain(&verify_audit(&config).unwrap_err()).contains("is not there"));
+    assert!(matches!(verify_audit(&config), Err(AuditLogError::Missing { .. })));
     drop(scratch);
 }
 

@@ -30,6 +30,8 @@ use crate::config::Config;
 use crate::state::{Controller, Enrolled, OpenError, Refusal};
 
 pub(crate) const OPERATOR: &str = "operator:0";
+/// The words of a worker that refuses.
+pub(crate) const WORKER_REFUSES: &str = "the name is reserved";
 
 /// A directory for one test, gone at its end.
 pub(crate) struct Scratch(PathBuf);
@@ -141,7 +143,7 @@ impl World {
             task_id: request.task_id,
             request_hash: Digest::of(&bytes),
             success: answer.is_some(),
-            message: if answer.is_some() { Text::default_empty() } else { "the name is reserved".parse().unwrap() },
+            message: if answer.is_some() { Text::default_empty() } else { WORKER_REFUSES.parse().unwrap() },
             checked_at: self.now(),
             answer,
         };

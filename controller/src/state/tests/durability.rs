@@ -4,17 +4,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
+use lucia_durable::{LeaseError, ReadError, RuleBreach};
 use lucia_proto::base::code::Code;
 use lucia_proto::node::phase::DevicePhase as P;
 
 use super::bench::{Machine, OPERATOR, World, code, start, write};
 use crate::refusal::chain;
-use crate::store::{Generation, Health, doctor, restore};
+use crate::state::OpenError;
+use crate::store::{Generation, Health, JournalFileError as Journal, RecordError, doctor, restore};
 
-/// The refusal of a start, whole.
+/// The refusal of a start.
 #[track_caller]
-pub(crate) fn refused(world: &World) -> String {
-    chain(&start(&world.config, &world.clock, 9).err().unwrap())
+pub(crate) fn refused(world: &World) -> OpenError {
+    start(&world.config, &world.clock, 9).err().unwrap()
 }
 
 /// A world whose controller has stopped.
@@ -29,7 +31,9 @@ pub(crate) fn stopped(world: World) -> World {
 #[test]
 fn a_second_controller_is_refused_naming_the_first() {
     let world = World::new();
-    let text = refused(&world);
+    let refused = refused(&world);
+    assert!(matches!(refused, OpenError::Journal(Journal::Lease(LeaseError::Held { .. }))), "{refused:?}");
+    let text = chain(&refused);
     assert!(text.contains(".onboarding.lease") && text.contains("pid"), "{text}");
 }
 
@@ -41,17 +45,21 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
         std::fs::write(path, &bytes[..keep.min(bytes.len())]).unwrap();
     };
     type Damage = fn(&Path, &dyn Fn(&Path, usize));
-    let damages: [(&str, Damage, &str); 7] = [
-        ("missing", |path, _| std::fs::remove_file(path).unwrap(), "missing"),
-        ("empty", |path, cut| cut(path, 0), "damaged"),
-        ("torn", |path, cut| cut(path, 512), "damaged"),
+    type Is = fn(&Journal) -> bool;
+    let is_damaged: Is = |refused| matches!(refused, Journal::Damaged { .. });
+    let is_link: Is =
+        |refused| matches!(refused, Journal::Read(ReadError::Refused { breach: RuleBreach::Kind { .. }, .. }));
+    let damages: [(&str, Damage, Is); 7] = [
+        ("missing", |path, _| std::fs::remove_file(path).unwrap(), |refused| matches!(refused, Journal::Lost { .. })),
+        ("empty", |path, cut| cut(path, 0), is_damaged),
+        ("torn", |path, cut| cut(path, 512), is_damaged),
         (
             "one byte",
             |path, _| {
                 let text = std::fs::read_to_string(path).unwrap();
                 std::fs::write(path, text.replace("\"generation\":", "\"generatiom\":")).unwrap();
             },
-            "damaged",
+            is_damaged,
         ),
         (
             "chain",
@@ -59,7 +67,7 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
                 let text = std::fs::read_to_string(path).unwrap();
                 std::fs::write(path, text.replace(OPERATOR, "operator:1")).unwrap();
             },
-            "damaged",
+            is_damaged,
         ),
         (
             "version",
@@ -67,7 +75,7 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
                 let text = std::fs::read_to_string(path).unwrap();
                 std::fs::write(path, text.replace("\"version\":4", "\"version\":5")).unwrap();
             },
-            "damaged",
+            is_damaged,
         ),
         (
             "link",
@@ -75,19 +83,20 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
                 std::fs::rename(path, path.with_extension("moved")).unwrap();
                 std::os::unix::fs::symlink(path.with_extension("moved"), path).unwrap();
             },
-            "link",
+            is_link,
         ),
     ];
-    for (name, damage, word) in damages {
+    for (name, damage, is) in damages {
         let world = World::new();
         world.node(1);
         let world = stopped(world);
         let path = world.file("onboarding/state.json");
         damage(&path, &cut);
         let before = std::fs::read(&path).ok();
-        let text = refused(&world);
+        let refused = refused(&world);
+        assert!(matches!(&refused, OpenError::Journal(why) if is(why)), "{name}: {refused:?}");
+        let text = chain(&refused);
         assert!(text.contains("state.json") && text.contains("doctor"), "{name}: {text}");
-        assert!(text.contains(word), "{name}: {text}");
         assert_eq!(std::fs::read(&path).ok(), before, "{name}: left as it is");
         let report = doctor(&world.config).unwrap();
         assert!(!report.healthy && report.cures.iter().any(|cure| cure.contains("--restore 1")), "{name}: {report:?}");
@@ -113,12 +122,12 @@ fn doctor_offers_a_restore_only_where_the_journal_has_to_be_replaced() {
     let (state, second) = ("onboarding/state.json", world.file("onboarding/second-name"));
     let before = std::fs::read(world.file(state)).unwrap();
     let hurts: [(&str, &dyn Fn()); 2] = [
-        ("`chmod 0640` it", &|| chmod(state, 0o666)),
+        ("chmod 0640", &|| chmod(state, 0o666)),
         ("find -samefile", &|| std::fs::hard_link(world.file(state), &second).unwrap()),
     ];
     for (cure, hurt) in hurts {
         hurt();
-        let text = refused(&world);
+        let text = chain(&refused(&world));
         assert!(text.contains("state.json") && text.contains("doctor") && text.contains(cure), "{text}");
         let found = cures();
         assert!(found.len() == 1 && found[0].contains(cure) && !found[0].contains("--restore"), "{found:?}");
@@ -147,8 +156,8 @@ fn marker_and_journal_belong_together() {
     assert!(std::fs::read_to_string(&lease).unwrap().starts_with("Lucia.Onboarding.v1\n"));
     // A journal without its lease came from elsewhere.
     std::fs::remove_file(&lease).unwrap();
-    let text = refused(&world);
-    assert!(text.contains("not written here"), "{text}");
+    let foreign = refused(&world);
+    assert!(matches!(foreign, OpenError::Journal(Journal::Foreign { .. })), "{foreign:?}");
     let _ = std::fs::remove_file(&lease);
     let report = doctor(&world.config).unwrap();
     assert!(report.cures.iter().any(|cure| cure.contains("--restore 0")), "{report:?}");
@@ -159,14 +168,16 @@ fn marker_and_journal_belong_together() {
     let journal = std::fs::read(&state).unwrap();
     std::fs::remove_file(&state).unwrap();
     for _ in 0..2 {
-        assert!(refused(&world).contains("is missing, though this controller has written it before"));
+        let lost = refused(&world);
+        assert!(matches!(lost, OpenError::Journal(Journal::Lost { .. })), "{lost:?}");
         assert!(!state.exists());
     }
     write(&state, &journal);
     drop(start(&world.config, &world.clock, 9).unwrap());
     // Another program's lease.
     std::fs::write(&lease, "Somebody.else\nx\n").unwrap();
-    assert!(refused(&world).contains("not the lease"));
+    let foreign = refused(&world);
+    assert!(matches!(foreign, OpenError::Journal(Journal::Lease(LeaseError::Foreign { .. }))), "{foreign:?}");
 }
 
 // spec: JO-13
@@ -188,7 +199,8 @@ fn leftovers_stop_the_first_start_alone() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
     std::fs::write(&pending, "{").unwrap();
-    assert!(refused(&world).contains("holds files"));
+    let refused = refused(&world);
+    assert!(matches!(refused, OpenError::Journal(Journal::NotEmpty { .. })), "{refused:?}");
     assert!(!world.file("onboarding/state.json").exists());
 }
 
@@ -375,9 +387,14 @@ fn a_foreign_or_damaged_record_stops_the_start() {
     let world = stopped(world);
     let bytes = std::fs::read(&one).unwrap();
     std::fs::write(&one, std::fs::read(&two).unwrap()).unwrap();
-    assert!(refused(&world).contains("renamed or copied"));
+    let copied = refused(&world);
+    assert!(
+        matches!(&copied, OpenError::Record(RecordError::Other { found, .. }) if found == other.id()),
+        "{copied:?}"
+    );
     std::fs::write(&one, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(refused(&world).contains("damaged"));
+    let damaged = refused(&world);
+    assert!(matches!(damaged, OpenError::Record(RecordError::Damaged { .. })), "{damaged:?}");
     std::fs::write(&one, &bytes).unwrap();
     start(&world.config, &world.clock, 9).unwrap();
 }

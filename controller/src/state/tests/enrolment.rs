@@ -7,7 +7,7 @@ use lucia_proto::node::phase::DevicePhase as P;
 use lucia_proto::node::report::{EnrollRequest, Purpose};
 use lucia_proto::test_support::{TestCa, hostile_answers, hostile_csrs};
 
-use super::bench::{Machine, OPERATOR, World, code};
+use super::bench::{Machine, OPERATOR, WORKER_REFUSES, World, code};
 use crate::state::Enrolled;
 
 /// A machine that may ask for its certificate.
@@ -127,7 +127,7 @@ fn the_workers_refusal_is_told_until_it_was_asked_anew() {
     world.worker_answers(&machine, None);
     let refusal = machine.enroll(&world).unwrap_err();
     assert_eq!(refusal.code, Code::NodeEnrollmentFailed);
-    assert!(refusal.message.contains("the name is reserved"));
+    assert!(refusal.message.contains(WORKER_REFUSES));
     world.advance(600);
     world.worker_is_there();
     // Who comes by once in a quarter of an hour hears it as well, while the worker is asked anew.

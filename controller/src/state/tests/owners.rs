@@ -17,7 +17,8 @@ use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, key};
 
 use super::bench::{World, code, start, write};
-use crate::state::Refusal;
+use crate::state::{OpenError, Refusal};
+use crate::store::JsonFileError;
 
 /// A fleet with owners around the controller of `world`.
 pub(crate) fn fleet(world: &World) -> OrderWorld {
@@ -277,7 +278,8 @@ fn an_older_roster_is_not_taken_after_a_restart_either() {
     let World { scratch, clock, ca: _, config, controller } = world;
     drop(controller);
     std::fs::write(&mark, "{").unwrap();
-    let text = crate::refusal::chain(&start(&config, &clock, 9).err().unwrap());
-    assert!(text.contains("roster-mark.json") && text.contains("move it away"), "{text}");
+    let Err(OpenError::RosterMark(refused)) = start(&config, &clock, 9) else { panic!("another end") };
+    let JsonFileError::Damaged { path, .. } = &refused else { panic!("{refused:?}") };
+    assert!(path.ends_with("roster-mark.json") && refused.to_string().contains("move"), "{refused}");
     drop(scratch);
 }

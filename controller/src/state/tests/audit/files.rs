@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditEntry, verify};
+use lucia_proto::audit::{AuditAction, AuditEntry, AuditError, verify};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
 use super::super::bench::{World, code, start};
 use super::{OPERATOR, all, open};
 use crate::refusal::chain;
-use crate::state::lock;
-use crate::store::verify_audit;
+use crate::state::{OpenError, lock};
+use crate::store::{AuditLogError, verify_audit};
 
 /// A world whose files are full after two or three lines.
 fn short() -> World {
@@ -113,32 +113,36 @@ fn a_file_that_is_missing_cut_or_out_of_its_place_stops_the_start() {
     let World { scratch, clock, ca: _, config, controller } = world;
     drop(controller);
     let text = std::fs::read_to_string(&files[1]).unwrap();
-    let refused = |name: &str, word: &str| {
-        let refusal = chain(&start(&config, &clock, 9).err().unwrap());
-        assert!(refusal.contains(word) && refusal.contains("move"), "{name}: {refusal}");
-        assert_eq!(refusal.split_once(": ").unwrap().1, chain(&verify_audit(&config).unwrap_err()), "{name}");
+    type Is = fn(&AuditLogError) -> bool;
+    let refused = |name: &str, is: Is| {
+        let Err(OpenError::Audit(refused)) = start(&config, &clock, 9) else { panic!("{name}: another end") };
+        assert!(is(&refused) && chain(&refused).contains("move"), "{name}: {refused:?}");
+        assert_eq!(chain(&refused), chain(&verify_audit(&config).unwrap_err()), "{name}");
     };
+    let gap: Is = |refused| matches!(refused, AuditLogError::Gap { .. });
+    let cut: Is = |refused| matches!(refused, AuditLogError::Damaged { source: AuditError::Cut { .. }, .. });
+    let chained: Is = |refused| matches!(refused, AuditLogError::Damaged { source: AuditError::Chain { .. }, .. });
     let away = scratch.path().join("away");
     for file in files.iter().take(files.len() - 1) {
         std::fs::rename(file, &away).unwrap();
-        refused("taken away", "goes on after line");
+        refused("taken away", gap);
         std::fs::rename(&away, file).unwrap();
     }
-    for (name, bad, word) in [
-        ("its last line is gone", text[..=text.trim_end().rfind('\n').unwrap()].to_owned(), "goes on after line"),
-        ("half of its last line is gone", text[..text.len() - 9].to_owned(), "has no end"),
-        ("bytes after its last line", format!("{text}x"), "has no end"),
-        ("edited", text.replacen("window-opened", "window-closed", 1), "does not follow"),
+    for (name, bad, is) in [
+        ("its last line is gone", text[..=text.trim_end().rfind('\n').unwrap()].to_owned(), gap),
+        ("half of its last line is gone", text[..text.len() - 9].to_owned(), cut),
+        ("bytes after its last line", format!("{text}x"), cut),
+        ("edited", text.replacen("window-opened", "window-closed", 1), chained),
     ] {
         std::fs::write(&files[1], bad).unwrap();
-        refused(name, word);
+        refused(name, is);
     }
     std::fs::write(&files[1], &text).unwrap();
     let other = files[1].with_file_name("audit-00000000000000000001.jsonl");
     std::fs::write(&other, "").unwrap();
     drop(start(&config, &clock, 9).unwrap());
     std::fs::rename(&files[2], files[2].with_file_name(format!("audit-{:020}.jsonl", 99))).unwrap();
-    refused("renamed", "goes on after line");
+    refused("renamed", gap);
     drop(scratch);
 }
 

@@ -3,6 +3,7 @@
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::{Body, CloneDecision, Decision, Draft, OrderKind};
 use lucia_proto::owner_api::DraftState;
+use lucia_proto::why::{KeyEnd, Machine};
 
 use super::{OPERATOR, handed, keys, ordered, owned, state_of, tells, worker_says};
 
@@ -19,8 +20,11 @@ fn an_order_for_a_node_that_was_removed_is_not_done() {
     world.controller.remove(&node.node.node_id, "owner:alice").unwrap();
     let line = state_of(&world, id);
     assert_eq!(line.state, DraftState::NobodyLeft);
-    let want = format!("Nobody is left to carry it out: {} was removed on {at}.", node.node.hostname);
-    assert_eq!(line.words(), want);
+    let [gone] = line.gone.as_slice() else { panic!("{line:?}") };
+    assert_eq!((&gone.node_id, gone.hostname.as_ref()), (&node.node.node_id, Some(&node.node.hostname)));
+    assert_eq!(gone.removed_at, Some(at));
+    let words = line.words();
+    assert!(words.contains(node.node.hostname.as_str()) && words.contains(&at.to_string()), "{words}");
     assert!(!line.handed_out, "nobody carries it out any more");
     // One that nobody signed yet is not signed for nothing.
     let waiting = world.controller.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap();
@@ -85,20 +89,23 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let refused = world.controller.node(id).unwrap_err();
     assert_eq!(refused.code, Code::UnknownNode);
     let name = &node.node.hostname;
-    for words in [
-        format!("{name} was removed on {at} by the operator (uid 0)."),
+    let removed = world.controller.removed(id).unwrap();
+    assert_eq!((removed.hostname.as_ref(), removed.at, removed.by.as_str()), (Some(name), at, "operator:0"));
+    assert_eq!((&removed.key, removed.machine), (&KeyEnd::AwaitsConfirmation, Machine::Kept));
+    for cure in [
+        removed.to_string(),
         format!("lucia-enrollment-worker confirm-removals {name}"),
+        "lucia-node-agent rekey".to_owned(),
     ] {
-        assert!(refused.message.contains(&words), "{}", refused.message);
+        assert!(refused.message.contains(&cure), "{}", refused.message);
     }
-    assert!(refused.message.contains("lucia-node-agent rekey"), "{}", refused.message);
     // The worker barred the key, and the machine was removed here before it heard of that.
     let (world, unheard, node) = owned();
     let order = ordered(&world, &unheard, &unheard.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, order, None);
     world.controller.remove(&node.node.node_id, "operator:0").unwrap();
     let removed = world.controller.removed(&node.node.node_id).unwrap();
-    assert_eq!(removed.machine, lucia_proto::why::Machine::Unheard);
+    assert_eq!(removed.machine, Machine::Unheard);
     // Of one that an owner's order removed nothing is awaited.
     let (world, fleet_2, node) = owned();
     drop(fleet);
@@ -108,13 +115,11 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     tells(&world, &node, &fleet_2, order, None);
     let removed = world.controller.removed(&node.node.node_id).unwrap();
     let code = draft.read().unwrap().code();
-    assert!(
-        removed
-            .to_string()
-            .contains(&format!("by alice. Its key is barred for good: the worker carried out order {code}"))
-    );
-    assert_eq!(removed.machine, lucia_proto::why::Machine::Wiped);
+    assert_eq!((removed.by.as_str(), removed.key), ("owner:alice", KeyEnd::Barred(code)));
+    assert_eq!(removed.machine, Machine::Wiped);
     assert_eq!(state_of(&world, order).state, DraftState::Done, "that it is gone is what was ordered");
-    let stranger = "f".repeat(32).parse().unwrap();
-    assert!(world.controller.node(&stranger).unwrap_err().message.contains("There is no node"));
+    let stranger: lucia_proto::base::ids::NodeId = "f".repeat(32).parse().unwrap();
+    let unknown = world.controller.node(&stranger).unwrap_err();
+    assert_eq!((unknown.code, world.controller.removed(&stranger)), (Code::UnknownNode, None));
+    assert!(unknown.message.contains(stranger.as_str()) && !unknown.message.contains("lucia-"), "{unknown}");
 }
