@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lucia_agent::host::status::Standing;
+use lucia_agent::host::status::OwnersStanding;
 use lucia_durable::crash_point::crash_at;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
@@ -99,7 +99,7 @@ async fn a_renamed_machine_goes_on_under_its_name_until_the_new_one_is_approved(
         assert!(silence(&world, &machine) < 3 * MINUTE, "seed {seed}");
         assert_eq!(line(&world, &machine).new_hostname, Some(name("web")), "seed {seed}");
         let said = machine.status().other_name.expect("it says so");
-        assert_eq!(said.standing, Standing::Reported);
+        assert_eq!(said.standing, OwnersStanding::Reported);
         assert!(said.sentence().contains("luciactl rename n1 web"), "{}", said.sentence());
         // A reboot changes nothing: it has had a certificate.
         machine.reboot(0);
@@ -146,7 +146,7 @@ async fn while_nobody_at_the_worker_says_yes_the_name_it_has_is_renewed() {
         assert_eq!(approve(&world, &machine, "web"), None);
         machine.run(10 * MINUTE).await;
         let said = machine.status().other_name.expect("it says so");
-        assert_eq!((said.standing, said.fleet.as_str()), (Standing::Approved, "n1"), "seed {seed}");
+        assert_eq!((said.standing, said.fleet.as_str()), (OwnersStanding::Approved, "n1"), "seed {seed}");
         assert!(said.sentence().contains("lucia-enrollment-worker rename n1 web"), "{}", said.sentence());
         let first = machine.file("certificate.pem");
         for _ in 0..3 {
@@ -266,7 +266,7 @@ async fn a_name_that_cannot_be_had_is_told_and_changes_nothing() {
     machine.run(3 * MINUTE).await;
     assert_eq!(line(&world, &machine).new_hostname, None);
     let said = machine.status().other_name.expect("it says so");
-    assert_eq!(said.standing, Standing::Invalid);
+    assert_eq!(said.standing, OwnersStanding::Invalid);
     assert!(
         said.sentence().contains("Web.Example") && said.sentence().contains("write n1 there"),
         "{}",

@@ -229,10 +229,10 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
         return Err(Refusal::Reserved { name: request.hostname.clone() });
     }
     let (admit, rename) = match standing(request, facts, now)? {
-        Standing::Known => (None, None),
-        Standing::New(by) => (Some(by), None),
-        Standing::Renamed(renaming) => (None, Some(renaming)),
-        Standing::Waits(decision) => return Ok(decision),
+        NodeStanding::Known => (None, None),
+        NodeStanding::New(by) => (Some(by), None),
+        NodeStanding::Renamed(renaming) => (None, Some(renaming)),
+        NodeStanding::Waits(decision) => return Ok(decision),
     };
     let live = live(request, facts, &csr, now)?;
     let (leaves, max) = (&facts.records.rates().leaves, facts.config.limits.certificates);
@@ -244,7 +244,7 @@ fn judge(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Resul
 
 /// What the ledger says of a node.
 #[expect(clippy::large_enum_variant, reason = "it lives for one match")]
-enum Standing {
+enum NodeStanding {
     /// It has this node, and nothing stands in its way.
     Known,
     /// It has neither key nor name, and this lets it in.
@@ -259,7 +259,7 @@ fn await_room(key: &'static str, max: usize, until: Option<UnixTime>, now: UnixT
     Decision::AwaitRoom(Limit { key, max, until: until.unwrap_or(now) })
 }
 
-fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Result<Standing, Refusal> {
+fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Result<NodeStanding, Refusal> {
     let (records, config) = (facts.records, facts.config);
     if records.is_barred(&request.public_key_fingerprint) {
         return Err(Refusal::Removed);
@@ -267,7 +267,7 @@ fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Re
     if let Some(record) = records.node(&request.node_id) {
         known(request, record, config, now)?;
         return match record.names.hostname == request.hostname {
-            true => Ok(Standing::Known),
+            true => Ok(NodeStanding::Known),
             false => renamed(request, record, facts, now),
         };
     }
@@ -281,17 +281,17 @@ fn standing(request: &EnrollmentRequest, facts: &Facts<'_>, now: UnixTime) -> Re
         let (name, owner) = (request.hostname.clone(), owner.names.node_id.clone());
         let announced = facts.journal.task(&request.task_id).and_then(|task| task.replaces.as_ref());
         return match announced == Some(&owner) {
-            true => Ok(Standing::Waits(Decision::AwaitReplacement { owner })),
+            true => Ok(NodeStanding::Waits(Decision::AwaitReplacement { owner })),
             false => Err(Refusal::NameTaken { name, owner }),
         };
     }
     held(records, &request.node_id, &request.hostname, now)?;
     Ok(match config.admission(records.has_owner()) {
-        Admission::Operator => Standing::Waits(Decision::AwaitAdmission),
-        Admission::Owner => Standing::Waits(Decision::AwaitOwner),
+        Admission::Operator => NodeStanding::Waits(Decision::AwaitAdmission),
+        Admission::Owner => NodeStanding::Waits(Decision::AwaitOwner),
         Admission::Journal => match no_room(facts, now) {
-            Some(waits) => Standing::Waits(waits),
-            None => Standing::New(By::Journal),
+            Some(waits) => NodeStanding::Waits(waits),
+            None => NodeStanding::New(By::Journal),
         },
     })
 }
@@ -319,7 +319,7 @@ fn renamed(
     record: &NodeRecord,
     facts: &Facts<'_>,
     now: UnixTime,
-) -> Result<Standing, Refusal> {
+) -> Result<NodeStanding, Refusal> {
     let approved = facts.journal.device(&request.node_id).and_then(|device| device.hostname.as_ref());
     if approved != Some(&request.hostname) {
         // The name it had: the journal still agrees with that one, but the ledger has gone on.
@@ -329,11 +329,11 @@ fn renamed(
     Ok(match facts.config.admission(facts.records.has_owner()) {
         // No order of an owner renames: it is a person's here.
         Admission::Operator | Admission::Owner => {
-            Standing::Waits(Decision::AwaitRename { from: record.names.hostname.clone() })
+            NodeStanding::Waits(Decision::AwaitRename { from: record.names.hostname.clone() })
         }
         Admission::Journal => match no_room(facts, now) {
-            Some(waits) => Standing::Waits(waits),
-            None => Standing::Renamed(Renaming { node: record.names.clone(), by: By::Journal }),
+            Some(waits) => NodeStanding::Waits(waits),
+            None => NodeStanding::Renamed(Renaming { node: record.names.clone(), by: By::Journal }),
         },
     })
 }

@@ -160,7 +160,7 @@ pub struct Ledger {
 
 /// The file's lock: no other process adds lines until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct LedgerLock {
     _lock: AppendLock,
     _file: AppendFile,
 }
@@ -172,7 +172,7 @@ pub struct Transaction<'a> {
     dir: &'a PrivateDir,
     file: AppendFile,
     lines: Vec<u8>,
-    _held: Held,
+    _held: LedgerLock,
 }
 
 impl Ledger {
@@ -219,7 +219,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Busy`], [`LedgerError::Lost`], [`LedgerError::File`].
-    pub fn hold(dir: &PrivateDir) -> Result<Held, LedgerError> {
+    pub fn hold(dir: &PrivateDir) -> Result<LedgerLock, LedgerError> {
         must_exist(dir)?;
         lock(dir)
     }
@@ -228,7 +228,7 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`Ledger::load`].
-    pub fn begin<'a>(&'a mut self, dir: &'a PrivateDir, held: Held) -> Result<Transaction<'a>, LedgerError> {
+    pub fn begin<'a>(&'a mut self, dir: &'a PrivateDir, held: LedgerLock) -> Result<Transaction<'a>, LedgerError> {
         // Opened anew under the lock: only then does its length stand still.
         let mut file = open(dir)?;
         if self.stale {
@@ -349,10 +349,10 @@ fn open(dir: &PrivateDir) -> Result<AppendFile, LedgerError> {
     AppendFile::open(dir, &crate::files::file(NAME), MODE).map_err(LedgerError::File)
 }
 
-fn lock(dir: &PrivateDir) -> Result<Held, LedgerError> {
+fn lock(dir: &PrivateDir) -> Result<LedgerLock, LedgerError> {
     let file = open(dir)?;
     match file.lock_exclusive() {
-        Ok(lock) => Ok(Held { _lock: lock, _file: file }),
+        Ok(lock) => Ok(LedgerLock { _lock: lock, _file: file }),
         Err(AppendError::Locked { .. }) => Err(LedgerError::Busy),
         Err(error) => Err(LedgerError::File(error)),
     }

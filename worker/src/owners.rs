@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::home::{Home, Identity};
 use crate::ledger::{Entry, Transaction};
-use crate::orders::kept::{Kept, KeptError};
+use crate::orders::kept::{KeptError, OrderStore};
 use crate::roster::{self, RosterFileError};
 
 /// Why a change did not come about.
@@ -38,9 +38,9 @@ pub fn enter(
     let (owner, name, role) = (who.id.clone(), who.name.clone(), who.role);
     let next = roster::with(former.map(VerifiedRoster::roster), identity.root.sha256(), who, at);
     let next = roster::sign(&next, identity)?;
-    if former.is_none() && Kept::read(&home.dir)?.is_none() {
+    if former.is_none() && OrderStore::read(&home.dir)?.is_none() {
         // Before anybody can order: an order that is signed from here on is not older than the memory of orders.
-        Kept::begin(at).store(&home.dir)?;
+        OrderStore::begin(at).store(&home.dir)?;
     }
     let entry = Entry::OwnerApproved { owner, name, role, key, roster: next.mark() };
     roster::change(&home.dir, transaction, &next, entry, at)?;

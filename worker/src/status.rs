@@ -25,7 +25,7 @@ use crate::ledger::{Anchored, Ledger, Recent, Records};
 use crate::owner_queue::OwnerQueue;
 use crate::queue::{Queue, blocked, is_movable};
 use crate::roster;
-use crate::survey::{Outlook, Row, Survey, survey};
+use crate::survey::{Outlook, Survey, SurveyRow, survey};
 use crate::turn::{ENDPOINT_AN_HOUR, REMOVALS_AN_HOUR, STATUS_FILE};
 
 mod pending;
@@ -198,7 +198,7 @@ fn look_home(status: &mut Status, config: &Config, home: &Home, now: UnixTime) {
         status.acts.push(format!("{count} for `rename`; look: lucia-enrollment-worker pending"));
     }
     let owner = requests.iter().filter(|row| row.outlook == Outlook::AwaitsOwner).count();
-    let waits = |row: &&Row| matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
+    let waits = |row: &&SurveyRow| matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
     let operator = requests.iter().filter(waits).count();
     status.awaiting = owner + operator;
     for (count, what) in [

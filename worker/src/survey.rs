@@ -37,7 +37,7 @@ pub enum Outlook {
 /// A request in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Row {
+pub struct SurveyRow {
     /// What a person compares.
     pub code: VerificationCode,
     /// The name it was approved under.
@@ -68,7 +68,7 @@ pub struct Row {
 #[serde(rename_all = "camelCase")]
 pub struct Survey {
     /// Requests, by node id.
-    pub requests: Vec<Row>,
+    pub requests: Vec<SurveyRow>,
     /// What is wrong, one sentence each, with the cure.
     pub problems: Vec<String>,
 }
@@ -176,7 +176,7 @@ fn look(config: &Config, home: &Home, records: &Records, only: Option<&Verificat
                 Outlook::Refused(text)
             }
         };
-        survey.requests.push(Row {
+        survey.requests.push(SurveyRow {
             code,
             names: names(&request),
             hostname: request.hostname,

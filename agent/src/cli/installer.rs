@@ -26,7 +26,7 @@ use crate::host::{chain, random, secrets};
 use crate::identity::{key, rekey, running};
 use crate::install::discover::{console_box, discover as discover_once};
 use crate::install::stage::{self, StageError, Staged};
-use crate::install::target::{MAX, Target, TargetError};
+use crate::install::target::{InstallTarget, MAX, TargetError};
 use crate::install::wait::{WaitError, wait_install as wait};
 use crate::install::{Installation, device_state, guard as guard_rules};
 use crate::inventory;
@@ -213,7 +213,7 @@ pub(super) fn guard(root: &Root) -> Result<(), Exit> {
 }
 
 pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
-    let target = Target::open(target).map_err(|error| match &error {
+    let target = InstallTarget::open(target).map_err(|error| match &error {
         TargetError::Root { .. } => Exit::usage(error),
         _ => Exit::failed(error),
     })?;

@@ -30,13 +30,13 @@ fn print_json<T: serde::Serialize>(value: &T) -> Result<(), Exit> {
 }
 
 /// What there is to be seen of the agent.
-struct Seen {
+struct Overview {
     status: Option<(Status, bool)>,
     holder: Option<String>,
     boot: Option<BootId>,
 }
 
-impl Seen {
+impl Overview {
     fn read(root: &Root) -> Result<Self, Exit> {
         // The lock first: a daemon that ends in between has written how.
         let holder = State::holder(root).map_err(Exit::failed)?;
@@ -66,7 +66,7 @@ struct Shown<'a> {
 
 /// Prints, and ends with 1 unless all is well.
 fn show(root: &Root, json: bool, text: impl FnOnce(&Facts<'_>, &Health) -> String) -> Result<(), Exit> {
-    let seen = Seen::read(root)?;
+    let seen = Overview::read(root)?;
     let facts = seen.facts();
     let health = facts.health();
     if json {

@@ -51,7 +51,7 @@ impl Clock for TestClock {
 
 /// A call as the controller sees it: the proof verified.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenCall {
     pub(crate) call: Endpoint,
     pub(crate) report: String,
     pub(crate) certificate: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) enum Reply {
     Down,
 }
 
-type Decide = Box<dyn FnMut(&Seen) -> Reply>;
+type Decide = Box<dyn FnMut(&SeenCall) -> Reply>;
 
 struct Inner {
     begun: Instant,
@@ -88,7 +88,7 @@ struct Inner {
     challenges: BTreeMap<ChallengeId, Nonce>,
     made: u64,
     decide: Decide,
-    seen: Vec<Seen>,
+    seen: Vec<SeenCall>,
 }
 
 /// Clones speak to the same controller.
@@ -96,7 +96,7 @@ struct Inner {
 pub(crate) struct Fake(Rc<RefCell<Inner>>);
 
 impl Fake {
-    pub(crate) fn new(key: &Arc<NodeKey>, decide: impl FnMut(&Seen) -> Reply + 'static) -> Self {
+    pub(crate) fn new(key: &Arc<NodeKey>, decide: impl FnMut(&SeenCall) -> Reply + 'static) -> Self {
         Self(Rc::new(RefCell::new(Inner {
             begun: Instant::now(),
             key: Arc::clone(key),
@@ -116,7 +116,7 @@ impl Fake {
         UnixTime::from_secs(START).plus(self.0.borrow().begun.elapsed())
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenCall> {
         self.0.borrow().seen.clone()
     }
 
@@ -207,7 +207,7 @@ impl Transport for Fake {
         let used = proof.as_ref().map(|(proof, _)| (proof.challenge_id.clone(), inner.believe(proof)));
         let (report, certificate) =
             proof.map(|(proof, certificate)| (proof.report_json, certificate)).unwrap_or_default();
-        let seen = Seen { call, report, certificate, now };
+        let seen = SeenCall { call, report, certificate, now };
         inner.seen.push(seen.clone());
         if matches!(used, Some((_, None))) {
             return Ok(inner.refuse(Code::ChallengeRefused, now));
@@ -245,8 +245,8 @@ impl Transport for Fake {
 
 /// Serves challenges and decides the rest by `decide`.
 pub(crate) fn with_challenges(
-    mut decide: impl FnMut(&Seen) -> Reply + 'static,
-) -> impl FnMut(&Seen) -> Reply + 'static {
+    mut decide: impl FnMut(&SeenCall) -> Reply + 'static,
+) -> impl FnMut(&SeenCall) -> Reply + 'static {
     move |seen| match seen.call {
         Endpoint::BootChallenge | Endpoint::DeviceChallenge | Endpoint::NodeChallenge => Reply::Challenge,
         _ => decide(seen),

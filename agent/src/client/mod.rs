@@ -103,13 +103,13 @@ impl CallError {
 
 /// What the controller said to a call it accepted.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ControllerAnswer {
     call: Endpoint,
     status: u16,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl ControllerAnswer {
     /// Whether the answer is still to come (202).
     #[must_use]
     pub const fn is_pending(&self) -> bool {
@@ -128,7 +128,7 @@ impl Answer {
 
 /// A challenge that was not used yet.
 #[derive(Debug)]
-struct Held {
+struct UnusedChallenge {
     challenge: Challenge,
     /// Boot scope, or this node's.
     boot: bool,
@@ -142,7 +142,7 @@ pub struct Client<T> {
     node_id: NodeId,
     clock: Arc<dyn Clock>,
     server: Arc<ServerClock>,
-    held: Option<Held>,
+    held: Option<UnusedChallenge>,
 }
 
 impl<T: Transport> Client<T> {
@@ -192,7 +192,7 @@ impl<T: Transport> Client<T> {
         call: Endpoint,
         report: &R,
         certificate: Option<&str>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<ControllerAnswer, CallError> {
         let held = self.take_or_fetch(call).await?;
         let first = self.sign_and_send(call, report, certificate, &held.challenge).await;
         match first {
@@ -210,7 +210,7 @@ impl<T: Transport> Client<T> {
         report: &R,
         certificate: Option<&str>,
         challenge: &Challenge,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<ControllerAnswer, CallError> {
         let proof = Proof::sign(report, challenge, &self.key).map_err(CallError::Unsigned)?;
         let request = self.request(call, proof, certificate)?;
         let response = self.send(call, &request).await?;
@@ -242,7 +242,7 @@ impl<T: Transport> Client<T> {
         Ok(Request { method: call.method(), path, proof: None, body: Some(text.into_bytes()) })
     }
 
-    async fn take_or_fetch(&mut self, call: Endpoint) -> Result<Held, CallError> {
+    async fn take_or_fetch(&mut self, call: Endpoint) -> Result<UnusedChallenge, CallError> {
         let boot = call.caller() == Caller::WindowOpen;
         let now = self.clock.since_boot();
         let young = CHALLENGE_LIFETIME - CHALLENGE_MARGIN;
@@ -263,7 +263,7 @@ impl<T: Transport> Client<T> {
         let challenge: Challenge = answer.json()?;
         // It was made a moment ago, so its end says the controller's time.
         self.server.measure(challenge.expires_at.minus(CHALLENGE_LIFETIME), self.clock.as_ref());
-        Ok(Held { challenge, boot, since: self.clock.since_boot() })
+        Ok(UnusedChallenge { challenge, boot, since: self.clock.since_boot() })
     }
 
     async fn send(&mut self, call: Endpoint, request: &Request) -> Result<Response, CallError> {
@@ -282,7 +282,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Tells the controller's answers from everybody else's.
-    fn understand(&mut self, call: Endpoint, response: Response) -> Result<Answer, CallError> {
+    fn understand(&mut self, call: Endpoint, response: Response) -> Result<ControllerAnswer, CallError> {
         let Response { status, json, next_challenge, retry_after, body } = response;
         let stranger = CallError::Stranger { status, retry_after };
         if !json {
@@ -296,14 +296,14 @@ impl<T: Transport> Client<T> {
         }
         if let Some(next) = next_challenge.and_then(|value| NextChallenge::from_header(&value).ok()) {
             self.server.measure(next.server_time, self.clock.as_ref());
-            self.held = Some(Held {
+            self.held = Some(UnusedChallenge {
                 challenge: next.challenge(),
                 boot: call.caller() == Caller::WindowOpen,
                 since: self.clock.since_boot(),
             });
         }
         match refusal {
-            None => Ok(Answer { call, status, body }),
+            None => Ok(ControllerAnswer { call, status, body }),
             Some(ErrorBody { error }) => Err(CallError::Refused {
                 code: error.code,
                 message: lucia_proto::base::text::shown(&error.message).chars().take(REFUSAL_MAX).collect(),

@@ -12,7 +12,7 @@ use lucia_proto::node::report::{Purpose, Question};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
 
-use super::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
+use super::fake::{Fake, Reply, START, SeenCall, TestClock, with_challenges};
 use super::*;
 
 fn node() -> Arc<NodeKey> {
@@ -27,13 +27,13 @@ fn question(client: &Client<Fake>) -> Question {
     Question { node_id: client.node_id().clone(), purpose: Purpose::DeviceState }
 }
 
-async fn ask(client: &mut Client<Fake>) -> Result<Answer, CallError> {
+async fn ask(client: &mut Client<Fake>) -> Result<ControllerAnswer, CallError> {
     let question = question(client);
     client.call(Endpoint::DeviceState, &question, None).await
 }
 
 /// Answers the given replies one after the other, then accepts.
-fn replies(list: Vec<Reply>) -> impl FnMut(&Seen) -> Reply + 'static {
+fn replies(list: Vec<Reply>) -> impl FnMut(&SeenCall) -> Reply + 'static {
     let mut list = list.into_iter();
     with_challenges(move |_| list.next().unwrap_or_else(|| Reply::Ok("{}".into())))
 }

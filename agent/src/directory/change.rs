@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 use zeroize::Zeroizing;
 
-use super::files::{self, File, FilesError, Found, KeepError, Wanted};
+use super::files::{self, FilesError, Found, KeepError, SetUpFile, Wanted};
 use super::ldap::{Directory, LdapError, Reader};
 use super::sshd;
 use crate::host::root::Root;
@@ -194,14 +194,14 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     pub async fn apply(&self, wanted: &Wanted, reader: Option<&Reader>) -> Result<bool, ChangeError> {
         let owners = reader.map(|reader| &reader.access.owner_group);
         let kept = files::kept(self.state);
-        let found = [self.find(File::Sssd, wanted)?, self.find(File::Sshd, wanted)?];
+        let found = [self.find(SetUpFile::Sssd, wanted)?, self.find(SetUpFile::Sshd, wanted)?];
         let worked = kept.clone().or_else(|| (*wanted == Wanted::default()).then(Wanted::default));
         // What is on the disk may be of a start that died before it was proven.
         let stands = |found: &Found, file| {
             found.is(wanted.text(file)) && worked.as_ref().is_some_and(|worked| worked.text(file) == wanted.text(file))
         };
         let [sssd, sshd] = &found;
-        let todo = Todo { sssd: !stands(sssd, File::Sssd), sshd: !stands(sshd, File::Sshd) };
+        let todo = Todo { sssd: !stands(sssd, SetUpFile::Sssd), sshd: !stands(sshd, SetUpFile::Sshd) };
         if let Some(reader) = reader {
             self.ask(reader).await?;
         }
@@ -237,7 +237,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     }
 
     /// What is there of a file. Where nothing is wanted, what is not the agent's is none of its business.
-    fn find(&self, file: File, wanted: &Wanted) -> Result<Found, FilesError> {
+    fn find(&self, file: SetUpFile, wanted: &Wanted) -> Result<Found, FilesError> {
         match files::find(self.root, file) {
             Ok(Found::Foreign) if wanted.text(file).is_some() => Err(FilesError::Foreign { file }),
             Ok(Found::Foreign) | Err(_) if wanted.text(file).is_none() => Ok(Found::Missing),
@@ -254,12 +254,12 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     ) -> Result<(), ChangeError> {
         if todo.sshd {
             self.check_chosen(wanted).await?;
-            self.put(File::Sshd, wanted)?;
+            self.put(SetUpFile::Sshd, wanted)?;
             crash_point!("agent/directory-sshd", self.state.path()).map_err(ChangeError::Crashed)?;
             self.check_sshd(wanted).await?;
         }
         if todo.sssd {
-            self.put(File::Sssd, wanted)?;
+            self.put(SetUpFile::Sssd, wanted)?;
             crash_point!("agent/directory-sssd", self.state.path()).map_err(ChangeError::Crashed)?;
             told.sssd = true;
             self.runner.act(Act::RestartSssd).await?;
@@ -274,7 +274,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     }
 
     /// Writes or removes a file, unless it is as it should be.
-    fn put(&self, file: File, wanted: &Wanted) -> Result<(), FilesError> {
+    fn put(&self, file: SetUpFile, wanted: &Wanted) -> Result<(), FilesError> {
         if self.find(file, wanted)?.is(wanted.text(file)) {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
 
     /// Brings back what was there. A service is told only if it was told of the change.
     async fn back(&self, former: &Wanted, told: Todo) -> Result<(), ChangeError> {
-        for file in File::ALL {
+        for file in SetUpFile::ALL {
             self.put(file, former)?;
         }
         crash_point!("agent/directory-back", self.state.path()).map_err(ChangeError::Crashed)?;
@@ -320,7 +320,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
 
     /// Whether the first drop-in would take away what somebody chose.
     async fn check_chosen(&self, wanted: &Wanted) -> Result<(), ChangeError> {
-        if wanted.sshd.is_none() || self.find(File::Sshd, wanted)? != Found::Missing {
+        if wanted.sshd.is_none() || self.find(SetUpFile::Sshd, wanted)? != Found::Missing {
             return Ok(());
         }
         let shown = self.shown().await?;
@@ -359,7 +359,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
 /// What was there before anything ever worked: what is found, unless a start before this one wrote it and died.
 fn before(sssd: &Found, sshd: &Found, wanted: &Wanted) -> Wanted {
     let text = |found: &Found, file| found.ours().filter(|text| wanted.text(file) != Some(text)).map(str::to_owned);
-    Wanted { sssd: text(sssd, File::Sssd).map(Zeroizing::new), sshd: text(sshd, File::Sshd) }
+    Wanted { sssd: text(sssd, SetUpFile::Sssd).map(Zeroizing::new), sshd: text(sshd, SetUpFile::Sshd) }
 }
 
 fn words(said: &str) -> String {

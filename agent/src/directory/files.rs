@@ -21,14 +21,14 @@ const KEPT_MAX: usize = 64 * 1024;
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File {
+pub enum SetUpFile {
     /// `/etc/sssd/sssd.conf`.
     Sssd,
     /// `/etc/ssh/sshd_config.d/10-lucia.conf`.
     Sshd,
 }
 
-impl File {
+impl SetUpFile {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Sssd, Self::Sshd];
 
@@ -80,10 +80,10 @@ pub struct Wanted {
 impl Wanted {
     /// The text of one.
     #[must_use]
-    pub fn text(&self, file: File) -> Option<&str> {
+    pub fn text(&self, file: SetUpFile) -> Option<&str> {
         match file {
-            File::Sssd => self.sssd.as_ref().map(|text| text.as_str()),
-            File::Sshd => self.sshd.as_deref(),
+            SetUpFile::Sssd => self.sssd.as_ref().map(|text| text.as_str()),
+            SetUpFile::Sshd => self.sshd.as_deref(),
         }
     }
 }
@@ -134,7 +134,7 @@ pub enum FilesError {
     #[error("the directory of {} cannot be used", file.path())]
     Dir {
         /// Which file.
-        file: File,
+        file: SetUpFile,
         /// What is wrong.
         #[source]
         source: DirError,
@@ -143,7 +143,7 @@ pub enum FilesError {
     #[error("{} is not a plain file of root's, and is left as it is", file.path())]
     Read {
         /// Which file.
-        file: File,
+        file: SetUpFile,
         /// What is wrong.
         #[source]
         source: ReadError,
@@ -152,13 +152,13 @@ pub enum FilesError {
     #[error("{} was not written by the agent, and is left as it is", file.path())]
     Foreign {
         /// Which file.
-        file: File,
+        file: SetUpFile,
     },
     /// It cannot be written.
     #[error("{} cannot be written", file.path())]
     Write {
         /// Which file.
-        file: File,
+        file: SetUpFile,
         /// What the system said.
         #[source]
         source: WriteError,
@@ -187,14 +187,14 @@ impl FilesError {
     }
 }
 
-fn open(root: &Root, file: File) -> Result<(PrivateDir, FileName), DirError> {
+fn open(root: &Root, file: SetUpFile) -> Result<(PrivateDir, FileName), DirError> {
     let dir = file.dir().open(root)?;
     // Constants of this crate, both of them names.
     let name = FileName::new(file.name()).map_err(|_| DirError::Missing { path: file.path().into() })?;
     Ok((dir, name))
 }
 
-fn look(dir: &PrivateDir, name: &FileName, file: File) -> Result<Found, FilesError> {
+fn look(dir: &PrivateDir, name: &FileName, file: SetUpFile) -> Result<Found, FilesError> {
     let (_, widest) = file.modes();
     let bytes = etc::read(dir, name, MAX, widest).map_err(|source| FilesError::Read { file, source })?;
     let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(Found::Missing) };
@@ -208,7 +208,7 @@ fn look(dir: &PrivateDir, name: &FileName, file: File) -> Result<Found, FilesErr
 ///
 /// # Errors
 /// [`FilesError::Dir`], [`FilesError::Read`].
-pub fn find(root: &Root, file: File) -> Result<Found, FilesError> {
+pub fn find(root: &Root, file: SetUpFile) -> Result<Found, FilesError> {
     let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
     look(&dir, &name, file)
 }
@@ -217,7 +217,7 @@ pub fn find(root: &Root, file: File) -> Result<Found, FilesError> {
 ///
 /// # Errors
 /// Any [`FilesError`]; the former file stands then, unless the disk is in doubt.
-pub fn put(root: &Root, file: File, text: Option<&str>) -> Result<(), FilesError> {
+pub fn put(root: &Root, file: SetUpFile, text: Option<&str>) -> Result<(), FilesError> {
     let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
     if look(&dir, &name, file)? == Found::Foreign {
         return Err(FilesError::Foreign { file });
@@ -232,7 +232,7 @@ pub fn put(root: &Root, file: File, text: Option<&str>) -> Result<(), FilesError
 /// `directory.json`: both files as they last worked. It has the reader's password, like the file it is a copy of.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Kept {
+struct StoredFiles {
     sssd: Option<String>,
     sshd: Option<String>,
 }
@@ -254,7 +254,7 @@ pub fn kept(state: &State) -> Option<Wanted> {
     let told =
         |error: &dyn std::error::Error| tracing::warn!("directory.json is passed over: {}", crate::host::chain(error));
     let bytes = state.read(StateFile::Directory).inspect_err(|error| told(error)).ok().flatten().map(Zeroizing::new)?;
-    let kept: Kept = json::from_slice(&bytes, KEPT_MAX, JSON_DEPTH_MAX).inspect_err(|error| told(error)).ok()?;
+    let kept: StoredFiles = json::from_slice(&bytes, KEPT_MAX, JSON_DEPTH_MAX).inspect_err(|error| told(error)).ok()?;
     Some(Wanted { sssd: kept.sssd.map(Zeroizing::new), sshd: kept.sshd })
 }
 
@@ -263,7 +263,7 @@ pub fn kept(state: &State) -> Option<Wanted> {
 /// # Errors
 /// [`KeepError`].
 pub fn keep(state: &State, wanted: &Wanted) -> Result<(), KeepError> {
-    let kept = Kept { sssd: wanted.sssd.as_ref().map(|text| text.to_string()), sshd: wanted.sshd.clone() };
+    let kept = StoredFiles { sssd: wanted.sssd.as_ref().map(|text| text.to_string()), sshd: wanted.sshd.clone() };
     let text = json::to_string(&kept).map(Zeroizing::new).map_err(KeepError::Form)?;
     state.replace(StateFile::Directory, text.as_bytes()).map_err(KeepError::State)
 }

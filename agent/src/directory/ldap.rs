@@ -192,12 +192,12 @@ async fn send(stream: &mut (impl AsyncWrite + Unpin), id: u8, tag: u8, content: 
 }
 
 /// An answer: its operation.
-struct Answer {
+struct LdapAnswer {
     tag: u8,
     content: Vec<u8>,
 }
 
-impl Answer {
+impl LdapAnswer {
     /// The result code that such an answer begins with.
     fn code(&self) -> Option<u8> {
         match self.content.as_slice() {
@@ -208,7 +208,7 @@ impl Answer {
 }
 
 /// The next answer, which must be to request `id`.
-async fn receive(stream: &mut (impl AsyncRead + Unpin), id: u8) -> Result<Answer, LdapError> {
+async fn receive(stream: &mut (impl AsyncRead + Unpin), id: u8) -> Result<LdapAnswer, LdapError> {
     let mut head = [0; 2];
     stream.read_exact(&mut head).await.map_err(LdapError::Reach)?;
     let [SEQUENCE, first] = head else { return Err(LdapError::Form) };
@@ -234,7 +234,7 @@ async fn receive(stream: &mut (impl AsyncRead + Unpin), id: u8) -> Result<Answer
         return Err(LdapError::Form);
     }
     let (tag, content, _controls) = element(rest).ok_or(LdapError::Form)?;
-    Ok(Answer { tag, content: content.to_vec() })
+    Ok(LdapAnswer { tag, content: content.to_vec() })
 }
 
 /// The first element of `bytes`: its tag, its content, and what follows.

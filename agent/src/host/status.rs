@@ -113,13 +113,13 @@ pub struct OtherName {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Hostname>,
     /// What becomes of it.
-    pub standing: Standing,
+    pub standing: OwnersStanding,
 }
 
 /// What becomes of the name that a machine gives itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum OwnersStanding {
     /// Nothing: no node can have it.
     Invalid,
     /// The controller was told, and an operator decides.
@@ -136,15 +136,15 @@ impl OtherName {
         let known = approved.as_ref().unwrap_or(fleet);
         let goes_on = format!("the node goes on as {fleet}");
         match standing {
-            Standing::Invalid => format!(
+            OwnersStanding::Invalid => format!(
                 "/etc/hostname says {machine:?}, which no node can be called, and {goes_on}; write {known} there, or another \
                  name of a-z, 0-9 and -"
             ),
-            Standing::Reported => format!(
+            OwnersStanding::Reported => format!(
                 "this machine calls itself {machine}, the fleet knows it as {known}, and {goes_on}; if the new name is meant, on \
                  the controller's host: luciactl rename {known} {machine}; else write {known} into /etc/hostname"
             ),
-            Standing::Approved => format!(
+            OwnersStanding::Approved => format!(
                 "this machine was given the name {machine}, and {goes_on} until its certificate for {machine} is there. On the \
                  worker's host: lucia-enrollment-worker rename {fleet} {machine} (the worker does it by itself where its \
                  admission is \"journal\")"

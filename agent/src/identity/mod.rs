@@ -30,7 +30,7 @@ use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use self::rename::Asked;
+use self::rename::RenameRequest;
 use crate::directory::Orders;
 use crate::host::state::{State, StateError, StateFile};
 
@@ -81,9 +81,9 @@ pub struct Identity {
     task_id: TaskId,
     root: Root,
     /// What it asks for under its own name.
-    own: Asked,
+    own: RenameRequest,
     /// And under another one, while it asks for that.
-    other: Option<Asked>,
+    other: Option<RenameRequest>,
     bundle: Option<VerifiedBundle>,
     /// The roster of the last answer, until it is taken.
     roster: Option<VerifiedRoster>,
@@ -106,7 +106,7 @@ impl Identity {
     ) -> Result<Self, IdentityError> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
-        let own = Asked::of(&rename::name(state, hostname, task_id, key), key)?;
+        let own = RenameRequest::of(&rename::name(state, hostname, task_id, key), key)?;
         // Persisted before it is ever sent. The signature is deterministic, so a broken file becomes the same again.
         if read(state, StateFile::Csr).as_deref() != Some(own.csr_pem.as_bytes()) {
             state.replace(StateFile::Csr, own.csr_pem.as_bytes()).map_err(IdentityError::State)?;

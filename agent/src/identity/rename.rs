@@ -17,13 +17,13 @@ use crate::host::state::{State, StateFile};
 
 /// What is asked for under another name.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct RenameRequest {
     pub(super) hostname: Hostname,
     pub(super) csr_pem: String,
     pub(super) csr: CheckedCsr,
 }
 
-impl Asked {
+impl RenameRequest {
     pub(super) fn of(hostname: &Hostname, key: &NodeKey) -> Result<Self, IdentityError> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
@@ -43,7 +43,7 @@ impl Identity {
         if *hostname == self.own.hostname {
             self.other = None;
         } else if self.other.as_ref().is_none_or(|other| other.hostname != *hostname) {
-            self.other = Some(Asked::of(hostname, key)?);
+            self.other = Some(RenameRequest::of(hostname, key)?);
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl Identity {
     }
 
     /// What it asks for now.
-    pub(super) const fn asked(&self) -> &Asked {
+    pub(super) const fn asked(&self) -> &RenameRequest {
         match &self.other {
             Some(other) => other,
             None => &self.own,

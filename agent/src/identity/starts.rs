@@ -53,7 +53,7 @@ impl StartsError {
 /// `starts.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Kept {
+struct StoredStarts {
     start_id: StartId,
     /// Newest first; each was answered.
     former_starts: Vec<StartId>,
@@ -64,7 +64,7 @@ struct Kept {
 /// This start.
 #[derive(Debug)]
 pub struct Starts {
-    kept: Kept,
+    kept: StoredStarts,
     chain: Option<Digest>,
     /// When it began, by time since boot.
     since: Duration,
@@ -80,8 +80,8 @@ impl Starts {
             Some(kept) if !kept.answered => kept,
             former => {
                 let noted = || status::last_start(state).into_iter().collect();
-                let former = former.map_or_else(noted, Kept::into_former);
-                let kept = Kept { start_id: draw()?, former_starts: former, answered: false };
+                let former = former.map_or_else(noted, StoredStarts::into_former);
+                let kept = StoredStarts { start_id: draw()?, former_starts: former, answered: false };
                 kept.write(state)?;
                 kept
             }
@@ -113,7 +113,7 @@ impl Starts {
     /// Any [`StartsError`]; the value is not used then, and the next answer tries again.
     pub fn answered(&mut self, state: &State, chain: Option<Digest>) -> Result<(), StartsError> {
         if !self.kept.answered {
-            let kept = Kept { answered: true, ..self.kept.clone() };
+            let kept = StoredStarts { answered: true, ..self.kept.clone() };
             kept.write(state)?;
             self.kept = kept;
         }
@@ -135,7 +135,7 @@ impl Starts {
     }
 }
 
-impl Kept {
+impl StoredStarts {
     fn into_former(self) -> Vec<StartId> {
         let mut former = self.former_starts;
         former.insert(0, self.start_id);
@@ -151,7 +151,7 @@ impl Kept {
 
 /// What is on the disk. A file that cannot be read counts as absent: the start that follows names no predecessor then, or the
 /// one of `status.json`, and the controller judges it.
-fn read(state: &State) -> Option<Kept> {
+fn read(state: &State) -> Option<StoredStarts> {
     let bytes = super::read(state, StateFile::Starts)?;
     let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", StateFile::Starts.as_str());
     json::from_slice(&bytes, MAX, JSON_DEPTH_MAX).inspect_err(told).ok()

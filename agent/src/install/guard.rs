@@ -12,7 +12,7 @@ use crate::host::boot::BootId;
 
 /// Why the disk may not be erased.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum GuardRefusal {
     /// `wait-install` has not got a grant.
     #[error("there is no grant; run `lucia-node-agent wait-install` first")]
     NoGrant,
@@ -51,7 +51,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl GuardRefusal {
     /// The exit code of the verb.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
@@ -78,13 +78,13 @@ pub fn check<'a>(
     inventory: &HardwareInventory,
     device: &DeviceState,
     now: UnixTime,
-) -> Result<&'a Grant, Refusal> {
+) -> Result<&'a Grant, GuardRefusal> {
     if running {
-        return Err(Refusal::Runs);
+        return Err(GuardRefusal::Runs);
     }
-    let grant = installation.and_then(|kept| kept.grant.as_ref()).ok_or(Refusal::NoGrant)?;
+    let grant = installation.and_then(|kept| kept.grant.as_ref()).ok_or(GuardRefusal::NoGrant)?;
     if installation.is_none_or(|kept| kept.boot_id != *boot) {
-        return Err(Refusal::OtherBoot);
+        return Err(GuardRefusal::OtherBoot);
     }
     // A grant that was used in time goes on until its installation must be through.
     let until = match device.phase {
@@ -92,12 +92,12 @@ pub fn check<'a>(
         _ => grant.expires_at,
     };
     if now > until {
-        return Err(Refusal::Expired { until });
+        return Err(GuardRefusal::Expired { until });
     }
     let fixed = |disk: &lucia_proto::node::inventory::Disk| !disk.is_removable && !disk.is_read_only;
-    let disk = grant.disk_id.as_ref().ok_or(Refusal::Runs)?;
+    let disk = grant.disk_id.as_ref().ok_or(GuardRefusal::Runs)?;
     if !inventory.disk(disk).is_some_and(fixed) {
-        return Err(Refusal::Disk { disk: disk.clone() });
+        return Err(GuardRefusal::Disk { disk: disk.clone() });
     }
     let agreed = matches!(device.phase, DevicePhase::Approved | DevicePhase::Installing)
         && device.device_id == grant.device_id
@@ -105,7 +105,7 @@ pub fn check<'a>(
         && device.task_id.as_ref() == Some(&grant.task_id);
     if !agreed {
         let (phase, inventory) = (device.phase, device.inventory_revision);
-        return Err(Refusal::Controller { phase, inventory, granted: grant.inventory_revision });
+        return Err(GuardRefusal::Controller { phase, inventory, granted: grant.inventory_revision });
     }
     Ok(grant)
 }

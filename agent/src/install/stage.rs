@@ -10,7 +10,7 @@ use lucia_proto::node::report::{Progress, Purpose};
 use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 
-use super::target::{Target, TargetError};
+use super::target::{InstallTarget, TargetError};
 use super::{Installation, InstallationError, device_state};
 use crate::client::config::{DEFAULT_ROOT_FILE, STAGED_PROXY_CA, Trust};
 use crate::client::transport::Transport;
@@ -48,7 +48,7 @@ pub enum StageError {
     Installation(#[source] InstallationError),
     /// The target fails.
     #[error("the target cannot be staged")]
-    Target(#[source] TargetError),
+    InstallTarget(#[source] TargetError),
     /// The target's private directory fails.
     #[error("the target's private directory cannot be written")]
     State(#[source] StateError),
@@ -80,7 +80,7 @@ pub enum StageError {
 
 impl From<TargetError> for StageError {
     fn from(error: TargetError) -> Self {
-        Self::Target(error)
+        Self::InstallTarget(error)
     }
 }
 
@@ -115,7 +115,7 @@ pub fn granted(state: &State, boot: &BootId) -> Result<Grant, StageError> {
 /// Any [`StageError`].
 pub async fn stage_and_report<T: Transport>(
     client: &mut Client<T>,
-    target: &Target,
+    target: &InstallTarget,
     grant: &Grant,
     staged: Staged<'_>,
 ) -> Result<InstalledFacts, StageError> {
@@ -172,7 +172,7 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
 ///
 /// # Errors
 /// [`StageError`] of the first file that could not be written; a second run goes on from there.
-pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<InstalledFacts, StageError> {
+pub fn stage(target: &InstallTarget, grant: &Grant, staged: Staged<'_>) -> Result<InstalledFacts, StageError> {
     target.put("usr/lib/lucia/agent", "lucia-node-agent", staged.program, 0o755)?;
     // So that a person on the node can say `lucia-node-agent why`.
     target.link("usr/bin", "lucia-node-agent", AGENT_BINARY)?;
@@ -217,7 +217,7 @@ pub fn stage(target: &Target, grant: &Grant, staged: Staged<'_>) -> Result<Insta
 }
 
 /// The target's machine id, made if it has none yet: installers leave the file empty or `uninitialized`.
-fn machine_id(target: &Target) -> Result<MachineId, StageError> {
+fn machine_id(target: &InstallTarget) -> Result<MachineId, StageError> {
     let found = target.read("etc", "machine-id")?.unwrap_or_default();
     let text = std::str::from_utf8(&found).map_err(|_| StageError::MachineId)?.trim();
     if !matches!(text, "" | "uninitialized") {

@@ -57,9 +57,9 @@ pub enum TargetError {
 
 /// The open root of the target.
 #[derive(Debug)]
-pub struct Target(PrivateDir);
+pub struct InstallTarget(PrivateDir);
 
-impl Target {
+impl InstallTarget {
     /// Opens it.
     ///
     /// # Errors
@@ -92,10 +92,10 @@ impl Target {
         self.dir_with(path, DIR)
     }
 
-    /// As [`Target::dir`], and the last part is 0700.
+    /// As [`InstallTarget::dir`], and the last part is 0700.
     ///
     /// # Errors
-    /// As [`Target::dir`].
+    /// As [`InstallTarget::dir`].
     pub fn private_dir(&self, path: &str) -> Result<PrivateDir, TargetError> {
         self.dir_with(path, DirRules::private())
     }

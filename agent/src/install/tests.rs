@@ -16,12 +16,12 @@ use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{GrantRequest, Progress};
 use lucia_proto::test_support::{TestCa, TestNode, key};
 
-use super::guard::Refusal;
+use super::guard::GuardRefusal;
 use super::stage::{StageError, Staged};
-use super::target::{Target, TargetError};
+use super::target::{InstallTarget, TargetError};
 use super::*;
 use crate::client::config::{Config, Trust};
-use crate::client::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
+use crate::client::fake::{Fake, Reply, START, SeenCall, TestClock, with_challenges};
 use crate::client::retry::Backoff;
 use crate::host::scratch::Scratch;
 use crate::host::state::StateFile;
@@ -132,7 +132,7 @@ fn the_guard_lets_nothing_pass_but_all_conditions_together() {
     assert_eq!(judge(Some(&good), &boot(), DISK, &other, now), Err(24));
     let other = DeviceState { task_id: None, ..approved };
     assert_eq!(judge(Some(&good), &boot(), DISK, &other, now), Err(24));
-    let texts = [Refusal::NoGrant.to_string(), Refusal::OtherBoot.to_string()];
+    let texts = [GuardRefusal::NoGrant.to_string(), GuardRefusal::OtherBoot.to_string()];
     assert_ne!(texts[0], texts[1]);
 }
 
@@ -141,7 +141,10 @@ fn json<T: Serialize>(value: &T) -> Reply {
 }
 
 /// A controller that approves at the second question and gives one grant; counts request ids.
-fn approving(lose_first_grant: bool, requests: Rc<RefCell<Vec<RequestId>>>) -> impl FnMut(&Seen) -> Reply + 'static {
+fn approving(
+    lose_first_grant: bool,
+    requests: Rc<RefCell<Vec<RequestId>>>,
+) -> impl FnMut(&SeenCall) -> Reply + 'static {
     let asked = Cell::new(0);
     with_challenges(move |seen| match seen.call {
         Endpoint::DeviceState => {
@@ -291,7 +294,7 @@ fn trust() -> Trust {
 /// Stages into `dir` with the node's key.
 fn stage_into(dir: &Path) -> Result<crate::identity::installed::InstalledFacts, StageError> {
     let (trust, node, boot) = (trust(), node(), boot());
-    let target = Target::open(dir)?;
+    let target = InstallTarget::open(dir)?;
     stage::stage(&target, &grant(), Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" })
 }
 
@@ -304,7 +307,7 @@ fn a_proxy_and_its_ca_go_with_the_node_that_is_staged() {
     trust.config = Config::parse(&format!("{}{proxy}", trust.config.to_text()), Path::new("x")).unwrap();
     trust.config.proxy.as_mut().unwrap().ca.as_mut().unwrap().pem = "the CA".to_owned();
     let dir = scratch.root().path().to_owned();
-    let target = Target::open(&dir).unwrap();
+    let target = InstallTarget::open(&dir).unwrap();
     let staged = Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" };
     stage::stage(&target, &grant(), staged).unwrap();
     let files = tree(&dir);
@@ -381,7 +384,7 @@ fn staging_lays_every_file_and_may_be_repeated() {
     let other = TestNode::new(8);
     let (trust, boot) = (trust(), boot());
     let staged = Staged { trust: &trust, key: &other.key, boot: &boot, program: b"the agent" };
-    let refused = stage::stage(&Target::open(&dir).unwrap(), &grant(), staged);
+    let refused = stage::stage(&InstallTarget::open(&dir).unwrap(), &grant(), staged);
     assert!(matches!(refused, Err(StageError::OtherKey)), "{refused:?}");
 }
 
@@ -451,12 +454,12 @@ fn the_target_is_another_absolute_directory() {
     for bad in
         ["/", "//", "relative", "", "/nowhere/at/all", &under("file"), &under("link"), &under("../x"), "/proc/1/.."]
     {
-        let refused = Target::open(Path::new(bad));
+        let refused = InstallTarget::open(Path::new(bad));
         assert!(matches!(refused, Err(TargetError::Root { .. })), "{bad:?}: {refused:?}");
     }
-    assert!(Target::open(&dir).is_ok());
+    assert!(InstallTarget::open(&dir).is_ok());
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(matches!(Target::open(&dir), Err(TargetError::Dir(_))), "others can write there");
+    assert!(matches!(InstallTarget::open(&dir), Err(TargetError::Dir(_))), "others can write there");
 }
 
 // spec: AG-25
@@ -481,7 +484,7 @@ async fn staging_tells_the_controller_before_after_and_when_it_fails() {
         let (trust, node, boot) = (trust(), node(), boot());
         let staged = Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" };
         let mut client = fake.client(&TestClock::at(start()));
-        let target = Target::open(dir).unwrap();
+        let target = InstallTarget::open(dir).unwrap();
         stage::stage_and_report(&mut client, &target, &grant(), staged).await.map(|_| ())
     };
     use DevicePhase::{Approved, AwaitingEnrollment, Failed, Installing, Managed};

@@ -74,8 +74,8 @@ pub async fn wait_install<T: Transport>(
     let mut said = String::new();
     loop {
         let (line, pause) = match step(client, state, boot).await {
-            Ok(Step::Granted(grant)) => return Ok(*grant),
-            Ok(Step::Waiting(line)) => {
+            Ok(WaitStep::Granted(grant)) => return Ok(*grant),
+            Ok(WaitStep::Waiting(line)) => {
                 backoff.reset();
                 (line.to_owned(), backoff.next(ASK_EVERY, None))
             }
@@ -93,7 +93,7 @@ pub async fn wait_install<T: Transport>(
     }
 }
 
-enum Step {
+enum WaitStep {
     Waiting(&'static str),
     Granted(Box<Grant>),
 }
@@ -130,17 +130,17 @@ const fn wait_cure(error: &CallError) -> &'static str {
     }
 }
 
-async fn step<T: Transport>(client: &mut Client<T>, state: &State, boot: &BootId) -> Result<Step, Failure> {
+async fn step<T: Transport>(client: &mut Client<T>, state: &State, boot: &BootId) -> Result<WaitStep, Failure> {
     let DeviceState { phase, message, expires_at, .. } = device_state(client).await?;
     let ended = |advice| Err(Failure::Final(WaitError::Ended { phase, message, advice }));
     match phase {
         DevicePhase::Discovered if client.server_now().is_some_and(|now| now > expires_at) => {
             ended("its discovery is over; run `lucia-node-agent discover` again")
         }
-        DevicePhase::Discovered => Ok(Step::Waiting("waiting for an operator to approve this machine")),
+        DevicePhase::Discovered => Ok(WaitStep::Waiting("waiting for an operator to approve this machine")),
         DevicePhase::Approved | DevicePhase::Installing => match take_grant(client, state, boot).await? {
-            Some(grant) => Ok(Step::Granted(Box::new(grant))),
-            None => Ok(Step::Waiting("approved; waiting for the grant")),
+            Some(grant) => Ok(WaitStep::Granted(Box::new(grant))),
+            None => Ok(WaitStep::Waiting("approved; waiting for the grant")),
         },
         DevicePhase::AwaitingEnrollment if is_running(state).unwrap_or(false) => {
             ended("it was approved and is ready already: run `systemctl start lucia-node-agent`")

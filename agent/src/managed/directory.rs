@@ -34,7 +34,7 @@ const ORDERS_CURE: &str =
 
 /// How the node stands to the directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct DirectoryStanding {
     /// Whether heartbeats may go out: it worked once, or there is none.
     pub open: bool,
     /// What heartbeats and `status` say of it; nothing where there is none.
@@ -125,7 +125,7 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
     }
 
     async fn with(&mut self, access: &Access) -> Result<Duration, ChangeError> {
-        let Standing { open, report } = self.shared.standing.borrow().clone();
+        let DirectoryStanding { open, report } = self.shared.standing.borrow().clone();
         if report.is_none() {
             self.stand(open, Some((DirectoryState::Waiting, "sssd and sshd are being set up")));
         }
@@ -192,7 +192,7 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
             state,
             message: Some(message).filter(|message| !message.is_empty()).and_then(Message::fitted),
         });
-        let standing = Standing { open, report };
+        let standing = DirectoryStanding { open, report };
         self.shared.update(|status| status.directory = standing.report.clone());
         self.shared.standing.send_replace(standing);
     }

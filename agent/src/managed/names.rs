@@ -6,7 +6,7 @@
 use lucia_proto::base::names::Hostname;
 
 use super::shared::Shared;
-use crate::host::status::{OtherName, Standing};
+use crate::host::status::{OtherName, OwnersStanding};
 
 /// What the machine calls itself, where that is a valid name and another than this one.
 pub(super) fn other(own: &Hostname, machine: Option<&str>) -> Option<Hostname> {
@@ -41,9 +41,9 @@ fn set(shared: &Shared, own: &Hostname, approved: Option<&Hostname>) {
     let differs = machine.filter(|name| name != fleet.as_str() || approved.is_some());
     let other = differs.map(|name| {
         let standing = match name.parse::<Hostname>() {
-            Err(_) => Standing::Invalid,
-            Ok(name) if Some(&name) == approved => Standing::Approved,
-            Ok(_) => Standing::Reported,
+            Err(_) => OwnersStanding::Invalid,
+            Ok(name) if Some(&name) == approved => OwnersStanding::Approved,
+            Ok(_) => OwnersStanding::Reported,
         };
         // Whatever it holds, it is shown to people: a name has 63 characters.
         OtherName {
@@ -88,13 +88,13 @@ mod tests {
         let name = |text: &str| Some(text.parse::<Hostname>().unwrap());
         for (machine, approved, taken, standing, sent) in [
             ("n7", None, None, None, None),
-            ("web", None, None, Some(Standing::Reported), name("web")),
-            ("web", name("web"), name("web"), Some(Standing::Approved), name("web")),
-            ("web", name("mail"), None, Some(Standing::Reported), name("web")),
+            ("web", None, None, Some(OwnersStanding::Reported), name("web")),
+            ("web", name("web"), name("web"), Some(OwnersStanding::Approved), name("web")),
+            ("web", name("mail"), None, Some(OwnersStanding::Reported), name("web")),
             // Approved for what it was called before, or taken back after the certificate was kept.
-            ("n7", name("web"), None, Some(Standing::Reported), None),
-            ("Web.Example", None, None, Some(Standing::Invalid), None),
-            ("", name("web"), None, Some(Standing::Invalid), None),
+            ("n7", name("web"), None, Some(OwnersStanding::Reported), None),
+            ("Web.Example", None, None, Some(OwnersStanding::Invalid), None),
+            ("", name("web"), None, Some(OwnersStanding::Invalid), None),
         ] {
             let machine_name = Some(machine.to_owned());
             shared.readings.send_replace(Some(Readings { machine_name, ..readings.clone() }));

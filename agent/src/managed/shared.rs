@@ -9,7 +9,7 @@ use lucia_proto::base::time::Clock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::directory::Standing;
+use super::directory::DirectoryStanding;
 use crate::client::clock::ServerClock;
 use crate::client::{CallError, cure};
 use crate::directory::Orders;
@@ -38,7 +38,7 @@ pub struct Shared {
     /// What the worker's answer says of a directory.
     pub orders: watch::Sender<Orders>,
     /// How the node stands to it.
-    pub standing: watch::Sender<Standing>,
+    pub standing: watch::Sender<DirectoryStanding>,
     /// The keys that owners ordered; sent with each reply, so that an account which only now is there gets its keys.
     pub keys: watch::Sender<Arc<OrderedKeys>>,
     /// What `/etc/hostname` says, once the controller said that it is the approved name and no certificate is for it yet.
@@ -59,7 +59,7 @@ impl Shared {
             certificate: watch::Sender::new(None),
             readings: watch::Sender::new(None),
             orders: watch::Sender::new(Orders::Unknown),
-            standing: watch::Sender::new(Standing::default()),
+            standing: watch::Sender::new(DirectoryStanding::default()),
             keys: watch::Sender::new(Arc::new(OrderedKeys::unknown())),
             approved: watch::Sender::new(None),
             notify,

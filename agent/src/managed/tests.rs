@@ -13,7 +13,7 @@ use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::test_support::{TestCa, TestNode, key};
 
 use super::*;
-use crate::client::fake::{Fake, Reply, START, Seen, TestClock, with_challenges};
+use crate::client::fake::{Fake, Reply, START, SeenCall, TestClock, with_challenges};
 use crate::directory::ldap::tests::FakeDirectory;
 use crate::directory::ldap::{LdapError, Reader};
 use crate::host::notify::Notify;
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Runs the daemon for so many seconds.
-    async fn run(&self, seconds: u64, decide: impl FnMut(&Seen) -> Reply + 'static) -> Ran {
+    async fn run(&self, seconds: u64, decide: impl FnMut(&SeenCall) -> Reply + 'static) -> Ran {
         self.run_opened(self.open().unwrap(), seconds, decide).await
     }
 
@@ -120,7 +120,7 @@ impl World {
         &self,
         (state, identity): (State, Identity),
         seconds: u64,
-        decide: impl FnMut(&Seen) -> Reply + 'static,
+        decide: impl FnMut(&SeenCall) -> Reply + 'static,
     ) -> Ran {
         let node_key = Arc::new(key(7));
         let fake = Fake::new(&node_key, decide);
@@ -400,7 +400,7 @@ async fn b_4_strangers_and_refusals_cost_neither_key_nor_certificate() {
     for (name, reply) in strange {
         let world = World::with_certificate(i64::try_from(6 * DAY - 1).unwrap());
         let before = world.files();
-        let ran = world.run(1_200, move |_: &Seen| reply()).await;
+        let ran = world.run(1_200, move |_: &SeenCall| reply()).await;
         assert_eq!((ran.ended, world.files() == before), (None, true), "{name}");
         assert!(!ran.status.refusals.is_empty(), "{name}");
         assert!(ran.fake.calls().len() < 700, "{name}: {} calls in twenty minutes", ran.fake.calls().len());
@@ -459,7 +459,7 @@ async fn f_26_an_unruly_controller_is_borne() {
     let answer = world.answer_at();
     let mut draw = Backoff::new(26);
     let ran = world
-        .run(DAY / 4, move |seen: &Seen| {
+        .run(DAY / 4, move |seen: &SeenCall| {
             let challenge = matches!(seen.call, Endpoint::DeviceChallenge | Endpoint::NodeChallenge);
             match draw.spread(Duration::from_millis(99)).as_millis() {
                 0..5 if !challenge => Reply::Refuse(Code::ChallengeRefused),

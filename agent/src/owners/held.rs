@@ -13,7 +13,7 @@ use crate::host::state::{State, StateFile};
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Kept {
+struct StoredRoster {
     /// Stays when the roster itself cannot be believed any more; whether it counts then is for [`roster::accept`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<TakenRoster>,
@@ -26,7 +26,7 @@ struct Kept {
 /// The roster held.
 #[derive(Debug, Default)]
 pub struct HeldRoster {
-    kept: Kept,
+    kept: StoredRoster,
     /// The roster, if a worker of the bundle signed it.
     verified: Option<VerifiedRoster>,
 }
@@ -44,7 +44,7 @@ impl HeldRoster {
         });
         let kept = kept.unwrap_or_else(|what| {
             tracing::warn!("{} cannot be used; the next roster takes its place: {what}", file.as_str());
-            Some(Kept::default())
+            Some(StoredRoster::default())
         });
         kept.map(|kept| Self { kept, verified: None })
     }
@@ -88,7 +88,7 @@ impl HeldRoster {
         if self.verified.as_ref() == Some(&new) {
             return Ok(None);
         }
-        let kept = Kept { mark: Some(new.taken()), owned: true, roster: Some(new.signed().clone()) };
+        let kept = StoredRoster { mark: Some(new.taken()), owned: true, roster: Some(new.signed().clone()) };
         Ok(Some(Self { kept, verified: Some(new) }))
     }
 }

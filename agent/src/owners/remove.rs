@@ -14,7 +14,7 @@ use lucia_durable::DirError;
 use thiserror::Error;
 
 use super::record::{Loaded, Record, RecordError};
-use crate::directory::files::{self, File, FilesError};
+use crate::directory::files::{self, FilesError, SetUpFile};
 use crate::host::chain;
 use crate::host::root::Root;
 use crate::host::state::{State, StateError, StateFile};
@@ -70,7 +70,7 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
     running::note(state).map_err(RemoveError::State)?;
     remove_keys(root)?;
     let had = files::kept(state);
-    for file in File::ALL {
+    for file in SetUpFile::ALL {
         match files::put(root, file, None) {
             Ok(()) | Err(FilesError::Dir { source: DirError::Missing { .. }, .. }) => {}
             // What the agent did not write is none of the fleet's.

@@ -7,7 +7,7 @@ use super::{Act, Ended, Program, Runner, UnitError};
 
 /// What a test is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum FakeQuestion {
     Run(Program),
     Act(Act),
 }
@@ -22,14 +22,14 @@ pub(crate) enum Said {
     Away,
 }
 
-type Decide = Box<dyn FnMut(&Asked) -> Said>;
+type Decide = Box<dyn FnMut(&FakeQuestion) -> Said>;
 
 /// Clones are the same runner.
 #[derive(Clone)]
 pub(crate) struct FakeRunner(Rc<RefCell<(Decide, Vec<String>)>>);
 
 impl FakeRunner {
-    pub(crate) fn new(decide: impl FnMut(&Asked) -> Said + 'static) -> Self {
+    pub(crate) fn new(decide: impl FnMut(&FakeQuestion) -> Said + 'static) -> Self {
         Self(Rc::new(RefCell::new((Box::new(decide), Vec::new()))))
     }
 
@@ -48,10 +48,10 @@ impl FakeRunner {
         std::mem::take(&mut self.0.borrow_mut().1)
     }
 
-    fn ask(&self, asked: &Asked) -> Said {
+    fn ask(&self, asked: &FakeQuestion) -> Said {
         let word = match asked {
-            Asked::Run(program) => program.invocation().word,
-            Asked::Act(act) => act.words(),
+            FakeQuestion::Run(program) => program.invocation().word,
+            FakeQuestion::Act(act) => act.words(),
         };
         let mut inner = self.0.borrow_mut();
         inner.1.push(word.to_owned());
@@ -65,7 +65,7 @@ fn away(doing: &'static str) -> UnitError {
 
 impl Runner for FakeRunner {
     async fn run(&self, program: &Program) -> Result<Ended, UnitError> {
-        match self.ask(&Asked::Run(program.clone())) {
+        match self.ask(&FakeQuestion::Run(program.clone())) {
             Said::Ends(code, words) => Ok(Ended { code: Some(code), output: words.to_owned() }),
             Said::Says(words) => Ok(Ended { code: Some(0), output: words }),
             Said::Away => Err(away(program.invocation().word)),
@@ -73,7 +73,7 @@ impl Runner for FakeRunner {
     }
 
     async fn act(&self, act: Act) -> Result<(), UnitError> {
-        match self.ask(&Asked::Act(act)) {
+        match self.ask(&FakeQuestion::Act(act)) {
             Said::Ends(0, _) | Said::Says(_) => Ok(()),
             Said::Ends(..) => Err(UnitError::Job { doing: act.words(), result: "failed".to_owned() }),
             Said::Away => Err(away(act.words())),

@@ -138,7 +138,7 @@ impl OrderTime {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
     asked: Option<Question>,
-    held: Option<Held>,
+    held: Option<HeldAnswer>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ struct Question {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Held {
+struct HeldAnswer {
     signed: SignedFreshness,
     asked_at: Duration,
     time: UnixTime,
@@ -198,7 +198,7 @@ impl Freshness {
                 return Err(FreshnessError::Field { field });
             }
         }
-        self.held = Some(Held {
+        self.held = Some(HeldAnswer {
             signed: signed.clone(),
             asked_at: asked.at,
             time: answer.time,
@@ -231,7 +231,7 @@ impl Freshness {
 }
 
 /// How long ago it was asked for; nothing when that was later than now, which is a clock of another boot.
-const fn age(held: &Held, since_boot: Duration) -> Option<Duration> {
+const fn age(held: &HeldAnswer, since_boot: Duration) -> Option<Duration> {
     since_boot.checked_sub(held.asked_at)
 }
 

@@ -75,7 +75,7 @@ pub enum ArchiveError {
 
 /// A file of the archive; its content follows in the next blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ReleaseEntry {
     /// Its name.
     pub name: FileName,
     /// Its size in bytes.
@@ -84,9 +84,9 @@ pub struct Entry {
 
 /// What a block was.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum ReleaseStep<'a> {
     /// A new file begins.
-    File(Entry),
+    File(ReleaseEntry),
     /// These are the next bytes of the file that began last.
     Data(&'a [u8]),
     /// One of the two blocks that end the archive.
@@ -94,7 +94,7 @@ pub enum Step<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ReleaseState {
     Header,
     Data { left: u64 },
     OneZero,
@@ -104,7 +104,7 @@ enum State {
 /// Reads an archive block by block. After an error the whole archive is refused: nothing of it may be kept.
 #[derive(Debug)]
 pub struct ArchiveReader {
-    state: State,
+    state: ReleaseState,
     block: u64,
     total: u64,
     /// Names seen so far, in lower case.
@@ -115,36 +115,36 @@ impl ArchiveReader {
     /// A reader at the start of an archive.
     #[must_use]
     pub const fn new() -> Self {
-        Self { state: State::Header, block: 0, total: 0, names: BTreeSet::new() }
+        Self { state: ReleaseState::Header, block: 0, total: 0, names: BTreeSet::new() }
     }
 
     /// Takes the next block.
     ///
     /// # Errors
     /// Why the archive is refused.
-    pub fn block<'a>(&mut self, block: &'a [u8; BLOCK]) -> Result<Step<'a>, ArchiveError> {
+    pub fn block<'a>(&mut self, block: &'a [u8; BLOCK]) -> Result<ReleaseStep<'a>, ArchiveError> {
         let at = self.block;
         self.block += 1;
         match self.state {
-            State::Header if is_zero(block) => {
-                self.state = State::OneZero;
-                Ok(Step::End)
+            ReleaseState::Header if is_zero(block) => {
+                self.state = ReleaseState::OneZero;
+                Ok(ReleaseStep::End)
             }
-            State::Header => self.header(block, at).map(Step::File),
-            State::Data { left } => {
+            ReleaseState::Header => self.header(block, at).map(ReleaseStep::File),
+            ReleaseState::Data { left } => {
                 let here = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
                 let (data, padding) = block.split_at_checked(here).unwrap_or((block, &[]));
                 if !is_zero(padding) {
                     return Err(ArchiveError::Padding { block: at });
                 }
                 self.advance(left.saturating_sub(BLOCK as u64));
-                Ok(Step::Data(data))
+                Ok(ReleaseStep::Data(data))
             }
-            State::OneZero if is_zero(block) => {
-                self.state = State::Done;
-                Ok(Step::End)
+            ReleaseState::OneZero if is_zero(block) => {
+                self.state = ReleaseState::Done;
+                Ok(ReleaseStep::End)
             }
-            State::OneZero | State::Done => Err(ArchiveError::End { block: at }),
+            ReleaseState::OneZero | ReleaseState::Done => Err(ArchiveError::End { block: at }),
         }
     }
 
@@ -154,17 +154,17 @@ impl ArchiveReader {
     /// When the archive was not complete, or empty.
     pub fn finish(self) -> Result<(), ArchiveError> {
         match self.state {
-            State::Done if self.names.is_empty() => Err(ArchiveError::Empty),
-            State::Done => Ok(()),
+            ReleaseState::Done if self.names.is_empty() => Err(ArchiveError::Empty),
+            ReleaseState::Done => Ok(()),
             _ => Err(ArchiveError::End { block: self.block }),
         }
     }
 
     fn advance(&mut self, left: u64) {
-        self.state = if left == 0 { State::Header } else { State::Data { left } };
+        self.state = if left == 0 { ReleaseState::Header } else { ReleaseState::Data { left } };
     }
 
-    fn header(&mut self, block: &[u8; BLOCK], at: u64) -> Result<Entry, ArchiveError> {
+    fn header(&mut self, block: &[u8; BLOCK], at: u64) -> Result<ReleaseEntry, ArchiveError> {
         let refuse = |field| ArchiveError::Header { block: at, field };
         let name = read_name(block).ok_or_else(|| refuse("name"))?;
         let size = read_size(block).ok_or_else(|| refuse("size"))?;
@@ -188,7 +188,7 @@ impl ArchiveReader {
             return Err(ArchiveError::Twice { block: at });
         }
         self.advance(size);
-        Ok(Entry { name, size })
+        Ok(ReleaseEntry { name, size })
     }
 }
 
@@ -208,9 +208,9 @@ pub fn files(archive: &[u8]) -> Result<Vec<(FileName, Vec<u8>)>, ArchiveError> {
     let (blocks, rest) = archive.as_chunks::<BLOCK>();
     for block in blocks {
         match reader.block(block)? {
-            Step::File(entry) => files.push((entry.name, Vec::new())),
-            Step::Data(data) => files.last_mut().map(|file| file.1.extend_from_slice(data)).unwrap_or_default(),
-            Step::End => {}
+            ReleaseStep::File(entry) => files.push((entry.name, Vec::new())),
+            ReleaseStep::Data(data) => files.last_mut().map(|file| file.1.extend_from_slice(data)).unwrap_or_default(),
+            ReleaseStep::End => {}
         }
     }
     if !rest.is_empty() {

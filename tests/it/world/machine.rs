@@ -25,7 +25,7 @@ use lucia_agent::identity::running::is_running;
 use lucia_agent::identity::{Identity, key};
 use lucia_agent::install::discover::discover;
 use lucia_agent::install::stage::{Staged, granted, stage_and_report};
-use lucia_agent::install::target::Target;
+use lucia_agent::install::target::InstallTarget;
 use lucia_agent::install::wait::wait_install;
 use lucia_agent::install::{Installation, device_state, guard};
 use lucia_agent::inventory;
@@ -287,7 +287,7 @@ impl Machine {
 
     pub(crate) async fn stage(&self) -> Result<(), Failed> {
         let Session { boot, state, trust, key, mut client, .. } = self.session()?;
-        let target = Target::open(self.installed.path()).map_err(|error| chain(&error))?;
+        let target = InstallTarget::open(self.installed.path()).map_err(|error| chain(&error))?;
         let grant = granted(&state, &boot).map_err(|error| chain(&error))?;
         let staged = Staged { trust: &trust, key: &key, boot: &boot, program: b"the agent" };
         stage_and_report(&mut client, &target, &grant, staged).await.map(drop).map_err(|error| chain(&error))

@@ -11,7 +11,7 @@ use lucia_proto::pki::key::Fingerprint;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::{AdmittedBy, Entry, Ledger};
-use lucia_worker::survey::{Outlook, Row, survey};
+use lucia_worker::survey::{Outlook, SurveyRow, survey};
 use tokio::time::sleep;
 
 use super::World;
@@ -92,7 +92,7 @@ impl World {
         let mut ledger = Ledger::load(&home.dir).unwrap();
         let now = self.worker_clock().now();
         let found = survey(&config, &home, ledger.records(), now);
-        let waits = |row: &&Row| {
+        let waits = |row: &&SurveyRow| {
             let waits = matches!(row.outlook, Outlook::AwaitsAdmission | Outlook::AwaitsReplacement);
             row.fingerprint == *fingerprint && waits
         };

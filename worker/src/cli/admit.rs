@@ -10,7 +10,7 @@ use crate::files::id_file;
 use crate::home::Home;
 use crate::ledger::{By, Entry, Ledger, NodeRecord};
 use crate::now;
-use crate::survey::{Outlook, Row, survey_of};
+use crate::survey::{Outlook, SurveyRow, survey_of};
 
 /// Admits the one pending request that has this code and this fingerprint; gives the sentence to print. With `replaces`
 /// it takes that name from the key that had it.
@@ -58,7 +58,11 @@ fn already(known: &NodeRecord, fingerprint: &Fingerprint) -> Result<String, Fail
 }
 
 /// The one request meant, or why there is none.
-fn choose<'a>(rows: &'a [Row], code: &VerificationCode, fingerprint: &Fingerprint) -> Result<&'a Row, String> {
+fn choose<'a>(
+    rows: &'a [SurveyRow],
+    code: &VerificationCode,
+    fingerprint: &Fingerprint,
+) -> Result<&'a SurveyRow, String> {
     let mut same_code = rows.iter().filter(|row| row.code == *code).peekable();
     if same_code.peek().is_none() {
         return Err(format!(
@@ -75,7 +79,7 @@ fn choose<'a>(rows: &'a [Row], code: &VerificationCode, fingerprint: &Fingerprin
 }
 
 /// Whether this request can be admitted, in this way.
-fn may(row: &Row, replaces: Option<&str>) -> Result<(), String> {
+fn may(row: &SurveyRow, replaces: Option<&str>) -> Result<(), String> {
     let name = &row.hostname;
     match (&row.outlook, &row.name_of, replaces) {
         (Outlook::AwaitsRename, _, _) => {
@@ -109,7 +113,7 @@ fn with_problems(mut text: String, problems: &[String]) -> String {
     text
 }
 
-fn write(home: &Home, ledger: &mut Ledger, row: &Row, now: UnixTime) -> Result<String, Failure> {
+fn write(home: &Home, ledger: &mut Ledger, row: &SurveyRow, now: UnixTime) -> Result<String, Failure> {
     let held = hold(home)?;
     let mut transaction = ledger.begin(&home.dir, held).map_err(|error| Failure::of(&error))?;
     // Another `admit` may have come first.

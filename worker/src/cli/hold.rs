@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::home::Home;
-use crate::ledger::{Held, Ledger, LedgerError};
+use crate::ledger::{Ledger, LedgerError, LedgerLock};
 use crate::watch::{Wake, Watch};
 
 /// How long `run` is waited for while it has the ledger.
@@ -10,7 +10,7 @@ const BUSY_MILLIS: u16 = 50;
 const BUSY_TRIES: usize = 200;
 
 /// Waits for `run` to end its turn.
-pub(super) fn hold(home: &Home) -> Result<Held, Failure> {
+pub(super) fn hold(home: &Home) -> Result<LedgerLock, Failure> {
     let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
     for _ in 0..BUSY_TRIES {
         match Ledger::hold(&home.dir) {

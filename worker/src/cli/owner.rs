@@ -135,7 +135,7 @@ pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
 /// Somebody of the roster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Row {
+pub(super) struct OwnerRow {
     name: OwnerName,
     role: Role,
     owner: OwnerId,
@@ -151,11 +151,11 @@ struct KeyRow {
     code: Option<VerificationCode>,
 }
 
-pub(super) fn rows(roster: Option<&VerifiedRoster>) -> Vec<Row> {
-    roster.into_iter().flat_map(|roster| &roster.roster().owners).map(Row::of).collect()
+pub(super) fn rows(roster: Option<&VerifiedRoster>) -> Vec<OwnerRow> {
+    roster.into_iter().flat_map(|roster| &roster.roster().owners).map(OwnerRow::of).collect()
 }
 
-impl Row {
+impl OwnerRow {
     fn of(owner: &Owner) -> Self {
         let keys = owner.keys.iter().map(|key| {
             // The roster was verified, so that each is one.
@@ -190,12 +190,12 @@ fn pending_table(found: &Applications) -> String {
     out
 }
 
-pub(super) fn list_table(rows: &[Row]) -> String {
+pub(super) fn list_table(rows: &[OwnerRow]) -> String {
     if rows.is_empty() {
         return "Nobody is an owner. On the person's machine: luciactl login; then here: owner pending\n".to_owned();
     }
     let mut out = format!("{:<20} {:<7} KEYS\n", "NAME", "ROLE");
-    for Row { name, role, keys, .. } in rows {
+    for OwnerRow { name, role, keys, .. } in rows {
         for (at, key) in keys.iter().enumerate() {
             let (name, role) = if at == 0 { (name.as_str(), role_word(*role)) } else { ("", "") };
             let what = match key.key_use {

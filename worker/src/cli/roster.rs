@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::acts::typed;
 use super::hold::hold;
-use super::owner::{Row, list_table, look, open, rows};
+use super::owner::{OwnerRow, list_table, look, open, rows};
 use super::{At, Failure, say, to_json};
 use crate::config::Config;
 use crate::ledger::Ledger;
@@ -110,7 +110,7 @@ struct Shown {
     sha256: Digest,
     fleet: Digest,
     issued_at: UnixTime,
-    owners: Vec<Row>,
+    owners: Vec<OwnerRow>,
     page_kinds: Vec<&'static str>,
     page_origin: Option<String>,
     policy: OrderPolicy,

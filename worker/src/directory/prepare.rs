@@ -131,7 +131,7 @@ pub enum PrepareError {
 /// What is kept of the rules before they are changed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Kept<'a> {
+struct StoredSecret<'a> {
     database: &'a str,
     kept_at: UnixTime,
     olc_access: &'a [String],
@@ -222,7 +222,7 @@ fn one(found: Vec<(String, Vec<String>)>, base: &Dn) -> Result<Database, Prepare
 /// Keeps the rules under a name of this moment; an earlier copy stays.
 fn keep(home: &PrivateDir, before: &Database, now: UnixTime) -> Result<String, PrepareError> {
     let name = format!("directory-acl-{}.json", now.secs());
-    let kept = Kept { database: &before.dn, kept_at: now, olc_access: &before.rules };
+    let kept = StoredSecret { database: &before.dn, kept_at: now, olc_access: &before.rules };
     let text = serde_json::to_string_pretty(&kept).unwrap_or_default();
     home.replace(&file(&name), text.as_bytes(), 0o600).map_err(PrepareError::Backup)?;
     Ok(home.path_of(&file(&name)).display().to_string())

@@ -62,7 +62,7 @@ pub struct For<'a> {
 
 /// What must be so of a node's reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedReaders {
     /// It has these passwords.
     There(NodeId, ReaderRecord),
     /// It is not there.
@@ -80,14 +80,14 @@ pub struct Readers {
     /// The look at all readers that is under way.
     look: Option<Look>,
     /// The last one that came to its end.
-    looked: Option<Looked>,
+    looked: Option<ScanResult>,
     at_once: usize,
 }
 
 /// A look at all readers, which may take several turns.
 struct Look {
     /// What is behind it.
-    after: Option<Place>,
+    after: Option<ReaderPlace>,
     /// Nodes that were barred when it began.
     barred: usize,
     /// Whether it left out what the directory refused.
@@ -95,7 +95,7 @@ struct Look {
 }
 
 /// A look that came to its end.
-struct Looked {
+struct ScanResult {
     at: UnixTime,
     barred: usize,
     /// When, from then on, the next one is due.
@@ -104,7 +104,7 @@ struct Looked {
 
 /// Where a reader stands in the order of a look: those that must be gone come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ReaderPlace {
     /// Whether it is to be there.
     pub is_there: bool,
     /// Its node.
@@ -210,12 +210,12 @@ impl Readers {
     /// somebody was barred since, be it by another process.
     #[must_use]
     pub fn is_due(&self, barred: usize, now: UnixTime) -> bool {
-        let is_due = |last: &Looked| last.barred != barred || now < last.at || now.since(last.at) >= last.next;
+        let is_due = |last: &ScanResult| last.barred != barred || now < last.at || now.since(last.at) >= last.next;
         self.directory.site().is_some() && (self.look.is_some() || self.looked.as_ref().is_none_or(is_due))
     }
 
     /// What the look under way has behind it. It begins anew when somebody was barred since it began: those come first.
-    pub fn goes_on_after(&mut self, barred: usize) -> Option<&Place> {
+    pub fn goes_on_after(&mut self, barred: usize) -> Option<&ReaderPlace> {
         if self.look.as_ref().is_some_and(|look| look.barred != barred) {
             self.look = None;
         }
@@ -223,7 +223,7 @@ impl Readers {
     }
 
     /// Deletes the readers of barred nodes and makes those again that the directory lost (threats.md F-16); gives how
-    /// many entries it changed. Takes what is behind [`Readers::goes_on_after`], in the order of [`Wanted::place`], and
+    /// many entries it changed. Takes what is behind [`Readers::goes_on_after`], in the order of [`WantedReaders::place`], and
     /// leaves to the next turn what this one has no time for. Entries of nodes it does not know are left alone: another
     /// fleet may use the directory.
     ///
@@ -232,7 +232,7 @@ impl Readers {
     /// for the next look.
     pub fn sweep(
         &mut self,
-        wanted: impl IntoIterator<Item = Wanted>,
+        wanted: impl IntoIterator<Item = WantedReaders>,
         barred: usize,
         now: UnixTime,
     ) -> Result<usize, DirectoryError> {
@@ -240,7 +240,7 @@ impl Readers {
         let mut look = self.look.take().unwrap_or(Look { after: None, barred, has_failed: false });
         let (mut wanted, mut changed) = (wanted.into_iter(), 0);
         let outcome = loop {
-            let some: Vec<Wanted> = wanted.by_ref().take(self.at_once).collect();
+            let some: Vec<WantedReaders> = wanted.by_ref().take(self.at_once).collect();
             if some.is_empty() {
                 break Ok(true);
             }
@@ -252,7 +252,7 @@ impl Readers {
         match &outcome {
             Ok(true) => {
                 let next = if look.has_failed { PAUSE_MAX } else { SWEEP_EVERY };
-                self.looked = Some(Looked { at: now, barred: look.barred, next });
+                self.looked = Some(ScanResult { at: now, barred: look.barred, next });
             }
             _ => self.look = Some(look),
         }
@@ -262,7 +262,7 @@ impl Readers {
     /// Puts some readers right, and the look behind them; says whether there is time for more.
     fn put_right(
         &mut self,
-        some: &[Wanted],
+        some: &[WantedReaders],
         look: &mut Look,
         changed: &mut usize,
         now: UnixTime,
@@ -296,8 +296,8 @@ impl Readers {
                 }
                 is_first = false;
                 let done = self.ask_anyway(now, |directory| match wanted {
-                    Wanted::There(node_id, record) => directory.set_reader(node_id, &record.values()),
-                    Wanted::Gone(node_id) => directory.delete_reader(node_id),
+                    WantedReaders::There(node_id, record) => directory.set_reader(node_id, &record.values()),
+                    WantedReaders::Gone(node_id) => directory.delete_reader(node_id),
                 });
                 if done.as_ref().is_err_and(is_of_entry) {
                     look.leave(Some(wanted));
@@ -359,7 +359,7 @@ impl Readers {
     }
 }
 
-impl Wanted {
+impl WantedReaders {
     /// Whose reader it is about.
     #[must_use]
     pub fn node_id(&self) -> &NodeId {
@@ -367,15 +367,15 @@ impl Wanted {
         node_id
     }
 
-    fn place(&self) -> Place {
-        Place { is_there: matches!(self, Self::There(..)), node_id: self.node_id().clone() }
+    fn place(&self) -> ReaderPlace {
+        ReaderPlace { is_there: matches!(self, Self::There(..)), node_id: self.node_id().clone() }
     }
 }
 
 impl Look {
     /// Goes on behind one that the directory refuses.
-    fn leave(&mut self, last: Option<&Wanted>) {
-        self.after = last.map(Wanted::place);
+    fn leave(&mut self, last: Option<&WantedReaders>) {
+        self.after = last.map(WantedReaders::place);
         self.has_failed = true;
     }
 }
@@ -385,10 +385,10 @@ fn is_of_entry(error: &DirectoryError) -> bool {
     matches!(error, DirectoryError::Refused { .. } | DirectoryError::Limit { .. })
 }
 
-fn is_so(wanted: &Wanted, found: &Found) -> bool {
+fn is_so(wanted: &WantedReaders, found: &Found) -> bool {
     match wanted {
-        Wanted::Gone(node_id) => !found.contains_key(node_id),
-        Wanted::There(node_id, record) => found.get(node_id).is_some_and(|there| {
+        WantedReaders::Gone(node_id) => !found.contains_key(node_id),
+        WantedReaders::There(node_id, record) => found.get(node_id).is_some_and(|there| {
             let values = record.values();
             there.len() == values.len() && values.iter().all(|value| there.iter().any(|text| text == value.as_str()))
         }),

@@ -27,7 +27,7 @@ const FILE_MAX: usize = ORDER_MEMORY_MAX + 2 * ORDERS_A_TURN * SIGNED_INTENT_MAX
 /// The file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Kept {
+pub struct OrderStore {
     schema_version: Version<1>,
     /// What was ordered before.
     pub memory: OrderMemory,
@@ -71,7 +71,7 @@ pub enum KeptError {
     Json(#[source] JsonError),
 }
 
-impl Kept {
+impl OrderStore {
     /// A memory of nothing, begun now: what was signed before is refused.
     #[must_use]
     pub const fn begin(now: UnixTime) -> Self {

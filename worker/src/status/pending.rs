@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lucia_proto::base::text::shown;
 
-use crate::survey::{Outlook, Row, Survey};
+use crate::survey::{Outlook, Survey, SurveyRow};
 
 /// The queue for people: one line a request, then what is wrong.
 #[must_use]
@@ -15,7 +15,7 @@ pub fn pending_table(survey: &Survey) -> String {
     } else {
         let _ = writeln!(out, "{:<15} {:<20} {:<20} STATE", "CODE", "HOSTNAME", "UNTIL");
     }
-    for Row { code, hostname, expires_at, outlook, fingerprint, name_of, renamed_from, .. } in &survey.requests {
+    for SurveyRow { code, hostname, expires_at, outlook, fingerprint, name_of, renamed_from, .. } in &survey.requests {
         let state = match outlook {
             Outlook::AwaitsAdmission => "waits for admission".to_owned(),
             Outlook::AwaitsOwner => "waits for an owner".to_owned(),
@@ -71,7 +71,7 @@ mod tests {
         let until = UnixTime::from_secs(1_795_982_400);
         let row = |number| {
             let request = request(&TestNode::new(number), until);
-            Row {
+            SurveyRow {
                 code: request.public_key_fingerprint.verification_code(),
                 names: names(&request),
                 hostname: request.hostname,
@@ -84,12 +84,12 @@ mod tests {
                 renamed_from: None,
             }
         };
-        let with = |number, outlook| Row { outlook, ..row(number) };
+        let with = |number, outlook| SurveyRow { outlook, ..row(number) };
         let waiting = vec![
             with(1, Outlook::AwaitsAdmission),
             with(2, Outlook::AwaitsOwner),
-            Row { name_of: Some(TestNode::new(9).node_id), ..with(3, Outlook::AwaitsReplacement) },
-            Row { renamed_from: "web".parse().ok(), ..with(4, Outlook::AwaitsRename) },
+            SurveyRow { name_of: Some(TestNode::new(9).node_id), ..with(3, Outlook::AwaitsReplacement) },
+            SurveyRow { renamed_from: "web".parse().ok(), ..with(4, Outlook::AwaitsRename) },
             with(5, Outlook::AwaitsRoom("a setting is reached".to_owned())),
             with(6, Outlook::Refused("a reason".to_owned())),
         ];

@@ -2,7 +2,7 @@
 
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
-use super::owners::Looked;
+use super::owners::OwnerFiles;
 use super::pass::Pass;
 use super::{Summary, TurnError};
 use crate::ledger::Entry;
@@ -14,7 +14,7 @@ impl Pass<'_> {
     pub(super) fn audit(
         &mut self,
         owners: &OwnerQueue,
-        looked: &Looked,
+        looked: &OwnerFiles,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let says = looked.audit.then(|| self.read(owners, &OwnerFile::AuditHead, AuditHeadFile::from_bytes)).flatten();

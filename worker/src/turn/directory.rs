@@ -5,7 +5,7 @@ use tracing::{debug, info};
 
 use super::{Summary, Worker, problem};
 use crate::answers;
-use crate::directory::readers::{Place, Wanted};
+use crate::directory::readers::{ReaderPlace, WantedReaders};
 
 impl Worker {
     /// Deletes the readers of barred nodes and makes lost ones again, when it is time or something was barred: by this
@@ -18,17 +18,17 @@ impl Worker {
             let after = readers.goes_on_after(barred).cloned();
             let of = |is_there: bool| records.nodes().filter(move |record| record.barred_at.is_none() == is_there);
             let behind = of(false).chain(of(true)).skip_while(|record| {
-                let place = Place { is_there: record.barred_at.is_none(), node_id: record.names.node_id.clone() };
+                let place = ReaderPlace { is_there: record.barred_at.is_none(), node_id: record.names.node_id.clone() };
                 after.as_ref().is_some_and(|after| place <= *after)
             });
             let wanted = behind.filter_map(|record| {
                 let node_id = &record.names.node_id;
                 if record.barred_at.is_some() {
-                    return Some(Wanted::Gone(node_id.clone()));
+                    return Some(WantedReaders::Gone(node_id.clone()));
                 }
                 // A receipt that cannot be read is told of when its node asks.
                 let reader = home.receipt(node_id).ok().flatten().as_ref().and_then(answers::reader_of)?;
-                Some(Wanted::There(node_id.clone(), reader.record))
+                Some(WantedReaders::There(node_id.clone(), reader.record))
             });
             match readers.sweep(wanted, barred, now) {
                 Ok(0) => {}

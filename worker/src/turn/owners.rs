@@ -20,7 +20,7 @@ use super::{Summary, TurnError, Worker};
 use crate::files::file;
 use crate::home::{Home, Identity};
 use crate::ledger::{Act, Entry, NodeNames, OrderedBy, Transaction};
-use crate::orders::kept::{Kept, ORDERS_A_TURN, Open};
+use crate::orders::kept::{ORDERS_A_TURN, Open, OrderStore};
 use crate::orders::{self, Facts, Judged};
 use crate::owner_queue::{OwnerQueue, OwnerScan, file_name};
 use crate::queue::{ENTRIES_A_TURN, next_after};
@@ -35,7 +35,7 @@ pub(super) struct Places {
 
 /// What a turn looks at of the owners' queue.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct OwnerFiles {
     questions: Vec<NodeId>,
     intents: Vec<OrderId>,
     /// Whether the controller says how far its audit reaches.
@@ -44,11 +44,11 @@ pub(super) struct Looked {
 
 impl Places {
     /// Whose turn it is: those that were not looked at for longest.
-    pub(super) fn next(&mut self, scan: &OwnerScan) -> Looked {
+    pub(super) fn next(&mut self, scan: &OwnerScan) -> OwnerFiles {
         let questions = next_after(&scan.questions, self.question.as_ref(), ENTRIES_A_TURN);
         let intents = next_after(&scan.intents, self.intent.as_ref(), ORDERS_A_TURN);
         (self.question, self.intent) = (questions.last().cloned(), intents.last().copied());
-        Looked { questions, intents, audit: scan.audit }
+        OwnerFiles { questions, intents, audit: scan.audit }
     }
 }
 
@@ -68,7 +68,7 @@ fn said(owners: &OwnerQueue, name: &FileName) -> Option<OrderAnswerFile> {
 
 impl Worker {
     /// The owners' queue, and what of it has its turn. Whatever is wrong with it holds up no certificate.
-    pub(super) fn owners(&mut self, summary: &mut Summary) -> Option<(OwnerQueue, Looked)> {
+    pub(super) fn owners(&mut self, summary: &mut Summary) -> Option<(OwnerQueue, OwnerFiles)> {
         let opened = OwnerQueue::open(&self.config).and_then(|queue| {
             let scan = queue.as_ref().map(OwnerQueue::scan).transpose()?;
             Ok(queue.zip(scan))
@@ -117,7 +117,7 @@ impl Pass<'_> {
     pub(super) fn orders(
         &mut self,
         owners: &OwnerQueue,
-        looked: &Looked,
+        looked: &OwnerFiles,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let Some(in_force) = self.roster else {
@@ -126,10 +126,10 @@ impl Pass<'_> {
             }
             return Ok(());
         };
-        let before = Kept::read(&self.home.dir).map_err(TurnError::Orders)?;
+        let before = OrderStore::read(&self.home.dir).map_err(TurnError::Orders)?;
         let mut kept = before.clone().unwrap_or_else(|| {
             warn!("intents.json is missing; every order that was signed before now is refused");
-            Kept::begin(self.now)
+            OrderStore::begin(self.now)
         });
         for open in std::mem::take(&mut kept.open) {
             self.complete(owners, in_force, open, &mut kept, summary)?;
@@ -150,7 +150,7 @@ impl Pass<'_> {
         owners: &OwnerQueue,
         in_force: &VerifiedRoster,
         open: Open,
-        kept: &mut Kept,
+        kept: &mut OrderStore,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let id = open.signed.id();
@@ -185,7 +185,7 @@ impl Pass<'_> {
         owners: &OwnerQueue,
         in_force: &VerifiedRoster,
         id: OrderId,
-        kept: &mut Kept,
+        kept: &mut OrderStore,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let of = OwnerFile::OrderHead(id);
@@ -292,7 +292,7 @@ impl Pass<'_> {
     }
 
     /// Answers nodes that ask how late it is, and publishes bundle and roster.
-    pub(super) fn told_nodes(&mut self, owners: &OwnerQueue, looked: &Looked) -> Result<(), TurnError> {
+    pub(super) fn told_nodes(&mut self, owners: &OwnerQueue, looked: &OwnerFiles) -> Result<(), TurnError> {
         let bundle = json::to_string(self.identity.bundle.signed()).map_err(TurnError::Json)?.into_bytes();
         self.publish(owners, BUNDLE_FILE, bundle);
         if let Some(in_force) = self.roster {

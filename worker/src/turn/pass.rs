@@ -16,7 +16,7 @@ use lucia_proto::pki::certificate::Leaf;
 use lucia_proto::pki::csr::CheckedCsr;
 use tracing::{info, warn};
 
-use super::owners::Looked;
+use super::owners::OwnerFiles;
 use super::{CRASH_POINTS, Summary, TurnError};
 use crate::authority::mark_of;
 use crate::ca::{self, CaError, Issued, Pauses};
@@ -89,7 +89,7 @@ impl Pass<'_> {
         &mut self,
         journal: Option<&Journal>,
         removals: &[NodeId],
-        owners: Option<&(OwnerQueue, Looked)>,
+        owners: Option<&(OwnerQueue, OwnerFiles)>,
         requests: &[(NodeId, Vec<u8>)],
         summary: &mut Summary,
     ) -> Result<Option<usize>, TurnError> {

@@ -15,7 +15,7 @@ use lucia_worker::chain;
 use lucia_worker::directory::budget::Stopwatch;
 use lucia_worker::directory::ldap::{Asking, Ldap, PASSWORD_FILE};
 use lucia_worker::directory::password::New;
-use lucia_worker::directory::readers::{Readers, Wanted};
+use lucia_worker::directory::readers::{Readers, WantedReaders};
 use lucia_worker::directory::{Directory as _, DirectoryError, health};
 
 fn dn(node: &TestNode) -> Dn {
@@ -162,7 +162,7 @@ fn a_fleet_of_more_readers_than_slapd_lists_is_seen_whole() {
     let stopwatch: Stopwatch = Box::new(|| Duration::ZERO);
     let mut readers = Readers::new(Box::new(ldap), stopwatch);
     readers.turn();
-    let gone = nodes.into_iter().map(Wanted::Gone);
+    let gone = nodes.into_iter().map(WantedReaders::Gone);
     assert_eq!(readers.sweep(gone, MANY, now()).unwrap(), MANY);
     slapd.secret(PASSWORD_FILE, slapd::ADMIN_PASSWORD);
     assert!(slapd.readers().is_empty());

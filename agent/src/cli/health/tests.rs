@@ -93,7 +93,7 @@ fn befall(status: &mut Status, cause: Cause) {
                 Some(lucia_proto::node::heartbeat::DirectoryReport { state: DirectoryState::Failed, message });
         }
         Cause::OtherName => {
-            let (fleet, standing) = ("web-1".parse().unwrap(), crate::host::status::Standing::Invalid);
+            let (fleet, standing) = ("web-1".parse().unwrap(), crate::host::status::OwnersStanding::Invalid);
             status.other_name = Some(OtherName { machine: "Web".into(), fleet, approved: None, standing });
         }
         Cause::WorkerTime => status.owners = Some(OwnersStatus { roster_version: 1, ..OwnersStatus::default() }),

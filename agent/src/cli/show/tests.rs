@@ -6,7 +6,7 @@ use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::*;
 use crate::host::run::{End, Run};
-use crate::host::status::{Doing, Reason, Refusal, Standing};
+use crate::host::status::{Doing, OwnersStanding, Reason, Refusal};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -81,8 +81,8 @@ fn all_that_why_says() {
     };
     let other_name = |standing| {
         let fleet = "web-1".parse().unwrap();
-        let approved = (standing == Standing::Approved).then(|| "web-2".parse().unwrap());
-        let machine = if standing == Standing::Invalid { "Web 2" } else { "web-2" };
+        let approved = (standing == OwnersStanding::Approved).then(|| "web-2".parse().unwrap());
+        let machine = if standing == OwnersStanding::Invalid { "Web 2" } else { "web-2" };
         Status { other_name: Some(OtherName { machine: machine.into(), fleet, approved, standing }), ..heard() }
     };
     let lapsed = |status: Status| Status {
@@ -118,9 +118,9 @@ fn all_that_why_says() {
         ("its certificate expired, the worker refuses", lapsed(refused("renew", Some(Reason::Worker)))),
         ("its certificate expired, the renewal fails", lapsed(refused("renew", None))),
         ("the directory failed", Status { directory, ..heard() }),
-        ("its name is invalid", other_name(Standing::Invalid)),
-        ("another name", other_name(Standing::Reported)),
-        ("another name, approved", other_name(Standing::Approved)),
+        ("its name is invalid", other_name(OwnersStanding::Invalid)),
+        ("another name", other_name(OwnersStanding::Reported)),
+        ("another name, approved", other_name(OwnersStanding::Approved)),
         ("the worker never answered", ordered(OwnersStatus { answered_at: None, ..owners() })),
         ("the worker answered long ago", ordered(OwnersStatus { taken_until: Some(NOW), ..owners() })),
         ("just restarted", Status { run: Some(restarted), ..ended(Some(1), 3) }),

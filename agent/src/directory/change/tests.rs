@@ -10,7 +10,7 @@ use crate::directory::ldap::tests::{FakeDirectory, reader};
 use crate::directory::sssd;
 use crate::host::etc::EtcDir;
 use crate::host::scratch::Scratch;
-use crate::units::fake::{Asked, FakeRunner, Said};
+use crate::units::fake::{FakeQuestion, FakeRunner, Said};
 
 const SHOWN: &str = "port 22\n\
 authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2 /etc/ssh/lucia-authorized-keys/%u\nusepam yes\n";
@@ -31,11 +31,11 @@ fn wanted(password: &str) -> Wanted {
     }
 }
 
-fn well(asked: &Asked) -> Said {
+fn well(asked: &FakeQuestion) -> Said {
     match asked {
-        Asked::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
-        Asked::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
-        Asked::Run(Program::CheckSshd) | Asked::Act(_) => Said::Ends(0, ""),
+        FakeQuestion::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
+        FakeQuestion::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
+        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::Act(_) => Said::Ends(0, ""),
         asked => panic!("{asked:?} was not scripted"),
     }
 }
@@ -72,18 +72,18 @@ impl Node {
         Ground { root: &root, state: &self.state, runner, directory }.apply(wanted, reader.as_ref()).await
     }
 
-    fn path(&self, file: File) -> std::path::PathBuf {
+    fn path(&self, file: SetUpFile) -> std::path::PathBuf {
         self.scratch.root().join(&file.path())
     }
 
     /// Both files' texts.
     fn texts(&self) -> [Option<String>; 2] {
-        File::ALL.map(|file| fs::read_to_string(self.path(file)).ok())
+        SetUpFile::ALL.map(|file| fs::read_to_string(self.path(file)).ok())
     }
 }
 
 fn texts(wanted: &Wanted) -> [Option<String>; 2] {
-    File::ALL.map(|file| wanted.text(file).map(str::to_owned))
+    SetUpFile::ALL.map(|file| wanted.text(file).map(str::to_owned))
 }
 
 // spec: DI-4
@@ -94,7 +94,7 @@ async fn a_change_is_made_proven_and_not_made_again() {
     assert!(node.apply(&runner, &wanted("one")).await.unwrap());
     assert_eq!(runner.take(), ALL);
     assert_eq!(node.texts(), texts(&wanted("one")));
-    for (file, mode) in [(File::Sssd, 0o600), (File::Sshd, 0o644)] {
+    for (file, mode) in [(SetUpFile::Sssd, 0o600), (SetUpFile::Sshd, 0o644)] {
         assert_eq!(fs::metadata(node.path(file)).unwrap().permissions().mode() & 0o7777, mode, "{file:?}");
     }
     assert_eq!(files::kept(&node.state), Some(wanted("one")));
@@ -102,7 +102,7 @@ async fn a_change_is_made_proven_and_not_made_again() {
     assert!(!node.apply(&runner, &wanted("one")).await.unwrap());
     assert_eq!(runner.take(), ["sshd-show", "getent-group"]);
     // sssd gives its group a read bit; that is no change.
-    fs::set_permissions(node.path(File::Sssd), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(node.path(SetUpFile::Sssd), fs::Permissions::from_mode(0o640)).unwrap();
     assert!(!node.apply(&runner, &wanted("one")).await.unwrap());
     // A new password is sssd's business alone.
     runner.take();
@@ -111,7 +111,7 @@ async fn a_change_is_made_proven_and_not_made_again() {
     assert_eq!(node.texts(), texts(&wanted("two")));
     // Somebody edited the drop-in below its first line.
     let edited = format!("{}\nAuthorizedKeysFile none\n", sshd::MARK);
-    fs::write(node.path(File::Sshd), edited).unwrap();
+    fs::write(node.path(SetUpFile::Sshd), edited).unwrap();
     runner.take();
     assert!(node.apply(&runner, &wanted("two")).await.unwrap());
     assert_eq!(runner.take(), ["sshd-check", "sshd-show", "getent-group", "reload ssh.service"]);
@@ -173,15 +173,15 @@ async fn a_failure_of_each_step_brings_back_what_was_there() {
             };
             // Both files are to change.
             if before.is_some() {
-                fs::remove_file(node.path(File::Sshd)).unwrap();
+                fs::remove_file(node.path(SetUpFile::Sshd)).unwrap();
             }
             let former = before.map(wanted).unwrap_or_default();
             let failed = Rc::new(Cell::new(false));
             let seen = Rc::clone(&failed);
             let runner = FakeRunner::new(move |asked| {
                 let word = match asked {
-                    Asked::Run(program) => program.invocation().word,
-                    Asked::Act(act) => act.words(),
+                    FakeQuestion::Run(program) => program.invocation().word,
+                    FakeQuestion::Act(act) => act.words(),
                 };
                 // A question is asked again, anything else is tried once.
                 if word == step && (step == "getent-group" || !seen.replace(true)) { answer() } else { well(asked) }
@@ -218,7 +218,7 @@ fn sorted_back<'a>(words: &[&'a str], had_drop_in: bool) -> Vec<&'a str> {
 async fn what_cannot_be_brought_back_is_told() {
     let node = Node::with("one").await;
     let runner = FakeRunner::new(|asked| match asked {
-        Asked::Act(Act::RestartSssd) => Said::Ends(1, ""),
+        FakeQuestion::Act(Act::RestartSssd) => Said::Ends(1, ""),
         asked => well(asked),
     });
     let error = node.apply(&runner, &wanted("two")).await.unwrap_err();
@@ -231,7 +231,7 @@ async fn what_cannot_be_brought_back_is_told() {
 // spec: DI-6
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_somebody_else_wrote_is_left_alone() {
-    for file in File::ALL {
+    for file in SetUpFile::ALL {
         for text in ["[sssd]\ndomains = work\n", "", "# Written by hand\n", "\u{0}"] {
             let node = Node::new();
             fs::write(node.path(file), text).unwrap();
@@ -263,7 +263,7 @@ async fn links_and_other_things_in_a_files_place_are_refused() {
             fs::set_permissions(at, fs::Permissions::from_mode(0o666)).unwrap();
         }),
     ];
-    for file in File::ALL {
+    for file in SetUpFile::ALL {
         for (what, lay) in things {
             let node = Node::new();
             let outside = node.scratch.root().join("outside");
@@ -302,9 +302,9 @@ async fn a_crash_at_any_step_is_made_good_by_the_next_start() {
     for fails in [false, true] {
         for nth in 0.. {
             let node = Node::with("one").await;
-            fs::remove_file(node.path(File::Sshd)).unwrap();
-            let script = move |asked: &Asked| match asked {
-                Asked::Run(Program::LookUpGroup(_)) if fails => Said::Ends(2, ""),
+            fs::remove_file(node.path(SetUpFile::Sshd)).unwrap();
+            let script = move |asked: &FakeQuestion| match asked {
+                FakeQuestion::Run(Program::LookUpGroup(_)) if fails => Said::Ends(2, ""),
                 asked => well(asked),
             };
             let plan = crash_at(node.scratch.root().path(), nth);
@@ -366,7 +366,7 @@ async fn a_directory_that_refuses_the_reader_changes_nothing() {
 async fn a_drop_in_that_comes_before_ours_later_is_told_of() {
     let node = Node::with("one").await;
     let runner = FakeRunner::new(|asked| match asked {
-        Asked::Run(Program::ShowSshd) => Said::Ends(0, "authorizedkeysfile none\nusepam yes\n"),
+        FakeQuestion::Run(Program::ShowSshd) => Said::Ends(0, "authorizedkeysfile none\nusepam yes\n"),
         asked => well(asked),
     });
     let error = node.apply(&runner, &wanted("one")).await.unwrap_err();
@@ -380,7 +380,7 @@ async fn a_drop_in_that_comes_before_ours_later_is_told_of() {
 async fn an_sshd_that_asks_no_pam_gets_no_place_for_keys() {
     let node = Node::new();
     let runner = FakeRunner::new(|asked| match asked {
-        Asked::Run(Program::ShowSshd) => Said::Says(SHOWN.replace("usepam yes", "usepam no")),
+        FakeQuestion::Run(Program::ShowSshd) => Said::Says(SHOWN.replace("usepam yes", "usepam no")),
         asked => well(asked),
     });
     let error = node.apply(&runner, &wanted("one")).await.unwrap_err();

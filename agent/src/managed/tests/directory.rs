@@ -12,7 +12,7 @@ use super::*;
 use crate::directory::{Access, OrdersError};
 use crate::host::etc::EtcDir;
 use crate::keys::{Dropped, Why, told};
-use crate::units::fake::{Asked, Said};
+use crate::units::fake::{FakeQuestion, Said};
 use crate::units::{Act, Program};
 
 pub(super) const PASSWORD: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP_";
@@ -20,11 +20,11 @@ const SHOWN: &str =
     "authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2 /etc/ssh/lucia-authorized-keys/%u\nusepam yes\n";
 const KEYS: &str = "/etc/ssh/lucia-authorized-keys";
 
-pub(super) fn well(asked: &Asked) -> Said {
+pub(super) fn well(asked: &FakeQuestion) -> Said {
     match asked {
-        Asked::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
-        Asked::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
-        Asked::Run(Program::LookUpAccounts(names)) => Said::Says(
+        FakeQuestion::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
+        FakeQuestion::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
+        FakeQuestion::Run(Program::LookUpAccounts(names)) => Said::Says(
             names
                 .iter()
                 .filter(|name| !name.as_str().starts_with("stranger"))
@@ -36,7 +36,7 @@ pub(super) fn well(asked: &Asked) -> Said {
                 })
                 .collect(),
         ),
-        Asked::Run(Program::CheckSshd) | Asked::Act(_) => Said::Ends(0, ""),
+        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::Act(_) => Said::Ends(0, ""),
     }
 }
 
@@ -146,7 +146,7 @@ async fn a_local_group_that_hides_the_owners_group_is_reported_and_stops_nothing
 async fn the_first_heartbeat_ever_waits_until_the_directory_answers() {
     let begun = tokio::time::Instant::now();
     let world = World::with_directory(FakeRunner::new(move |asked| match asked {
-        Asked::Run(Program::LookUpGroup(_)) if begun.elapsed() < Duration::from_secs(100) => Said::Ends(2, ""),
+        FakeQuestion::Run(Program::LookUpGroup(_)) if begun.elapsed() < Duration::from_secs(100) => Said::Ends(2, ""),
         asked => well(asked),
     }));
     let ran = world.live(400, plain).await;
@@ -158,7 +158,7 @@ async fn the_first_heartbeat_ever_waits_until_the_directory_answers() {
     // It worked once, so heartbeats go on while it does not, and say so.
     let world = World {
         runner: FakeRunner::new(|asked| match asked {
-            Asked::Run(Program::LookUpGroup(_)) => Said::Ends(2, ""),
+            FakeQuestion::Run(Program::LookUpGroup(_)) => Said::Ends(2, ""),
             asked => well(asked),
         }),
         ..world
@@ -181,7 +181,7 @@ async fn the_first_heartbeat_ever_waits_until_the_directory_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_node_without_its_directory_says_why_and_sends_nothing() {
     let world = World::with_directory(FakeRunner::new(|asked| match asked {
-        Asked::Act(Act::RestartSssd) => Said::Ends(1, ""),
+        FakeQuestion::Act(Act::RestartSssd) => Said::Ends(1, ""),
         asked => well(asked),
     }));
     let ran = world.live(3600, plain).await;
@@ -233,7 +233,7 @@ async fn keys_follow_the_orders() {
     let ran = world
         .run(
             200,
-            with_challenges(move |asked: &Seen| match asked.call {
+            with_challenges(move |asked: &SeenCall| match asked.call {
                 Endpoint::Enroll => Reply::Ok(answer.clone()),
                 Endpoint::Heartbeat => {
                     // What is on the disk when the next heartbeat comes.
@@ -289,7 +289,7 @@ async fn keys_that_nobody_could_withdraw_stay_and_are_told_of_after_an_hour() {
     world.owned(&fleet, 100).await;
     let of_keys = |ran: &Ran| ran.status.refusals.iter().find(|last| last.call == "keys").cloned();
     for (seconds, is_told) in [(3500, false), (3800, true)] {
-        let ran = world.run(seconds, |_: &Seen| Reply::Down).await;
+        let ran = world.run(seconds, |_: &SeenCall| Reply::Down).await;
         assert_eq!(accounts(&world), [ALICE]);
         let refusal = of_keys(&ran);
         assert_eq!(refusal.is_some(), is_told, "{refusal:?}");

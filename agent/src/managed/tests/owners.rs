@@ -88,7 +88,7 @@ impl Fleet {
         SignedFreshness::sign(&answer, &self.owners.ca.worker_key).unwrap()
     }
 
-    pub(super) fn reply(&mut self, seen: &Seen) -> Reply {
+    pub(super) fn reply(&mut self, seen: &SeenCall) -> Reply {
         let beat: Value = serde_json::from_str(&seen.report).unwrap();
         let said: OrdersReport = serde_json::from_value(beat["orders"].clone()).expect("orders are spoken of");
         for outcome in &said.outcomes {
@@ -134,7 +134,7 @@ impl World {
     pub(super) async fn owned(&self, fleet: &OneFleet, seconds: u64) -> Ran {
         let Reply::Ok(answer) = self.answer_with(PASSWORD, &self.node) else { unreachable!() };
         let fleet = Rc::clone(fleet);
-        let decide = with_challenges(move |seen: &Seen| match seen.call {
+        let decide = with_challenges(move |seen: &SeenCall| match seen.call {
             Endpoint::Enroll => Reply::Ok(answer.clone()),
             Endpoint::Heartbeat => fleet.borrow_mut().reply(seen),
             call => panic!("{call:?} was not scripted"),
@@ -198,7 +198,7 @@ async fn files_that_no_order_gave_are_gone_after_the_first_start_and_named() {
         lay(&world);
         let fleet = Fleet::new().shared();
         (fleet.borrow_mut().roster, fleet.borrow_mut().answers) = (false, false);
-        let ran = if heard { world.owned(&fleet, 100).await } else { world.run(100, |_: &Seen| Reply::Down).await };
+        let ran = if heard { world.owned(&fleet, 100).await } else { world.run(100, |_: &SeenCall| Reply::Down).await };
         assert!(accounts(&world).is_empty(), "{heard}");
         let removed: Vec<_> = ran.status.ssh_removed.iter().map(String::as_str).collect();
         assert_eq!(removed, ["bob", "carol"], "{heard}: also after many turns");
@@ -240,7 +240,7 @@ async fn signed_keys_are_on_the_disk_whether_or_not_a_controller_answers() {
     assert_eq!(world.keys()[ALICE], signed);
     fs::remove_file(dir.join(ALICE)).unwrap();
     fs::write(dir.join("mallory"), line(66)).unwrap();
-    world.run(100, |_: &Seen| Reply::Down).await;
+    world.run(100, |_: &SeenCall| Reply::Down).await;
     assert_eq!((accounts(&world), &world.keys()[ALICE]), (vec![ALICE.to_owned()], &signed));
 }
 
@@ -257,7 +257,7 @@ async fn without_the_worker_orders_are_refused_after_a_day_and_heartbeats_go_on(
     let ran = world
         .run(
             26 * HOUR,
-            with_challenges(move |seen: &Seen| match seen.call {
+            with_challenges(move |seen: &SeenCall| match seen.call {
                 Endpoint::Enroll => Reply::Ok(answer.clone()),
                 Endpoint::Renew => renewal(seen.now),
                 Endpoint::Heartbeat => {
@@ -311,7 +311,7 @@ async fn a_steady_heartbeat_writes_nothing_of_owners() {
     world
         .run(
             2 * HOUR,
-            with_challenges(move |asked: &Seen| match asked.call {
+            with_challenges(move |asked: &SeenCall| match asked.call {
                 Endpoint::Enroll => Reply::Ok(answer.clone()),
                 Endpoint::Heartbeat => {
                     noted.borrow_mut().push(*steps.lock().unwrap());
@@ -363,7 +363,7 @@ async fn a_removed_identity_says_so_once_more_and_is_gone() {
         let ran = world
             .run(
                 600,
-                with_challenges(move |seen: &Seen| {
+                with_challenges(move |seen: &SeenCall| {
                     let mut fleet = inner.borrow_mut();
                     let is_last = seen.report.contains(&gone.to_string());
                     if is_last && !hears { Reply::Down } else { fleet.reply(seen) }
@@ -403,7 +403,7 @@ async fn a_removal_that_a_crash_cut_is_ended_by_the_next_start() {
     first
         .run(
             45,
-            with_challenges(move |seen: &Seen| match seen.call {
+            with_challenges(move |seen: &SeenCall| match seen.call {
                 Endpoint::Enroll => Reply::Ok(answer.clone()),
                 _ if seen.report.contains(&gone) => Reply::Down,
                 _ => inner.borrow_mut().reply(seen),

@@ -193,7 +193,7 @@ fn counts_and_sizes_are_bounded() {
     assert_eq!(files(&archive(&named(513))), Err(ArchiveError::TooMuch { block: 512, what: "512 files" }));
 
     let claim = |reader: &mut ArchiveReader, name_: &str, size: u64| {
-        reader.block(&header(&name(name_), size, MODE_FILE).unwrap()).map(|step| matches!(step, Step::File(_)))
+        reader.block(&header(&name(name_), size, MODE_FILE).unwrap()).map(|step| matches!(step, ReleaseStep::File(_)))
     };
     let mut reader = ArchiveReader::new();
     assert_eq!(
@@ -204,7 +204,7 @@ fn counts_and_sizes_are_bounded() {
     for n in 0..2 {
         assert_eq!(claim(&mut reader, &format!("f{n}"), RELEASE_FILE_MAX), Ok(true));
         // As after 256 MiB of blocks.
-        reader.state = State::Header;
+        reader.state = ReleaseState::Header;
     }
     let error = claim(&mut reader, "more", 1).unwrap_err();
     assert!(matches!(error, ArchiveError::TooMuch { what: "512 MiB in all", .. }), "{error}");

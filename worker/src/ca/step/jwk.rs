@@ -51,7 +51,7 @@ pub(super) struct Claims<'a> {
 }
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct WholeJwk<'a> {
     #[serde(flatten)]
     claims: &'a Claims<'a>,
     jti: String,
@@ -91,7 +91,7 @@ impl ProvisionerKey {
         let header = Header { alg: "ES256", kid: &self.id, typ: "JWT" };
         let jti = jti.iter().map(|byte| format!("{byte:02x}")).collect();
         let (iat, exp) = (now.secs(), now.plus(LIFETIME).secs());
-        let whole = Whole { claims, jti, iat, nbf: iat, exp };
+        let whole = WholeJwk { claims, jti, iat, nbf: iat, exp };
         let part = |json: serde_json::Result<Vec<u8>>| json.ok().map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
         let text = format!("{}.{}", part(serde_json::to_vec(&header))?, part(serde_json::to_vec(&whole))?);
         let signature = STANDARD.decode(self.key.sign(text.as_bytes()).to_text()).ok()?;

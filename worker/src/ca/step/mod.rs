@@ -158,7 +158,7 @@ pub struct StepCa {
 /// The question. Member names are those of step-ca.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Question<'a> {
+struct StepQuestion<'a> {
     csr: &'a str,
     ott: &'a str,
     /// Seconds from step-ca's own clock on, so that two clocks need not agree.
@@ -168,7 +168,7 @@ struct Question<'a> {
 /// The answer; what else is in it is left aside.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct StepAnswer {
     crt: String,
     ca: String,
     #[serde(default)]
@@ -177,7 +177,7 @@ struct Answer {
 
 /// A refusal.
 #[derive(Deserialize)]
-struct Refusal {
+struct StepRefusal {
     message: String,
 }
 
@@ -219,7 +219,7 @@ impl StepCa {
         let strange = |what: &str| StepError::Strange { to: self.site.authority(), what: what.to_owned() };
         let ott = self.key.token(&claims, jti, now).ok_or_else(|| strange("no token could be made for it"))?;
         let lasts = lifetime.min(self.issuing.not_after.since(now)).as_secs();
-        let question = Question { csr, ott: &ott, not_after: format!("{lasts}s") };
+        let question = StepQuestion { csr, ott: &ott, not_after: format!("{lasts}s") };
         let body = serde_json::to_vec(&question).map_err(|_| strange("no question could be made for it"))?;
         let (status, body) = self.ask(Request::post(SIGN), body)?;
         Ok(self.read(status, &body)?)
@@ -288,7 +288,8 @@ impl StepCa {
     /// What an answer says: a chain, or which of several ways of saying no.
     fn read(&self, status: StatusCode, body: &[u8]) -> Result<PemChain, StepError> {
         let said = || {
-            let message = serde_json::from_slice::<Refusal>(body).map(|refusal| refusal.message).unwrap_or_default();
+            let message =
+                serde_json::from_slice::<StepRefusal>(body).map(|refusal| refusal.message).unwrap_or_default();
             let said = if message.is_empty() { "without a reason".to_owned() } else { message };
             shown(&said.chars().take(SAID_MAX).collect::<String>()).to_string()
         };
@@ -303,7 +304,7 @@ impl StepCa {
         if status != StatusCode::CREATED {
             return Err(strange(format!("it answered with {number}")));
         }
-        let answer: Answer =
+        let answer: StepAnswer =
             serde_json::from_slice(body).map_err(|error| strange(format!("its answer is no certificate: {error}")))?;
         Ok(match answer.cert_chain.split_first() {
             Some((leaf, issuers)) => PemChain { leaf: leaf.clone(), issuers: issuers.concat() },

@@ -73,10 +73,10 @@ pub(crate) fn readers(uri: &str) -> (Readers, Memory) {
 }
 
 /// What a turn does about its readers: those of these nodes are to be as told.
-fn look(readers: &mut Readers, wanted: &[Wanted], now: UnixTime) -> Result<usize, DirectoryError> {
-    let barred = wanted.iter().filter(|wanted| matches!(wanted, Wanted::Gone(_))).count();
+fn look(readers: &mut Readers, wanted: &[WantedReaders], now: UnixTime) -> Result<usize, DirectoryError> {
+    let barred = wanted.iter().filter(|wanted| matches!(wanted, WantedReaders::Gone(_))).count();
     let mut wanted = wanted.to_vec();
-    wanted.sort_by_key(Wanted::place);
+    wanted.sort_by_key(WantedReaders::place);
     let after = readers.goes_on_after(barred).cloned();
     readers.turn();
     readers.sweep(wanted.into_iter().filter(|w| after.as_ref().is_none_or(|after| w.place() > *after)), barred, now)
@@ -172,8 +172,8 @@ fn readers_of_barred_nodes_go_and_lost_ones_come_back() {
     let (mut readers, memory) = readers("ldaps://localhost");
     let nodes = [7, 8, 9].map(TestNode::new);
     let [kept, barred, foreign] = nodes.each_ref().map(|node| answer(&mut readers, node, None, false));
-    let there = Wanted::There(nodes[0].node_id.clone(), kept.record.clone());
-    let wanted = [there, Wanted::Gone(nodes[1].node_id.clone())];
+    let there = WantedReaders::There(nodes[0].node_id.clone(), kept.record.clone());
+    let wanted = [there, WantedReaders::Gone(nodes[1].node_id.clone())];
     assert!(readers.is_due(1, at(0)));
     assert_eq!(look(&mut readers, &wanted, at(0)).unwrap(), 1);
     assert!(!readers.is_due(1, at(599)) && readers.is_due(1, at(600)));
@@ -204,13 +204,13 @@ fn readers_are_looked_at_when_somebody_was_barred_and_those_come_first() {
     let (mut readers, memory) = readers("ldaps://localhost");
     let nodes: Vec<TestNode> = (1..=40).map(TestNode::new).collect();
     let records: Vec<Reader> = nodes.iter().map(|node| answer(&mut readers, node, None, false)).collect();
-    let is_there = |number: usize| Wanted::There(nodes[number].node_id.clone(), records[number].record.clone());
-    let mut wanted: Vec<Wanted> = (0..40).map(is_there).collect();
+    let is_there = |number: usize| WantedReaders::There(nodes[number].node_id.clone(), records[number].record.clone());
+    let mut wanted: Vec<WantedReaders> = (0..40).map(is_there).collect();
     assert_eq!(look(&mut readers, &wanted, at(0)).unwrap(), 0);
     assert!(!readers.is_due(0, at(1)));
     // `admit --replaces` or `confirm-removals` beside the worker: it barred two since.
     for number in [5, 39] {
-        wanted[number] = Wanted::Gone(nodes[number].node_id.clone());
+        wanted[number] = WantedReaders::Gone(nodes[number].node_id.clone());
     }
     assert!(readers.is_due(2, at(1)));
     // In a slow directory, and while a look is under way that has most behind it.
@@ -223,7 +223,7 @@ fn readers_are_looked_at_when_somebody_was_barred_and_those_come_first() {
     );
     look(&mut readers, &wanted, at(3)).unwrap();
     assert!(gone(5) && gone(39));
-    wanted[7] = Wanted::Gone(nodes[7].node_id.clone());
+    wanted[7] = WantedReaders::Gone(nodes[7].node_id.clone());
     look(&mut readers, &wanted, at(4)).unwrap();
     assert!(gone(7), "it does not wait for the end of the look");
 }
@@ -235,8 +235,8 @@ fn a_slow_directory_gets_its_time_of_a_turn_and_the_rest_is_done_in_the_next_one
     let both = |call, each| (Duration::from_millis(call), Duration::from_millis(each));
     let record = answer(&mut readers("ldaps://localhost").0, &TestNode::new(1), None, false).record;
     let nodes: Vec<NodeId> = (0..60).map(|number| format!("{number:032x}").parse().unwrap()).collect();
-    let there = |node_id: &NodeId| Wanted::There(node_id.clone(), record.clone());
-    let wanted: Vec<Wanted> = nodes.iter().map(there).collect();
+    let there = |node_id: &NodeId| WantedReaders::There(node_id.clone(), record.clone());
+    let wanted: Vec<WantedReaders> = nodes.iter().map(there).collect();
     for (takes, late) in [(both(3, 0), false), (both(600, 0), false), (both(3000, 0), true), (both(0, 900), true)] {
         let (mut readers, memory) = readers("ldaps://localhost");
         memory.0.lock().unwrap().takes = takes;
@@ -265,8 +265,9 @@ fn an_entry_that_the_directory_refuses_holds_up_no_other() {
     let mut nodes: Vec<TestNode> = (1..=40).map(TestNode::new).collect();
     nodes.sort_by(|a, b| a.node_id.cmp(&b.node_id));
     let records: Vec<Reader> = nodes.iter().map(|node| answer(&mut readers, node, None, false)).collect();
-    let there = |(node, reader): (&TestNode, &Reader)| Wanted::There(node.node_id.clone(), reader.record.clone());
-    let wanted: Vec<Wanted> = nodes.iter().zip(&records).map(there).collect();
+    let there =
+        |(node, reader): (&TestNode, &Reader)| WantedReaders::There(node.node_id.clone(), reader.record.clone());
+    let wanted: Vec<WantedReaders> = nodes.iter().zip(&records).map(there).collect();
     memory.0.lock().unwrap().entries.clear();
     memory.0.lock().unwrap().refuses = Some(nodes[3].node_id.clone());
     assert!(matches!(look(&mut readers, &wanted, at(0)), Err(DirectoryError::Refused { .. })));
@@ -295,7 +296,7 @@ fn who_is_answered_and_who_is_looked_at_have_a_share_each() {
         for node in std::iter::once(first).chain(rest) {
             let who = For { node_id: &node.node_id, key: node.key.public(), csr_sha256: &node.csr_sha256() };
             match readers.of(&who, None, false, at(0)) {
-                Ok(reader) => looked.push(Wanted::There(node.node_id.clone(), reader.unwrap().record)),
+                Ok(reader) => looked.push(WantedReaders::There(node.node_id.clone(), reader.unwrap().record)),
                 Err(DirectoryError::NextTurn) => break,
                 Err(error) => panic!("{error}"),
             }

@@ -43,7 +43,7 @@ async fn a_holder_that_is_not_kept_stops_for_good_and_the_kept_one_goes_on() {
         let ran = world
             .run(
                 400,
-                with_challenges(move |seen: &Seen| {
+                with_challenges(move |seen: &SeenCall| {
                     let mut fleet = inner.borrow_mut();
                     if fleet.said.len() == 2 && !ordered.replace(true) {
                         let order = make(&fleet.owners, &serde_json::from_str(&seen.report).unwrap());
