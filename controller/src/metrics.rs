@@ -12,7 +12,7 @@ use lucia_proto::base::time::UnixTime;
 use crate::state::Readings;
 
 /// All that is told.
-pub(crate) struct Seen<'a> {
+pub(crate) struct MetricsInput<'a> {
     pub(crate) readings: &'a Readings,
     /// Refusals since the start, each code.
     pub(crate) refusals: &'a [(Code, u64)],
@@ -60,7 +60,7 @@ impl Health {
     }
 }
 
-impl Seen<'_> {
+impl MetricsInput<'_> {
     pub(crate) fn health(&self) -> Health {
         Health {
             journal: self.readings.journal_writes,
@@ -71,8 +71,8 @@ impl Seen<'_> {
 }
 
 /// The page of `/metrics`.
-pub(crate) fn page(seen: &Seen<'_>) -> String {
-    let Seen { readings, refusals, places, started_at, certificate_until, .. } = seen;
+pub(crate) fn page(seen: &MetricsInput<'_>) -> String {
+    let MetricsInput { readings, refusals, places, started_at, certificate_until, .. } = seen;
     let (nodes, health, counters) = (&readings.nodes, seen.health(), &readings.counters);
     let mut page = Page(String::with_capacity(8192));
     page.family("build_info", Kind::Gauge, "Version of the running controller; always 1.");

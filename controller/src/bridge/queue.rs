@@ -50,7 +50,7 @@ pub(crate) struct Wanted {
 
 /// A request that lies in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct QueuedRequest {
     /// The name that it asks for.
     pub(crate) hostname: Hostname,
     /// When it was made.
@@ -189,7 +189,7 @@ impl Queue {
     }
 
     /// The request of this node that lies in the queue; nothing when none lies there.
-    pub(crate) fn asked(&self, id: &NodeId) -> Option<Asked> {
+    pub(crate) fn asked(&self, id: &NodeId) -> Option<QueuedRequest> {
         let file = file_of(id).ok()?;
         let bytes = self.read(&self.requests, &file, Owner::Us, QUEUE_FILE_MAX).ok()??;
         let request = EnrollmentRequest::from_bytes(&bytes).ok()?;
@@ -198,7 +198,7 @@ impl Queue {
         // That it came to the request too late is no judgement of it: the next request gets one.
         let answer = answer
             .filter(|answer| answer.request_hash == request_hash(&bytes) && answer.checked_at < request.expires_at);
-        Some(Asked {
+        Some(QueuedRequest {
             hostname: request.hostname,
             since: request.expires_at.minus(REQUEST_LIFETIME),
             is_granted: answer.as_ref().is_some_and(|answer| answer.success),

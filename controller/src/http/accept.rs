@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::head::HEAD_MAX;
 use super::memory::{SOCKET_IN, SOCKET_OUT, TLS_OUT};
-use super::pace::{Begun, Ended, LINGER, Pace, Paced, Watch};
+use super::pace::{Ended, LINGER, Pace, Paced, RequestWait, Watch};
 use super::{Edge, Peer, stopped};
 
 /// Header lines of a request at most.
@@ -135,10 +135,10 @@ where
     let mut stream = Paced::new(stream, Arc::clone(&pace));
     loop {
         match watch.begun(&mut stream).await {
-            Begun::Yes => {}
-            Begun::Closed => return,
-            Begun::TooSlow => return ended(from, "too slow"),
-            Begun::Stopping => {
+            RequestWait::Yes => {}
+            RequestWait::Closed => return,
+            RequestWait::TooSlow => return ended(from, "too slow"),
+            RequestWait::Stopping => {
                 // The other side learns that no answer was lost; it has a moment for it and no more.
                 let _ = timeout(LINGER, stream.shutdown()).await;
                 return;

@@ -7,16 +7,16 @@ use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof};
 
 use super::error::ApiError;
 use super::node::enrolled;
-use super::{Answer, Edge, blocking};
+use super::{Edge, HttpAnswer, blocking};
 
 /// `GET /api/boot/challenge`.
-pub(super) fn challenge(edge: &Edge, from: IpAddr) -> Result<Answer, ApiError> {
-    edge.shared.controller.boot_challenge(from).map(|challenge| Answer::ok(&challenge)).map_err(ApiError::from)
+pub(super) fn challenge(edge: &Edge, from: IpAddr) -> Result<HttpAnswer, ApiError> {
+    edge.shared.controller.boot_challenge(from).map(|challenge| HttpAnswer::ok(&challenge)).map_err(ApiError::from)
 }
 
 /// `POST /api/boot/discover`.
-pub(super) async fn discover(edge: &Edge, call: DiscoverCall, from: IpAddr) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.discover(call, from)).await.map(|found| Answer::ok(&found))
+pub(super) async fn discover(edge: &Edge, call: DiscoverCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
+    blocking(edge, move |controller| controller.discover(call, from)).await.map(|found| HttpAnswer::ok(&found))
 }
 
 /// `GET /api/boot/devices/{id}`.
@@ -25,9 +25,11 @@ pub(super) async fn device_state(
     id: &NodeId,
     proof: HeaderProof,
     from: IpAddr,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.device_state(&id, &proof, from)).await.map(|state| Answer::ok(&state))
+    blocking(edge, move |controller| controller.device_state(&id, &proof, from))
+        .await
+        .map(|state| HttpAnswer::ok(&state))
 }
 
 /// `GET /api/boot/devices/{id}/installation`.
@@ -36,25 +38,29 @@ pub(super) async fn installation(
     id: &NodeId,
     proof: HeaderProof,
     from: IpAddr,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.installation(&id, &proof, from)).await.map(|found| Answer::ok(&found))
+    blocking(edge, move |controller| controller.installation(&id, &proof, from))
+        .await
+        .map(|found| HttpAnswer::ok(&found))
 }
 
 /// `POST /api/boot/devices/{id}/grant`.
-pub(super) async fn grant(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn grant(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.grant(&id, call, from)).await.map(|grant| Answer::ok(&grant))
+    blocking(edge, move |controller| controller.grant(&id, call, from)).await.map(|grant| HttpAnswer::ok(&grant))
 }
 
 /// `POST /api/boot/devices/{id}/progress`.
-pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.progress(&id, call, from)).await.map(|accepted| Answer::ok(&accepted))
+    blocking(edge, move |controller| controller.progress(&id, call, from))
+        .await
+        .map(|accepted| HttpAnswer::ok(&accepted))
 }
 
 /// `POST /api/boot/devices/{id}/enroll`.
-pub(super) async fn enroll(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn enroll(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
     blocking(edge, move |controller| controller.enroll(&id, call, from)).await.map(|state| enrolled(&state))
 }

@@ -99,17 +99,17 @@ impl Budget {
 impl Hold {
     /// `bytes`, which give it back when the last of them is written.
     pub(super) fn around(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _hold: self })
+        Bytes::from_owner(HeldBytes { bytes, _hold: self })
     }
 }
 
 /// Bytes and what they take.
-struct Held {
+struct HeldBytes {
     bytes: Bytes,
     _hold: Hold,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

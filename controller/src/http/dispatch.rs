@@ -12,19 +12,19 @@ use lucia_proto::node::challenge::Scope;
 use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
 
 use super::error::ApiError;
-use super::route::{Row, Target};
-use super::{Answer, Edge, boot, edge, host, node, owners, page, sign_in, token};
+use super::route::{RouteTarget, Row};
+use super::{Edge, HttpAnswer, boot, edge, host, node, owners, page, sign_in, token};
 use crate::state::{By, Controller};
 
 impl Edge {
     /// The table of devices and nodes. Every row is named: a new one does not compile until somebody decided.
     pub(super) async fn dispatch_network(
         &self,
-        target: &Target,
+        target: &RouteTarget,
         headers: &http::HeaderMap,
         body: &[u8],
         from: IpAddr,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<HttpAnswer, ApiError> {
         let endpoint = match target.row {
             Row::Base(endpoint) => endpoint,
             Row::Page(page) => return page::answer(self, page, target, headers).await,
@@ -92,11 +92,11 @@ impl Edge {
     /// The tables of the operator and of owners, for whoever was found to be one.
     pub(super) async fn dispatch_host(
         &self,
-        target: &Target,
+        target: &RouteTarget,
         parts: &Parts,
         body: &[u8],
         by: &By,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<HttpAnswer, ApiError> {
         let query = parts.uri.query();
         let endpoint = match target.row {
             Row::Base(endpoint) => endpoint,
@@ -137,11 +137,11 @@ impl Edge {
     async fn dispatch_owner(
         &self,
         endpoint: OwnerEndpoint,
-        target: &Target,
+        target: &RouteTarget,
         parts: &Parts,
         body: &[u8],
         by: &By,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<HttpAnswer, ApiError> {
         let (query, headers) = (parts.uri.query(), &parts.headers);
         match endpoint {
             OwnerEndpoint::Description => Ok(described()),
@@ -173,8 +173,8 @@ impl Edge {
 }
 
 /// `GET /api/openapi.json`: public, and the same everywhere.
-fn described() -> Answer {
-    Answer { status: StatusCode::OK, body: super::DESCRIPTION.into(), headers: Vec::new() }
+fn described() -> HttpAnswer {
+    HttpAnswer { status: StatusCode::OK, body: super::DESCRIPTION.into(), headers: Vec::new() }
 }
 
 fn not_here() -> ApiError {
@@ -218,7 +218,7 @@ pub(super) fn proves(row: Row) -> bool {
 }
 
 /// What the challenges of a call over the network are for.
-pub(super) fn scope(target: &Target) -> Scope {
+pub(super) fn scope(target: &RouteTarget) -> Scope {
     match target.row {
         Row::Owner(_) | Row::Page(_) => Scope::Owner,
         Row::Base(endpoint) => match endpoint.caller() {

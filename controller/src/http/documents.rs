@@ -17,7 +17,7 @@ use lucia_proto::sign_in::SessionView;
 use lucia_proto::why::Why;
 
 use super::page::Page;
-use super::route::Target;
+use super::route::RouteTarget;
 use crate::page::{
     Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Gone, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
     PageError, Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
@@ -31,9 +31,9 @@ const EVENTS_OF_ONE: usize = 20;
 const ENTRIES_SHOWN: u64 = 100;
 
 /// A document that somebody asked for.
-pub(super) struct Asked {
+pub(super) struct DocumentCall {
     pub(super) page: Page,
-    pub(super) target: Target,
+    pub(super) target: RouteTarget,
     pub(super) session: Option<InSession>,
     pub(super) token: Option<String>,
     pub(super) origin: PageOrigin,
@@ -43,7 +43,7 @@ fn not_there() -> Refusal {
     Refusal::new(Code::NotFound, "There is nothing at this path.")
 }
 
-impl Asked {
+impl DocumentCall {
     pub(super) fn who(&self) -> Option<Who> {
         self.session.as_ref().map(|session| Who { name: session.name.clone(), role: session.role })
     }

@@ -14,14 +14,14 @@ use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::head::Verdict;
-use super::route::{NoRoute, Row, Side, Target, find};
+use super::route::{NoRoute, RouteTarget, Row, Side, find};
 use crate::refusal::Refusal;
 
 /// Checks the head and finds the row that answers.
 ///
 /// # Errors
 /// `invalid_request`, `not_found`, `method_not_allowed`, `unsupported_content`, `body_too_large`.
-pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<Target, ApiError> {
+pub(super) fn route(side: Side, verdict: Verdict, parts: &Parts) -> Result<RouteTarget, ApiError> {
     let malformed = |reason: &str| {
         ApiError::new(Code::InvalidRequest, "this is not a well-formed HTTP/1.1 request").log(reason).closing()
     };

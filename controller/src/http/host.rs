@@ -14,7 +14,7 @@ use lucia_proto::host_api::{
 use tokio::sync::watch;
 
 use super::error::ApiError;
-use super::{Answer, Edge, blocking, stopped};
+use super::{Edge, HttpAnswer, blocking, stopped};
 use crate::state::{Act, By, Controller, Refusal};
 
 /// A change that `by` asks for by this row, of this device or node if it is about one. It is noted in the same turn: a
@@ -31,12 +31,12 @@ where
 }
 
 /// `GET /api/host/onboarding`.
-pub(super) async fn onboarding(edge: &Edge) -> Result<Answer, ApiError> {
-    blocking(edge, |controller| Ok(controller.onboarding())).await.map(|view| Answer::ok(&view))
+pub(super) async fn onboarding(edge: &Edge) -> Result<HttpAnswer, ApiError> {
+    blocking(edge, |controller| Ok(controller.onboarding())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/onboarding/window`.
-pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Result<HttpAnswer, ApiError> {
     changing(edge, by, Endpoint::OpenWindow, None, move |controller, actor| {
         controller.open_window(form.minutes, actor)
     })
@@ -45,13 +45,13 @@ pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Resul
 }
 
 /// `DELETE /api/host/onboarding/window`.
-pub(super) async fn close_window(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn close_window(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     changing(edge, by, Endpoint::CloseWindow, None, move |controller, actor| controller.close_window(actor)).await?;
     onboarding(edge).await
 }
 
 /// `POST /api/host/devices/{id}/approve-install`.
-pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let approved = id.clone();
     changing(edge, by, Endpoint::Approve, Some(id), move |controller, actor| {
         controller.approve(&approved, &form, actor)
@@ -61,7 +61,7 @@ pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By
 }
 
 /// `POST /api/host/nodes/{id}/rename`.
-pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let renamed = id.clone();
     changing(edge, by, Endpoint::Rename, Some(id), move |controller, actor| controller.rename(&renamed, &form, actor))
         .await?;
@@ -69,7 +69,7 @@ pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) 
 }
 
 /// `POST /api/host/nodes/{id}/clone/keep`.
-pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let kept = id.clone();
     changing(edge, by, Endpoint::KeepClone, Some(id), move |controller, actor| {
         controller.keep_clone(&kept, &form, actor)
@@ -85,19 +85,19 @@ pub(super) async fn change(
     id: &NodeId,
     by: &By,
     change: fn(&Controller, &NodeId, &str) -> Result<(), Refusal>,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     let changed = id.clone();
     changing(edge, by, endpoint, Some(id), move |controller, actor| change(controller, &changed, actor)).await?;
     onboarding(edge).await
 }
 
 /// `GET /api/host/status`.
-pub(super) async fn status(edge: &Edge) -> Result<Answer, ApiError> {
+pub(super) async fn status(edge: &Edge) -> Result<HttpAnswer, ApiError> {
     let (worker_available, counters, (_, audit_bytes)) = blocking(edge, |controller| {
         Ok((controller.onboarding().worker.ready, controller.counters(), controller.audit_size()))
     })
     .await?;
-    Ok(Answer::ok(&StatusView {
+    Ok(HttpAnswer::ok(&StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: edge.shared.started_at,
         certificate_expires_at: edge.shared.certificate.not_after(),
@@ -113,11 +113,11 @@ pub(super) async fn status(edge: &Edge) -> Result<Answer, ApiError> {
 }
 
 /// `GET /api/host/nodes`: those whose name comes after `after`, in the order of names.
-pub(super) async fn nodes(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+pub(super) async fn nodes(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer, ApiError> {
     let (after, limit) = part_of_nodes(query.unwrap_or_default())?;
     blocking(edge, move |controller| Ok(controller.nodes_after(after.as_ref(), limit)))
         .await
-        .map(|view| Answer::ok(&view))
+        .map(|view| HttpAnswer::ok(&view))
 }
 
 /// Reads `after=HOSTNAME` and `limit=1..1000`, each once at most.
@@ -143,13 +143,13 @@ fn part_of_nodes(query: &str) -> Result<(Option<Hostname>, usize), ApiError> {
 }
 
 /// `GET /api/host/nodes/{id}`.
-pub(super) async fn node(edge: &Edge, id: &NodeId) -> Result<Answer, ApiError> {
+pub(super) async fn node(edge: &Edge, id: &NodeId) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.node(&id)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.node(&id)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/events`: what came after `after`; with `wait`, not before there is something or that time is over.
-pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer, ApiError> {
     let Wanted { after, limit, wait } = Wanted::parse(query.unwrap_or_default())?;
     let controller = &edge.shared.controller;
     if !wait.is_zero() {
@@ -162,7 +162,7 @@ pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<Answer, A
             () = tokio::time::sleep(wait) => {}
         }
     }
-    blocking(edge, move |controller| Ok(controller.events(after, limit))).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.events(after, limit))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// Waits until there is an event after `after`; for ever when there never will be one.

@@ -90,7 +90,7 @@ impl hyper::body::Body for Body {
 
 /// What lets somebody watch on.
 #[derive(Clone, Debug)]
-enum Held {
+enum WatchGrant {
     /// The Unix socket.
     Socket,
     /// A session of the page.
@@ -107,7 +107,7 @@ struct Watcher {
     /// Whose it is, as the journal has them.
     whose: String,
     /// By what.
-    held: Held,
+    held: WatchGrant,
     /// When it ends at the latest; a session knows that itself.
     until: Instant,
     /// It has not been told everything yet.
@@ -123,7 +123,7 @@ impl Hub {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn join(&self, by: &By, held: Held, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
+    fn join(&self, by: &By, held: WatchGrant, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
         let whose = by.actor();
         self.with(|watchers| {
             watchers.retain(|watcher| !watcher.send.is_closed());
@@ -151,7 +151,7 @@ impl Hub {
 
 /// A row as it is sent.
 #[derive(Serialize)]
-struct Row<'a> {
+struct LiveRow<'a> {
     id: &'a NodeId,
     #[serde(flatten)]
     cells: &'a Cells,
@@ -159,7 +159,7 @@ struct Row<'a> {
 
 /// What was seen at the last look.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastSent {
     rows: BTreeMap<NodeId, Cells>,
     sequence: u64,
 }
@@ -170,12 +170,12 @@ fn event(name: &str, data: &impl Serialize) -> String {
 }
 
 fn nodes<'a>(rows: impl Iterator<Item = (&'a NodeId, &'a Cells)>) -> Option<String> {
-    let rows: Vec<Row<'a>> = rows.map(|(id, cells)| Row { id, cells }).collect();
+    let rows: Vec<LiveRow<'a>> = rows.map(|(id, cells)| LiveRow { id, cells }).collect();
     (!rows.is_empty()).then(|| event("nodes", &BTreeMap::from([("rows", rows)])))
 }
 
 /// What is told to those who know `old`: the rows that changed, and that the list did.
-fn news(old: &Seen, new: &Seen) -> String {
+fn news(old: &LastSent, new: &LastSent) -> String {
     let changed = new.rows.iter().filter(|(id, cells)| old.rows.get(*id) != Some(*cells));
     let mut text = nodes(changed).unwrap_or_default();
     if old.sequence != new.sequence {
@@ -185,7 +185,7 @@ fn news(old: &Seen, new: &Seen) -> String {
 }
 
 /// That the list is now after this event.
-fn list(seen: &Seen) -> String {
+fn list(seen: &LastSent) -> String {
     event("list", &BTreeMap::from([("sequence", seen.sequence)]))
 }
 
@@ -201,7 +201,7 @@ fn tick(now: UnixTime) -> String {
 
 /// What is told to who comes: every row, after which event that is, and a tick. Whoever has a document from before asks
 /// for a new one.
-fn whole(seen: &Seen, now: UnixTime) -> String {
+fn whole(seen: &LastSent, now: UnixTime) -> String {
     nodes(seen.rows.iter()).unwrap_or_default() + &list(seen) + &tick(now)
 }
 
@@ -211,11 +211,11 @@ fn whole(seen: &Seen, now: UnixTime) -> String {
 /// `too_many_requests`; `actor_required` for an owner who came by nothing that is known here.
 pub(super) fn watch(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     let held = match by {
-        By::Operator(_) => Held::Socket,
-        By::Owner { id, via: AuditVia::Key, .. } => Held::Key(id.clone(), edge::owner_proof(headers)?.key),
+        By::Operator(_) => WatchGrant::Socket,
+        By::Owner { id, via: AuditVia::Key, .. } => WatchGrant::Key(id.clone(), edge::owner_proof(headers)?.key),
         By::Owner { via: AuditVia::Session, .. } => {
             let token = who::token(headers).ok_or_else(|| Refusal::actor("a session without its cookie"))?;
-            Held::Session(token.to_owned())
+            WatchGrant::Session(token.to_owned())
         }
     };
     let events = edge.shared.hub.join(by, held, Instant::now())?;
@@ -233,7 +233,7 @@ impl Edge {
         let mut stop = self.shared.stop.clone();
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut seen = Seen::default();
+        let mut seen = LastSent::default();
         let mut looks = 0_u32;
         loop {
             tokio::select! {
@@ -248,20 +248,20 @@ impl Edge {
         self.shared.hub.with(Vec::clear);
     }
 
-    async fn look(&self, seen: Seen, ticks: bool) -> Seen {
+    async fn look(&self, seen: LastSent, ticks: bool) -> LastSent {
         let hub = Arc::clone(&self.shared.hub);
         let now = Instant::now();
         let controller = &self.shared.controller;
         let goes_on = |watcher: &Watcher| match &watcher.held {
-            Held::Session(token) => controller.session_goes_on(token),
-            Held::Key(owner, key) => now < watcher.until && controller.is_key_of(owner, key),
-            Held::Socket => now < watcher.until,
+            WatchGrant::Session(token) => controller.session_goes_on(token),
+            WatchGrant::Key(owner, key) => now < watcher.until && controller.is_key_of(owner, key),
+            WatchGrant::Socket => now < watcher.until,
         };
         if hub.with(|watchers| {
             watchers.retain(goes_on);
             watchers.is_empty()
         }) {
-            return Seen::default();
+            return LastSent::default();
         }
         let looked = blocking(self, move |controller| {
             let now = controller.now();
@@ -273,7 +273,7 @@ impl Edge {
                     (row.line.node_id, cells)
                 })
                 .collect();
-            let new = Seen { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
+            let new = LastSent { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
             let mut told = news(&seen, &new);
             if ticks {
                 told.push_str(&tick(now));
@@ -309,9 +309,9 @@ mod tests {
         }
     }
 
-    fn seen(rows: &[(&str, &str)], sequence: u64) -> Seen {
+    fn seen(rows: &[(&str, &str)], sequence: u64) -> LastSent {
         let rows = rows.iter().map(|(id, load)| (id.repeat(32).parse().unwrap(), cell(load)));
-        Seen { rows: rows.collect(), sequence }
+        LastSent { rows: rows.collect(), sequence }
     }
 
     // spec: PG-14, PG-37
@@ -330,9 +330,9 @@ mod tests {
         assert_eq!(whole(&seen(&[], 9), now), format!("event: list\ndata: {{\"sequence\":9}}\n\n{tick}"));
         let hub = Hub::default();
         let (all, told) = (Bytes::from_static(b"all"), Bytes::from_static(b"news"));
-        let mut one = hub.join(&By::Operator(1), Held::Socket, Instant::now()).unwrap();
+        let mut one = hub.join(&By::Operator(1), WatchGrant::Socket, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
-        let mut two = hub.join(&By::Operator(2), Held::Socket, Instant::now()).unwrap();
+        let mut two = hub.join(&By::Operator(2), WatchGrant::Socket, Instant::now()).unwrap();
         hub.tell(&all, Some(&told));
         hub.tell(&all, None);
         let read = |events: &mut mpsc::Receiver<Bytes>| events.try_recv().ok();
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn few_watch_in_all_and_fewer_of_one_person() {
         let hub = Hub::default();
-        let join = |uid: u32| hub.join(&By::Operator(uid), Held::Socket, Instant::now());
+        let join = |uid: u32| hub.join(&By::Operator(uid), WatchGrant::Socket, Instant::now());
         let mut there = Vec::new();
         for _ in 0..STREAMS_PER_OWNER_MAX {
             there.push(join(1000).unwrap());

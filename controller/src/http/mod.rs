@@ -60,7 +60,7 @@ use self::gate::{Gate, Permit};
 use self::live::{Body, Hub};
 use self::pace::Pace;
 use self::refusals::Refusals;
-use self::route::{Row, Side, Target};
+use self::route::{RouteTarget, Row, Side};
 use crate::config::{Config, Network};
 use crate::source::Source;
 use crate::state::{By, Controller, Refusal};
@@ -184,7 +184,7 @@ enum Peer {
 
 /// An answer that is not a refusal.
 #[derive(Debug)]
-struct Answer {
+struct HttpAnswer {
     status: StatusCode,
     /// What is borrowed is part of the program and takes no memory of its own.
     body: Cow<'static, [u8]>,
@@ -192,7 +192,7 @@ struct Answer {
     headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
-impl Answer {
+impl HttpAnswer {
     fn ok<T: Serialize>(value: &T) -> Self {
         Self::with(StatusCode::OK, value)
     }
@@ -211,10 +211,10 @@ impl Answer {
 
 /// A JSON answer with the headers that all of them have.
 fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body> {
-    respond(Answer::with(status, value))
+    respond(HttpAnswer::with(status, value))
 }
 
-fn respond(answer: Answer) -> Response<Body> {
+fn respond(answer: HttpAnswer) -> Response<Body> {
     let mut response = Response::new(match answer.body {
         Cow::Borrowed(bytes) => Body::File(Full::new(Bytes::from_static(bytes))),
         Cow::Owned(bytes) => Body::Whole(Full::from(bytes)),
@@ -389,7 +389,7 @@ impl Edge {
     /// The answer to somebody who is the operator or of the roster.
     async fn host_answer(
         &self,
-        target: &Target,
+        target: &RouteTarget,
         parts: &http::request::Parts,
         body: &[u8],
         by: &By,
@@ -430,7 +430,7 @@ fn holder(peer: &Peer, source: Option<IpAddr>) -> Holder {
 }
 
 /// The one line of a refusal. Nothing in it can end the line or colour it.
-fn log_refusal(error: &ApiError, peer: &Peer, from: Option<IpAddr>, target: Option<&Target>) {
+fn log_refusal(error: &ApiError, peer: &Peer, from: Option<IpAddr>, target: Option<&RouteTarget>) {
     let from = match (peer, from) {
         (_, Some(source)) => source.to_string(),
         (Peer::Network(_, peer), None) => peer.to_string(),

@@ -9,17 +9,17 @@ use lucia_proto::node::challenge::Scope;
 use lucia_proto::node::report::NodeCall;
 
 use super::error::ApiError;
-use super::{Answer, Edge, blocking};
+use super::{Edge, HttpAnswer, blocking};
 use crate::state::Enrolled;
 
 /// `GET .../challenge` of a device or node: the same for every id, known or not (design.md I1).
-pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> Answer {
-    Answer::ok(&edge.shared.controller.next_challenge(&Scope::Node(id.clone()), from).challenge())
+pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> HttpAnswer {
+    HttpAnswer::ok(&edge.shared.controller.next_challenge(&Scope::Node(id.clone()), from).challenge())
 }
 
 /// `POST /api/nodes/{id}/heartbeat`: answered in place, since it waits for nothing; but for a node's first one, which
 /// moves the journal.
-pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let controller = &edge.shared.controller;
     let reply = if controller.heartbeat_waits(id) {
         let id = id.clone();
@@ -35,19 +35,19 @@ pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: Ip
         })
         .await?;
     }
-    Ok(Answer::ok(&reply))
+    Ok(HttpAnswer::ok(&reply))
 }
 
 /// `POST /api/nodes/{id}/renew`.
-pub(super) async fn renew(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn renew(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
     blocking(edge, move |controller| controller.renew(&id, call, from)).await.map(|state| enrolled(&state))
 }
 
 /// 202 while the worker has not answered, then its answer as it signed it.
-pub(super) fn enrolled(state: &Enrolled) -> Answer {
+pub(super) fn enrolled(state: &Enrolled) -> HttpAnswer {
     match state {
-        Enrolled::Pending => Answer::with(StatusCode::ACCEPTED, &Pending { state: PendingState::Pending }),
-        Enrolled::Ready(answer) => Answer::ok(answer),
+        Enrolled::Pending => HttpAnswer::with(StatusCode::ACCEPTED, &Pending { state: PendingState::Pending }),
+        Enrolled::Ready(answer) => HttpAnswer::ok(answer),
     }
 }

@@ -152,7 +152,7 @@ impl Edge {
         let look = tokio::spawn(async move {
             let readings = blocking(&edge, |controller| Ok((controller.readings(), controller.now()))).await;
             let (readings, now) = readings.ok()?;
-            let seen = metrics::Seen {
+            let seen = metrics::MetricsInput {
                 readings: &readings,
                 refusals: &edge.shared.refusals.totals(),
                 places: edge.shared.gate.places(),

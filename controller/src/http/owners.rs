@@ -15,7 +15,7 @@ use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
 use super::host::Wanted;
-use super::{Answer, Edge, blocking, edge};
+use super::{Edge, HttpAnswer, blocking, edge};
 use crate::state::{By, OwnerCall};
 
 /// Who of the roster makes this very call, if they may.
@@ -36,29 +36,29 @@ pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: I
 }
 
 /// `GET /api/host/challenge`: the same for everybody.
-pub(super) fn challenge(edge: &Edge, from: IpAddr) -> Answer {
-    Answer::ok(&edge.shared.controller.next_challenge(&Scope::Owner, from).challenge())
+pub(super) fn challenge(edge: &Edge, from: IpAddr) -> HttpAnswer {
+    HttpAnswer::ok(&edge.shared.controller.next_challenge(&Scope::Owner, from).challenge())
 }
 
 /// `POST /api/host/owners/applications`.
-pub(super) async fn apply(edge: &Edge, asked: Application, from: IpAddr) -> Result<Answer, ApiError> {
-    blocking(edge, move |controller| controller.apply(asked, from)).await.map(|applied| Answer::ok(&applied))
+pub(super) async fn apply(edge: &Edge, asked: Application, from: IpAddr) -> Result<HttpAnswer, ApiError> {
+    blocking(edge, move |controller| controller.apply(asked, from)).await.map(|applied| HttpAnswer::ok(&applied))
 }
 
 /// `GET /api/host/roster`.
-pub(super) async fn roster(edge: &Edge) -> Result<Answer, ApiError> {
-    blocking(edge, |controller| Ok(controller.roster())).await.map(|view| Answer::ok(&view))
+pub(super) async fn roster(edge: &Edge) -> Result<HttpAnswer, ApiError> {
+    blocking(edge, |controller| Ok(controller.roster())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/names`: the very bytes that the worker signed.
-pub(super) async fn names(edge: &Edge) -> Result<Answer, ApiError> {
-    blocking(edge, |controller| Ok(controller.signed_names())).await.map(|view| Answer::ok(&view))
+pub(super) async fn names(edge: &Edge) -> Result<HttpAnswer, ApiError> {
+    blocking(edge, |controller| Ok(controller.signed_names())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/intents`: the newest, or those older than the one whose code is `after`.
-pub(super) async fn drafts(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+pub(super) async fn drafts(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer, ApiError> {
     let after = after(query.unwrap_or_default())?;
-    blocking(edge, move |controller| controller.drafts(after.as_ref())).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.drafts(after.as_ref())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// Reads `after=CODE`, once at most.
@@ -72,15 +72,15 @@ fn after(query: &str) -> Result<Option<VerificationCode>, ApiError> {
 }
 
 /// `POST /api/host/intents`.
-pub(super) async fn add_draft(edge: &Edge, draft: Draft, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn add_draft(edge: &Edge, draft: Draft, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| controller.add_draft(draft, &by)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.add_draft(draft, &by)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/intents/{code}`.
-pub(super) async fn draft(edge: &Edge, code: &VerificationCode) -> Result<Answer, ApiError> {
+pub(super) async fn draft(edge: &Edge, code: &VerificationCode) -> Result<HttpAnswer, ApiError> {
     let code = code.clone();
-    blocking(edge, move |controller| controller.draft(&code)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.draft(&code)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/intents/{code}/signatures`: the signature is its own proof of who signs.
@@ -89,25 +89,25 @@ pub(super) async fn sign(
     code: &VerificationCode,
     signature: OrderSignature,
     by: &By,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     let (code, by) = (code.clone(), by.clone());
-    blocking(edge, move |controller| controller.sign(&code, signature, &by)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.sign(&code, signature, &by)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `DELETE /api/host/intents/{code}`; the answer is what is left.
-pub(super) async fn drop_draft(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn drop_draft(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (code, by) = (code.clone(), by.clone());
     blocking(edge, move |controller| controller.drop_draft(&code, &by)).await?;
     drafts(edge, None).await
 }
 
 /// `GET /api/host/audit`: what came after `after`.
-pub(super) async fn audit(edge: &Edge, query: Option<&str>) -> Result<Answer, ApiError> {
+pub(super) async fn audit(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer, ApiError> {
     let Wanted { after, limit, wait } = Wanted::parse(query.unwrap_or_default())?;
     if !wait.is_zero() {
         return Err(ApiError::new(Code::InvalidOnboardingRequest, "the audit is asked for with after and limit alone"));
     }
     blocking(edge, move |controller| controller.audit(after, limit.min(AUDIT_PER_ANSWER_MAX)))
         .await
-        .map(|view| Answer::ok(&view))
+        .map(|view| HttpAnswer::ok(&view))
 }

@@ -35,7 +35,7 @@ enum Phase {
     /// The head is complete; whoever answers has the deadlines now.
     Work,
     /// The answer is being written, until the deadline.
-    Answer(Instant),
+    HttpAnswer(Instant),
     /// An answer without an end is being written; until the deadline something must get through.
     Stream(Instant),
     /// The connection is over for us; the other side gets a moment to read why, until the deadline.
@@ -109,7 +109,7 @@ impl Pace {
     /// The service has the answer, and whether it wants the connection closed after it. Whether it must be.
     pub(super) fn answering(&self, close: bool) -> bool {
         let mut state = self.state();
-        state.phase = Phase::Answer(Instant::now() + self.timeouts.request);
+        state.phase = Phase::HttpAnswer(Instant::now() + self.timeouts.request);
         state.last = close || state.ahead || !matches!(state.verdict, Verdict::Length(_)) || state.body_left > 0;
         state.last
     }
@@ -149,7 +149,7 @@ impl Pace {
         match self.state().phase {
             Phase::Idle(until)
             | Phase::Head(until, _)
-            | Phase::Answer(until)
+            | Phase::HttpAnswer(until)
             | Phase::Stream(until)
             | Phase::Over(until) => Some(until),
             Phase::Work => None,
@@ -177,13 +177,13 @@ impl Pace {
                 }
             }
             Phase::Work => state.body(bytes.len()),
-            Phase::Answer(_) | Phase::Stream(_) | Phase::Over(_) => {}
+            Phase::HttpAnswer(_) | Phase::Stream(_) | Phase::Over(_) => {}
         }
     }
 
     /// Whether an answer is being written. What comes by then is for whoever waits for the next request.
     fn is_answering(&self) -> bool {
-        matches!(self.state().phase, Phase::Answer(_))
+        matches!(self.state().phase, Phase::HttpAnswer(_))
     }
 
     /// The connection is over for us, whatever hyper still does with it.
@@ -194,7 +194,7 @@ impl Pace {
     fn flushed(&self) {
         let mut state = self.state();
         match state.phase {
-            Phase::Answer(_) => state.phase = Phase::Idle(Instant::now() + self.timeouts.idle),
+            Phase::HttpAnswer(_) => state.phase = Phase::Idle(Instant::now() + self.timeouts.idle),
             // Whoever reads has got everything so far; a stream says something every few seconds.
             Phase::Stream(_) => state.phase = Phase::Stream(Instant::now() + self.timeouts.idle),
             Phase::Idle(_) | Phase::Head(..) | Phase::Work | Phase::Over(_) => {}
@@ -360,7 +360,7 @@ pub(super) enum Ended<S> {
 
 /// How the wait for a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum RequestWait {
     /// Its first byte is there.
     Yes,
     /// The other side closed, or its stream broke.
@@ -402,7 +402,7 @@ impl<'a, F: Future<Output = ()>> Watch<'a, F> {
     }
 
     /// Waits for the first byte of a request.
-    pub(super) async fn begun<S: AsyncRead + Unpin>(&mut self, stream: &mut Paced<S>) -> Begun {
+    pub(super) async fn begun<S: AsyncRead + Unpin>(&mut self, stream: &mut Paced<S>) -> RequestWait {
         stream.instead = None;
         poll_fn(|cx| {
             let mut byte = [0];
@@ -410,15 +410,15 @@ impl<'a, F: Future<Output = ()>> Watch<'a, F> {
             match stream.poll_more(cx, &mut buf) {
                 Poll::Ready(Ok(())) => {
                     stream.first = buf.filled().first().copied();
-                    return Poll::Ready(if stream.first.is_some() { Begun::Yes } else { Begun::Closed });
+                    return Poll::Ready(if stream.first.is_some() { RequestWait::Yes } else { RequestWait::Closed });
                 }
-                Poll::Ready(Err(_)) => return Poll::Ready(Begun::Closed),
+                Poll::Ready(Err(_)) => return Poll::Ready(RequestWait::Closed),
                 Poll::Pending => {}
             }
             if self.stops(cx) {
-                return Poll::Ready(Begun::Stopping);
+                return Poll::Ready(RequestWait::Stopping);
             }
-            if self.late(cx) { Poll::Ready(Begun::TooSlow) } else { Poll::Pending }
+            if self.late(cx) { Poll::Ready(RequestWait::TooSlow) } else { Poll::Pending }
         })
         .await
     }
@@ -560,7 +560,7 @@ mod tests {
         let builder = hyper::server::conn::http1::Builder::new();
         let mut watch = Watch::new(&pace, alarm, stopped);
         let (mut stream, mut whole) = (Paced::new(io, Arc::clone(&pace)), 0);
-        while watch.begun(&mut stream).await == Begun::Yes {
+        while watch.begun(&mut stream).await == RequestWait::Yes {
             match watch.drive(builder.serve_connection(TokioIo::new(stream), &service)).await {
                 Ended::Answered(again) => (stream, whole) = (again, whole + 1),
                 Ended::Closed | Ended::Broken(_) | Ended::TooSlow => break,

@@ -7,11 +7,11 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use lucia_proto::base::code::Code;
 
-use super::documents::Asked;
+use super::documents::DocumentCall;
 use super::error::ApiError;
 use super::live::Body;
-use super::route::Target;
-use super::{Answer, Edge, blocking, respond, who};
+use super::route::RouteTarget;
+use super::{Edge, HttpAnswer, blocking, respond, who};
 use crate::page::{Frame, SCRIPT, STYLE, Trouble, Who, render};
 
 /// With this header the page asks by itself, and nobody is kept signed in by that.
@@ -105,25 +105,25 @@ const HEADERS: &[(&str, &str)] = &[
     ),
 ];
 
-fn answer_of(status: StatusCode, kind: &'static str, body: Cow<'static, [u8]>) -> Answer {
-    let mut answer = Answer { status, body, headers: Vec::new() };
+fn answer_of(status: StatusCode, kind: &'static str, body: Cow<'static, [u8]>) -> HttpAnswer {
+    let mut answer = HttpAnswer { status, body, headers: Vec::new() };
     for (name, value) in HEADERS {
         answer = answer.header(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     answer.header(header::CONTENT_TYPE, HeaderValue::from_static(kind))
 }
 
-fn html(status: StatusCode, body: String) -> Answer {
+fn html(status: StatusCode, body: String) -> HttpAnswer {
     answer_of(status, "text/html; charset=utf-8", body.into_bytes().into())
 }
 
 /// A file: the same for everybody and soon asked for again.
-fn file(kind: &'static str, body: &'static str) -> Answer {
+fn file(kind: &'static str, body: &'static str) -> HttpAnswer {
     answer_of(StatusCode::OK, kind, body.as_bytes().into())
         .header(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"))
 }
 
-fn elsewhere(path: &'static str) -> Answer {
+fn elsewhere(path: &'static str) -> HttpAnswer {
     html(StatusCode::SEE_OTHER, String::new()).header(header::LOCATION, HeaderValue::from_static(path))
 }
 
@@ -159,7 +159,12 @@ pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<
 ///
 /// # Errors
 /// `not_found` where there is no page; a template of ours that cannot be filled in.
-pub(super) async fn answer(edge: &Edge, page: Page, target: &Target, headers: &HeaderMap) -> Result<Answer, ApiError> {
+pub(super) async fn answer(
+    edge: &Edge,
+    page: Page,
+    target: &RouteTarget,
+    headers: &HeaderMap,
+) -> Result<HttpAnswer, ApiError> {
     match page {
         Page::Style => return Ok(file("text/css; charset=utf-8", STYLE)),
         Page::Script => return Ok(file("text/javascript; charset=utf-8", SCRIPT)),
@@ -183,7 +188,7 @@ pub(super) async fn answer(edge: &Edge, page: Page, target: &Target, headers: &H
     if session.is_none() && !page.is_for_anyone() {
         return Ok(elsewhere("/sign-in"));
     }
-    let asked = Asked { page, target: target.clone(), session, token, origin };
+    let asked = DocumentCall { page, target: target.clone(), session, token, origin };
     let who = asked.who();
     match blocking(edge, move |controller| asked.document(controller)).await {
         Ok(text) => Ok(html(StatusCode::OK, text)),

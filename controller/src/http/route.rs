@@ -117,7 +117,7 @@ impl Row {
 
 /// The row that answers a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct RouteTarget {
     /// The row.
     pub(super) row: Row,
     /// The id in the path, where the row has one.
@@ -128,7 +128,7 @@ pub(super) struct Target {
     pub(super) query: Option<String>,
 }
 
-impl Target {
+impl RouteTarget {
     /// The id in the path.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Target {
     /// The code in the path.
     ///
     /// # Errors
-    /// As [`Target::id`].
+    /// As [`RouteTarget::id`].
     pub(super) fn code(&self) -> Result<&VerificationCode, ApiError> {
         self.code.as_ref().ok_or_else(not_here)
     }
@@ -180,7 +180,7 @@ impl Side {
 }
 
 /// Finds the row. `path` is the request's path as it came, without the query.
-pub(super) fn find(side: Side, method: &str, path: &str) -> Result<Target, NoRoute> {
+pub(super) fn find(side: Side, method: &str, path: &str) -> Result<RouteTarget, NoRoute> {
     let mut methods = Vec::new();
     for row in Row::all().filter(|row| side.has(*row)) {
         let Some(target) = matches(row, path) else { continue };
@@ -192,8 +192,8 @@ pub(super) fn find(side: Side, method: &str, path: &str) -> Result<Target, NoRou
     Err(if methods.is_empty() { NoRoute::Path } else { NoRoute::Method(methods) })
 }
 
-fn matches(row: Row, path: &str) -> Option<Target> {
-    let mut target = Target { row, id: None, code: None, query: None };
+fn matches(row: Row, path: &str) -> Option<RouteTarget> {
+    let mut target = RouteTarget { row, id: None, code: None, query: None };
     if let Some((before, after)) = row.path().split_once("{id}") {
         target.id = Some(path.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?);
     } else if let Some((before, after)) = row.path().split_once("{code}") {
@@ -224,7 +224,7 @@ mod tests {
             };
             let path = row.path().replace("{id}", ID).replace("{code}", code.as_str());
             let has = |part: &str| row.path().contains(part);
-            let want = Target {
+            let want = RouteTarget {
                 row,
                 id: has("{id}").then(|| id.clone()),
                 code: has("{code}").then(|| code.clone()),

@@ -9,7 +9,7 @@ use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::sign_in::{PasskeyForm, SignIn};
 
 use super::error::ApiError;
-use super::{Answer, Edge, blocking, edge, who};
+use super::{Edge, HttpAnswer, blocking, edge, who};
 use crate::refusal::Refusal;
 use crate::state::By;
 
@@ -19,7 +19,7 @@ fn origin(edge: &Edge) -> Result<&PageOrigin, ApiError> {
     edge.shared.origin.as_ref().ok_or_else(|| ApiError::new(Code::NotFound, message))
 }
 
-fn with_cookie(answer: Answer, token: Option<&str>) -> Answer {
+fn with_cookie(answer: HttpAnswer, token: Option<&str>) -> HttpAnswer {
     // A cookie of ours is plain ASCII.
     match HeaderValue::from_str(&who::cookie(token)) {
         Ok(value) => answer.header(header::SET_COOKIE, value),
@@ -28,17 +28,24 @@ fn with_cookie(answer: Answer, token: Option<&str>) -> Answer {
 }
 
 /// `POST /api/host/sessions`.
-pub(super) async fn sign_in(edge: &Edge, form: SignIn, headers: &HeaderMap, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn sign_in(
+    edge: &Edge,
+    form: SignIn,
+    headers: &HeaderMap,
+    from: IpAddr,
+) -> Result<HttpAnswer, ApiError> {
     let origin = origin(edge)?.clone();
     who::is_from(Some(&origin), headers)?;
     let begun = blocking(edge, move |controller| controller.sign_in(&form, &origin, from)).await?;
-    Ok(with_cookie(Answer::ok(&begun.answer), Some(&begun.token)))
+    Ok(with_cookie(HttpAnswer::ok(&begun.answer), Some(&begun.token)))
 }
 
 /// `GET /api/host/sessions`.
-pub(super) async fn sessions(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<Answer, ApiError> {
+pub(super) async fn sessions(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<HttpAnswer, ApiError> {
     let (by, token) = (by.clone(), who::token(headers).map(str::to_owned));
-    blocking(edge, move |controller| Ok(controller.sessions(&by, token.as_deref()))).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.sessions(&by, token.as_deref())))
+        .await
+        .map(|view| HttpAnswer::ok(&view))
 }
 
 /// `DELETE /api/host/sessions` and `DELETE /api/host/sessions/{code}`; the answer is what is left.
@@ -47,7 +54,7 @@ pub(super) async fn end(
     code: Option<&VerificationCode>,
     by: &By,
     headers: &HeaderMap,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     let (ended, code) = (by.clone(), code.cloned());
     blocking(edge, move |controller| controller.end_sessions(&ended, code.as_ref())).await?;
     let answer = sessions(edge, by, headers).await?;
@@ -56,15 +63,20 @@ pub(super) async fn end(
 }
 
 /// `POST /api/host/passkeys`.
-pub(super) async fn ask(edge: &Edge, form: PasskeyForm, headers: &HeaderMap, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn ask(
+    edge: &Edge,
+    form: PasskeyForm,
+    headers: &HeaderMap,
+    from: IpAddr,
+) -> Result<HttpAnswer, ApiError> {
     who::is_from(Some(origin(edge)?), headers)?;
-    blocking(edge, move |controller| controller.ask_passkey(form, from)).await.map(|asked| Answer::ok(&asked))
+    blocking(edge, move |controller| controller.ask_passkey(form, from)).await.map(|asked| HttpAnswer::ok(&asked))
 }
 
 /// `GET /api/host/passkeys`.
-pub(super) async fn passkeys(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn passkeys(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| Ok(controller.passkeys(&by))).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.passkeys(&by))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/passkeys/{code}`.
@@ -73,18 +85,20 @@ pub(super) async fn approve(
     code: &VerificationCode,
     by: &By,
     headers: &HeaderMap,
-) -> Result<Answer, ApiError> {
+) -> Result<HttpAnswer, ApiError> {
     // The very proof that let the call in; over the socket there is none, and the operator has no passkeys.
     let key = match by {
         By::Owner { .. } => edge::owner_proof(headers)?.key,
         By::Operator(_) => return Err(Refusal::actor("the operator has no passkeys").into()),
     };
     let (by, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.approve_passkey(&code, &by, &key)).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| controller.approve_passkey(&code, &by, &key))
+        .await
+        .map(|view| HttpAnswer::ok(&view))
 }
 
 /// `DELETE /api/host/passkeys/{code}`; the answer is what is left.
-pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (who, code) = (by.clone(), code.clone());
     blocking(edge, move |controller| controller.remove_passkey(&code, &who)).await?;
     passkeys(edge, by).await

@@ -15,8 +15,8 @@ use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::token::{TokenForm, TokenScope};
 
 use super::error::ApiError;
-use super::route::{Row, Target};
-use super::{Answer, Edge, blocking, host, owners};
+use super::route::{RouteTarget, Row};
+use super::{Edge, HttpAnswer, blocking, host, owners};
 use crate::refusal::Refusal;
 use crate::state::By;
 
@@ -128,7 +128,12 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
 ///
 /// # Errors
 /// As `Controller::token`; `role_required` for what no token may, or this one may not; what the call refuses.
-pub(super) async fn answer(edge: &Edge, target: &Target, parts: &Parts, from: IpAddr) -> Result<Answer, ApiError> {
+pub(super) async fn answer(
+    edge: &Edge,
+    target: &RouteTarget,
+    parts: &Parts,
+    from: IpAddr,
+) -> Result<HttpAnswer, ApiError> {
     let looking = edge.shared.controller.token(presented(&parts.headers), from)?;
     let refused = |message: &str| {
         ApiError::new(Code::RoleRequired, message).log(format!("the token {} may not: {message}", looking.name))
@@ -161,19 +166,19 @@ pub(super) async fn answer(edge: &Edge, target: &Target, parts: &Parts, from: Ip
 }
 
 /// `GET /api/host/tokens`.
-pub(super) async fn tokens(edge: &Edge, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn tokens(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| Ok(controller.tokens(&by))).await.map(|view| Answer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.tokens(&by))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/tokens`.
-pub(super) async fn make(edge: &Edge, form: TokenForm, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn make(edge: &Edge, form: TokenForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| controller.make_token(form, &by)).await.map(|made| Answer::ok(&made))
+    blocking(edge, move |controller| controller.make_token(form, &by)).await.map(|made| HttpAnswer::ok(&made))
 }
 
 /// `DELETE /api/host/tokens/{code}`; the answer is what is left.
-pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<Answer, ApiError> {
+pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (who, code) = (by.clone(), code.clone());
     blocking(edge, move |controller| controller.remove_token(&code, &who)).await?;
     tokens(edge, by).await

@@ -67,7 +67,7 @@ fn the_page_is_in_prometheus_text_format() {
     readings.worker_checked_at = Some(at(900));
     let refusals = refusals(5);
     let places = Places { all: 9, unknown: 4, max: 100, refused: 1 };
-    let mut seen = Seen {
+    let mut seen = MetricsInput {
         readings: &readings,
         refusals: &refusals,
         places,
@@ -103,7 +103,7 @@ fn ready_is_a_journal_a_worker_and_a_certificate_with_time_left() {
     for bits in 0..8_u8 {
         let [journal, worker, certificate] = [1, 2, 4].map(|bit| bits & bit != 0);
         let readings = Readings { journal_writes: journal, worker_ready: worker, ..Readings::default() };
-        let mut seen = Seen {
+        let mut seen = MetricsInput {
             readings: &readings,
             refusals: &refusals,
             places: Places::default(),

@@ -53,14 +53,14 @@ fn called(node: &NodeId, names: &BTreeMap<NodeId, Hostname>) -> String {
 #[template(path = "orders.html")]
 pub(crate) struct Orders {
     frame: Frame,
-    orders: Vec<Row>,
+    orders: Vec<OrderRow>,
     /// The code after which older ones come.
     older: Option<String>,
     /// It begins with the newest.
     is_first: bool,
 }
 
-struct Row {
+struct OrderRow {
     code: String,
     kind: &'static str,
     state: &'static str,
@@ -85,7 +85,7 @@ impl Orders {
         more: bool,
     ) -> Self {
         let now = frame.now;
-        let row = |draft: &DraftLine| Row {
+        let row = |draft: &DraftLine| OrderRow {
             code: draft.code.to_string(),
             kind: kind(draft.kind),
             state: draft.state.words(),

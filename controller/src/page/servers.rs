@@ -26,7 +26,7 @@ pub(crate) struct Servers {
     /// What is wrong with the worker.
     worker: Option<String>,
     pending: Vec<Pending>,
-    nodes: Vec<Row>,
+    nodes: Vec<NodeRow>,
     /// Nodes that want a look.
     looks: usize,
 }
@@ -48,7 +48,7 @@ struct Pending {
 }
 
 /// A node in the list.
-struct Row {
+struct NodeRow {
     id: String,
     cells: Cells,
 }
@@ -214,8 +214,8 @@ impl Servers {
                 acts: Acts::of(device, now),
             }
         });
-        let rows: Vec<Row> =
-            nodes.iter().map(|row| Row { id: row.line.node_id.to_string(), cells: cells(row, now) }).collect();
+        let rows: Vec<NodeRow> =
+            nodes.iter().map(|row| NodeRow { id: row.line.node_id.to_string(), cells: cells(row, now) }).collect();
         Self {
             window: onboarding.window_expires_at.map(|until| left(now, until)),
             worker: worker(onboarding),

@@ -12,7 +12,7 @@ use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::report::NodeCall;
 
 use super::challenges;
-use super::clones::{self, Heard, Told, Unkept, Verdict};
+use super::clones::{self, Claim, Heard, Unkept, Verdict};
 use super::nodes::NodeState;
 use super::{Controller, journal, lock};
 use crate::refusal::Refusal;
@@ -30,7 +30,7 @@ impl Controller {
     ) -> Option<Heard> {
         let NodeState { record, thread, first, .. } = state;
         let record = record.as_mut()?;
-        let told = Told::of(heartbeat, from, challenges::order(&call.proof.challenge_id));
+        let told = Claim::of(heartbeat, from, challenges::order(&call.proof.challenge_id));
         let mut random = [0; 32];
         // Without randomness the chain stands still, and no heartbeat is lost for it.
         let fresh = getrandom::fill(&mut random).is_ok().then(|| Digest::of(&random));

@@ -23,7 +23,7 @@ const HEARD_MAX: usize = 4;
 
 /// What a proven heartbeat tells of who sent it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct Claim<'a> {
     pub(super) start: Option<&'a StartId>,
     /// Its predecessors, newest first.
     pub(super) former: &'a [StartId],
@@ -34,7 +34,7 @@ pub(super) struct Told<'a> {
     pub(super) order: u128,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Claim<'a> {
     pub(super) fn of(heartbeat: &'a HeartbeatFields, from: IpAddr, order: u128) -> Self {
         Self {
             start: heartbeat.start_id.as_ref(),
@@ -112,7 +112,7 @@ pub(super) enum Verdict {
 }
 
 /// The table. It knows no time: which of two comes first is told by their challenges.
-pub(super) fn decide(lineage: Option<&Lineage>, thread: &Thread, told: &Told<'_>) -> Verdict {
+pub(super) fn decide(lineage: Option<&Lineage>, thread: &Thread, told: &Claim<'_>) -> Verdict {
     let Some(lineage) = lineage.filter(|lineage| lineage.frozen_at.is_some() || !lineage.heard.is_empty()) else {
         return if told.start.is_some() { Verdict::Fresh } else { Verdict::Silent };
     };
@@ -137,7 +137,7 @@ pub(super) fn decide(lineage: Option<&Lineage>, thread: &Thread, told: &Told<'_>
 /// start before its own. That is believed within one boot, and only after all that the present start said: if that one
 /// speaks again, both run, and its next heartbeat freezes the identity. Once somebody decided between two holders it is
 /// believed no longer: the one that was refused knows the boot id too.
-fn is_loss(lineage: &Lineage, thread: &Thread, told: &Told<'_>) -> bool {
+fn is_loss(lineage: &Lineage, thread: &Thread, told: &Claim<'_>) -> bool {
     let boot = lineage.heard.first().and_then(|present| present.boot_id.as_ref());
     let undisputed = lineage.kept_at.is_none();
     undisputed && told.remembers_nothing() && boot.is_some() && told.boot == boot && told.order > thread.last
@@ -165,12 +165,12 @@ fn place(lineage: &Lineage, start: &StartId) -> Option<Place> {
 }
 
 /// Whether the start is one that nothing here is known of yet.
-pub(super) fn is_new(lineage: Option<&Lineage>, told: &Told<'_>) -> bool {
+pub(super) fn is_new(lineage: Option<&Lineage>, told: &Claim<'_>) -> bool {
     told.start.is_some_and(|start| lineage.is_none_or(|lineage| place(lineage, start).is_none()))
 }
 
 impl Thread {
-    fn decide(&self, told: &Told<'_>) -> Verdict {
+    fn decide(&self, told: &Claim<'_>) -> Verdict {
         let Some((said, given)) = self.turn else { return Verdict::Present };
         if told.chain.is_some_and(|chain| self.dropped.contains(&chain)) {
             return Verdict::Frozen(Evidence::StaleChain);
@@ -185,12 +185,12 @@ impl Thread {
         }
     }
 
-    fn begin(&mut self, told: &Told<'_>, fresh: Option<Digest>) {
+    fn begin(&mut self, told: &Claim<'_>, fresh: Option<Digest>) {
         let turn = Some((told.chain, fresh));
         *self = Self { first: told.order, last: told.order, turn, dropped: VecDeque::new() };
     }
 
-    fn go_on(&mut self, told: &Told<'_>, fresh: Option<Digest>) {
+    fn go_on(&mut self, told: &Claim<'_>, fresh: Option<Digest>) {
         if let Some((said, Some(given))) = self.turn
             && told.chain == said
         {
@@ -216,7 +216,7 @@ pub(super) struct Heard {
 pub(super) fn hear(
     lineage: &mut Option<Lineage>,
     thread: &mut Thread,
-    told: &Told<'_>,
+    told: &Claim<'_>,
     fresh: Option<Digest>,
     now: UnixTime,
 ) -> Heard {
@@ -293,7 +293,7 @@ fn newest(starts: impl Iterator<Item = StartId>) -> Vec<StartId> {
 }
 
 /// Notes which holder of a frozen identity spoke.
-fn attribute(holders: &mut Vec<Holder>, told: &Told<'_>, now: UnixTime) {
+fn attribute(holders: &mut Vec<Holder>, told: &Claim<'_>, now: UnixTime) {
     let same = |holder: &Holder| holder.start_id.as_ref() == told.start;
     // Copies of one memory say one start: then the address tells them apart, if anything does.
     let at = holders.iter().position(|holder| same(holder) && holder.address == told.from);

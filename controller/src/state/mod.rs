@@ -70,7 +70,7 @@ pub use by::By;
 pub use owners::{Applicant, OwnerCall};
 pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
-pub use sign_in::{AskedPasskey, Begun, InSession, WaitingPasskey};
+pub use sign_in::{AskedPasskey, InSession, NewSession, WaitingPasskey};
 pub use start::{OpenError, read_root};
 pub use tokens::Looking;
 

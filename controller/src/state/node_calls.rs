@@ -21,7 +21,7 @@ use super::challenges::Whose;
 use super::clones::Verdict;
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed, Under};
-use super::owners::Standing;
+use super::owners::CallerKind;
 use super::{Controller, Enrolled, journal, lock};
 use crate::bridge::queue::Wanted;
 use crate::refusal::{Refusal, chain};
@@ -63,9 +63,9 @@ impl Controller {
             return Err(Refusal::identity(format!("node {id} was removed")));
         };
         let standing = match (&heard.verdict, heard.frozen) {
-            (Verdict::Refused, _) => Standing::Refused,
-            (_, true) => Standing::Frozen,
-            (_, false) => Standing::Free,
+            (Verdict::Refused, _) => CallerKind::Refused,
+            (_, true) => CallerKind::Frozen,
+            (_, false) => CallerKind::Free,
         };
         let orders = self.relay(id, heartbeat.orders.as_ref(), (heartbeat.start_id.as_ref(), standing), now);
         let reply = HeartbeatReply { accepted: true, chain: heard.chain, frozen: heard.frozen, hostname, orders };

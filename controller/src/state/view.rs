@@ -15,7 +15,7 @@ use lucia_proto::node::phase::DevicePhase;
 
 use super::nodes::NodeState;
 use super::{Controller, clone_calls, lock};
-use crate::bridge::queue::Asked;
+use crate::bridge::queue::QueuedRequest;
 use crate::bridge::worker;
 use crate::refusal::Refusal;
 
@@ -196,7 +196,7 @@ fn frozen(device: &DeviceRow, state: &NodeState) -> Option<FrozenRow> {
     heard.or_else(|| device.frozen.clone())
 }
 
-fn task_view(journal: &Journal, device: &DeviceRow, asked: impl FnOnce() -> Option<Asked>) -> Option<TaskView> {
+fn task_view(journal: &Journal, device: &DeviceRow, asked: impl FnOnce() -> Option<QueuedRequest>) -> Option<TaskView> {
     let task = journal.task(device.task_id.as_ref()?)?;
     let awaits = device.phase == DevicePhase::AwaitingEnrollment;
     let asked = if awaits { asked() } else { None };

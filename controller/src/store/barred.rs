@@ -19,7 +19,7 @@ const LIST: JsonFile = JsonFile {
 
 /// What is kept of it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredBarred {
     /// As it was signed.
     pub(crate) signed: SignedBarred,
     /// Its keys, in ascending order. It was verified when it was written, so they count without a bundle.
@@ -27,14 +27,14 @@ pub(crate) struct Kept {
 }
 
 /// The list, if one was ever taken.
-pub(crate) fn read(dir: &PrivateDir) -> Result<Option<Kept>, JsonFileError> {
+pub(crate) fn read(dir: &PrivateDir) -> Result<Option<StoredBarred>, JsonFileError> {
     let Some(signed) = LIST.read::<SignedBarred>(dir, FILE)? else { return Ok(None) };
     let path = dir.path_of(&LIST.name(FILE)?);
     let list: List<Fingerprint> = json::from_slice(signed.parts().payload(), LIST_PAYLOAD_MAX, JSON_DEPTH_MAX)
         .map_err(|source| JsonFileError::Damaged { path, without: LIST.without, source })?;
     let mut keys = list.entries;
     keys.sort_unstable();
-    Ok(Some(Kept { signed, keys }))
+    Ok(Some(StoredBarred { signed, keys }))
 }
 
 /// Writes it: before the list counts.

@@ -46,13 +46,13 @@ pub enum PasskeysError {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
     schema_version: Version<1>,
-    passkeys: Vec<Row>,
+    passkeys: Vec<StoredPasskey>,
 }
 
 /// One passkey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Row {
+struct StoredPasskey {
     owner: OwnerId,
     code: VerificationCode,
     label: KeyLabel,
@@ -96,10 +96,10 @@ impl Passkeys {
         PASSKEYS.clean(&dir, 16)?;
         let path = PASSKEYS.name(FILE).map(|file| dir.path_of(&file))?;
         let rows = PASSKEYS.read(&dir, FILE)?.map_or_else(Vec::new, |read: File| read.passkeys);
-        let read = |row: Row| {
+        let read = |row: StoredPasskey| {
             let key = NodePublicKey::from_pem(&row.public_key_pem)
                 .map_err(|source| PasskeysError::Key { path: path.clone(), source })?;
-            let Row { owner, code, label, credential_id, added_at, confirmed_by, .. } = row;
+            let StoredPasskey { owner, code, label, credential_id, added_at, confirmed_by, .. } = row;
             Ok(Passkey { owner, code, label, credential_id, key, added_at, confirmed_by })
         };
         let list = rows.into_iter().map(read).collect::<Result<_, PasskeysError>>()?;
@@ -145,7 +145,7 @@ impl Passkeys {
 
     /// The disk first, then memory: what signs somebody in does so after a restart as well.
     fn keep(&mut self, list: Vec<Passkey>) -> Result<(), PasskeysError> {
-        let row = |passkey: &Passkey| Row {
+        let row = |passkey: &Passkey| StoredPasskey {
             owner: passkey.owner.clone(),
             code: passkey.code.clone(),
             label: passkey.label.clone(),

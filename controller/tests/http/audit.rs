@@ -57,7 +57,7 @@ fn every_change_by_everyone_is_an_entry_with_what_came_of_it() {
         last += 2;
         count += 1;
     }
-    assert_eq!(count, 12);
+    assert_eq!(count, 10);
     let view = read(0);
     let lines: String = view.entries.iter().map(|entry| entry.to_line().unwrap()).collect();
     let chain = verify(lines.as_bytes(), None).unwrap();

@@ -43,8 +43,8 @@ fn known() -> (Lineage, Thread) {
 }
 
 /// What is told by nobody in particular.
-fn told<'a>(start: Option<&'a StartId>, former: &'a [StartId], chain: Option<Digest>, order: u128) -> Told<'a> {
-    Told { start, former, chain, boot: None, from: address(1), order }
+fn told<'a>(start: Option<&'a StartId>, former: &'a [StartId], chain: Option<Digest>, order: u128) -> Claim<'a> {
+    Claim { start, former, chain, boot: None, from: address(1), order }
 }
 
 // spec: CL-1
@@ -128,32 +128,32 @@ fn a_start_that_lost_its_memory_is_believed_within_one_boot_and_nowhere_else() {
     let (here, there) = (boot('a'), boot('b'));
     lineage.heard[0].boot_id = Some(here.clone());
     let own = start(6);
-    let lost = Told { boot: Some(&here), ..told(Some(&own), &[], None, 201) };
+    let lost = Claim { boot: Some(&here), ..told(Some(&own), &[], None, 201) };
     let former = starts(&[8]);
     // what is told | verdict
     let rows = [
         (lost, Successor),
-        (Told { from: address(77), ..lost }, Successor),
+        (Claim { from: address(77), ..lost }, Successor),
         // A copy runs in a boot of its own, or does not say which.
-        (Told { boot: Some(&there), ..lost }, Frozen(TwoStarts)),
-        (Told { boot: None, ..lost }, Frozen(TwoStarts)),
+        (Claim { boot: Some(&there), ..lost }, Frozen(TwoStarts)),
+        (Claim { boot: None, ..lost }, Frozen(TwoStarts)),
         // One that remembers something else lost nothing.
-        (Told { former: &former, ..lost }, Frozen(TwoStarts)),
-        (Told { chain: Some(value(2)), ..lost }, Frozen(TwoStarts)),
+        (Claim { former: &former, ..lost }, Frozen(TwoStarts)),
+        (Claim { chain: Some(value(2)), ..lost }, Frozen(TwoStarts)),
         // The present one was heard over a later challenge: both run.
-        (Told { order: 200, ..lost }, Frozen(TwoStarts)),
+        (Claim { order: 200, ..lost }, Frozen(TwoStarts)),
     ];
     for (at, (told, want)) in rows.iter().enumerate() {
         assert_eq!(decide(Some(&lineage), &thread, told), *want, "row {at}");
         assert_eq!(
-            decide(Some(&lineage), &Thread::default(), &Told { order: 1, ..*told }),
+            decide(Some(&lineage), &Thread::default(), &Claim { order: 1, ..*told }),
             if at == 6 { Successor } else { *want },
             "row {at}, after a restart of the controller"
         );
     }
     // What was decided holds, and the holder before it told no boot.
     let own = start(9);
-    assert_eq!(decide(Some(&lineage), &thread, &Told { start: Some(&own), ..lost }), Refused);
+    assert_eq!(decide(Some(&lineage), &thread, &Claim { start: Some(&own), ..lost }), Refused);
     let frozen = Lineage { frozen_at: Some(NOW), ..lineage.clone() };
     assert_eq!(decide(Some(&frozen), &thread, &lost), Held);
     lineage.heard[0].boot_id = None;
@@ -167,7 +167,7 @@ fn a_claimed_loss_gains_nothing_beside_the_machine_itself() {
     let boot: BootId = "aaaaaaaa-0000-4000-8000-000000000000".parse().unwrap();
     let (mut lineage, mut thread) = (None, Thread::default());
     let (own, other) = (start(1), start(2));
-    let say = |start, from, order, chain| Told {
+    let say = |start, from, order, chain| Claim {
         boot: Some(&boot),
         from: address(from),
         ..told(Some(start), &[], chain, order)
@@ -185,7 +185,7 @@ fn a_claimed_loss_gains_nothing_beside_the_machine_itself() {
 fn after_a_decision_no_claimed_loss_brings_the_refused_one_back() {
     let boot: BootId = "aaaaaaaa-0000-4000-8000-000000000000".parse().unwrap();
     let (mut lineage, mut thread) = (None, Thread::default());
-    let say = |start, order| Told { boot: Some(&boot), ..told(Some(start), &[], None, order) };
+    let say = |start, order| Claim { boot: Some(&boot), ..told(Some(start), &[], None, order) };
     let (own, thief) = (start(1), start(2));
     hear(&mut lineage, &mut thread, &say(&own, 1), Some(value(1)), NOW);
     hear(&mut lineage, &mut thread, &say(&thief, 2), Some(value(2)), NOW);
@@ -258,7 +258,7 @@ impl Site {
     fn hear(&mut self, sent: &Sent) -> Heard {
         self.given += 1;
         let Sent { start, former, chain, from, order } = sent;
-        let told = Told { start: Some(start), former, chain: *chain, boot: None, from: *from, order: *order };
+        let told = Claim { start: Some(start), former, chain: *chain, boot: None, from: *from, order: *order };
         hear(&mut self.lineage, &mut self.thread, &told, Some(value(self.given)), NOW)
     }
 
@@ -502,7 +502,7 @@ fn two_holders_of_one_start_cannot_be_told_apart_by_it() {
     holders[1].address = address(2);
     // Started anew, the second one has a start of its own.
     let (own, former) = (start(6), starts(&[5]));
-    attribute(&mut holders, &Told { from: address(5), ..told(Some(&own), &former, None, 1) }, NOW);
+    attribute(&mut holders, &Claim { from: address(5), ..told(Some(&own), &former, None, 1) }, NOW);
     assert_eq!(holders.iter().filter(|holder| holder.start_id == Some(start(5))).count(), 1);
     for number in 10..20 {
         let own = start(number);

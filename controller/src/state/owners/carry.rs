@@ -22,7 +22,7 @@ use lucia_proto::owner_api::Outcome;
 use super::super::{Controller, lock};
 use super::orders::{Orders, signed};
 use super::progress::{Entry, in_force, is_done, is_final};
-use super::relay::{Standing, Told, Waiting};
+use super::relay::{CallerKind, OutcomeNote, Waiting};
 use crate::refusal::Refusal;
 
 /// Questions of nodes that are written at one tick: each waits for the disk.
@@ -34,7 +34,7 @@ impl Controller {
         &self,
         node: &NodeId,
         report: Option<&OrdersReport>,
-        by: (Option<&StartId>, Standing),
+        by: (Option<&StartId>, CallerKind),
         now: UnixTime,
     ) -> Option<OrdersReply> {
         let since_boot = self.clock.since_boot();
@@ -77,7 +77,7 @@ impl Controller {
         if told.is_empty() {
             return Ok(());
         }
-        let mut by_order: BTreeMap<OrderId, Vec<Told>> = BTreeMap::new();
+        let mut by_order: BTreeMap<OrderId, Vec<OutcomeNote>> = BTreeMap::new();
         for one in told {
             by_order.entry(one.outcome.intent).or_default().push(one);
         }
@@ -85,7 +85,8 @@ impl Controller {
         while let Some((id, told)) = by_order.pop_first() {
             let Some(entry) = orders.get(&id) else { continue };
             let mut next = entry.clone();
-            let outcome = |one: &Told| Outcome { node_id: one.node.clone(), at: one.at, refused: one.outcome.refused };
+            let outcome =
+                |one: &OutcomeNote| Outcome { node_id: one.node.clone(), at: one.at, refused: one.outcome.refused };
             let (mut news, mut changed) = (Vec::new(), false);
             for outcome in told.iter().map(outcome) {
                 // Why a node waits may change for as long as it likes; in the audit is the first reason and the end.

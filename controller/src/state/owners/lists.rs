@@ -24,13 +24,13 @@ use crate::store::json_file::JsonFileError;
 
 /// What is held of them. `seen` is taken after the queue; the lists themselves are held for no write.
 pub(super) struct Lists {
-    barred: RwLock<Held>,
+    barred: RwLock<BarredKeys>,
     names: RwLock<Option<Arc<Names>>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ListsRead>,
 }
 
 /// Whom the worker bars.
-enum Held {
+enum BarredKeys {
     /// By the list that was held before the start, until a verified one takes its place: it counts also while no bundle says
     /// who signed it, and where the worker that did was retired since.
     Before(Vec<Fingerprint>),
@@ -38,7 +38,7 @@ enum Held {
     Verified(Arc<Barred>),
 }
 
-impl Held {
+impl BarredKeys {
     fn verified(&self) -> Option<Arc<Barred>> {
         match self {
             Self::Before(_) => None,
@@ -49,7 +49,7 @@ impl Held {
 
 /// What was last looked at.
 #[derive(Debug, Default)]
-struct Seen {
+struct ListsRead {
     /// The same bytes are not verified twice with the same bundle.
     barred: Option<(Digest, u64)>,
     names: Option<(Digest, u64)>,
@@ -63,14 +63,14 @@ struct Seen {
 impl Lists {
     pub(super) fn open(dir: &PrivateDir) -> Result<Self, JsonFileError> {
         let (kept, keys) = barred::read(dir)?.map(|kept| ((kept.signed, None), kept.keys)).unzip();
-        let seen = Mutex::new(Seen { kept, ..Seen::default() });
-        let barred = RwLock::new(Held::Before(keys.unwrap_or_default()));
+        let seen = Mutex::new(ListsRead { kept, ..ListsRead::default() });
+        let barred = RwLock::new(BarredKeys::Before(keys.unwrap_or_default()));
         Ok(Self { barred, names: RwLock::default(), seen })
     }
 
     fn hold(&self, list: Barred) -> Arc<Barred> {
         let list = Arc::new(list);
-        *self.barred.write().unwrap_or_else(PoisonError::into_inner) = Held::Verified(Arc::clone(&list));
+        *self.barred.write().unwrap_or_else(PoisonError::into_inner) = BarredKeys::Verified(Arc::clone(&list));
         list
     }
 
@@ -78,8 +78,8 @@ impl Lists {
     pub(super) fn bars(&self, key: &Fingerprint) -> bool {
         let barred = self.barred.read().unwrap_or_else(PoisonError::into_inner);
         match &*barred {
-            Held::Before(keys) => keys.binary_search(key).is_ok(),
-            Held::Verified(list) => list.get(key).is_some(),
+            BarredKeys::Before(keys) => keys.binary_search(key).is_ok(),
+            BarredKeys::Verified(list) => list.get(key).is_some(),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Controller {
         let answers = queue.answers().ok().flatten();
         let lists = &self.owners.lists;
         let mut seen = lock(&lists.seen);
-        let Seen { barred: looked_at, names, kept, .. } = &mut *seen;
+        let ListsRead { barred: looked_at, names, kept, .. } = &mut *seen;
         let mut trouble = Vec::new();
         let mut held = lists.barred.read().unwrap_or_else(PoisonError::into_inner).verified();
         // One that the bundle's worker did not sign is of a worker that was retired since: the next one signs its own,

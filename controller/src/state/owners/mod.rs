@@ -50,7 +50,7 @@ use orders::Orders;
 use relay::Relay;
 use trust::Trust;
 
-pub(super) use relay::Standing;
+pub(super) use relay::CallerKind;
 
 /// What the controller holds of owners.
 ///
@@ -59,7 +59,7 @@ pub(super) use relay::Standing;
 pub(super) struct Owners {
     trust: RwLock<Option<Trust>>,
     queue: Mutex<OwnerQueue>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FilesRead>,
     /// What the worker signed of its ledger.
     lists: Lists,
     applications: Mutex<Applications>,
@@ -79,7 +79,7 @@ pub(super) struct Owners {
 
 /// What was last looked at of the worker's files.
 #[derive(Debug, Default)]
-struct Seen {
+struct FilesRead {
     /// The bytes of bundle and roster: the same ones are not verified twice.
     files: Option<(Option<Digest>, Option<Digest>)>,
     mark: Option<TakenRoster>,
@@ -113,7 +113,7 @@ impl Owners {
             trust: RwLock::default(),
             queue: Mutex::new(queue),
             lists,
-            seen: Mutex::new(Seen { mark, ..Seen::default() }),
+            seen: Mutex::new(FilesRead { mark, ..FilesRead::default() }),
             applications: Mutex::new(applications),
             orders: Mutex::new(orders),
             asked: Mutex::new(asked),
@@ -264,7 +264,7 @@ impl Controller {
     }
 
     /// Writes which roster this is, before it counts.
-    fn mark(&self, seen: &mut Seen, next: Trust) -> Result<Trust, Refusal> {
+    fn mark(&self, seen: &mut FilesRead, next: Trust) -> Result<Trust, Refusal> {
         let Some(roster) = &next.roster else { return Ok(next) };
         let (taken, former) = (roster.taken(), seen.mark);
         if former != Some(taken) {

@@ -53,7 +53,7 @@ impl Waiting {
 
 /// Which holder of an identity calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::state) enum Standing {
+pub(in crate::state) enum CallerKind {
     /// The only one there is.
     Free,
     /// One of those it is frozen for: it is told of the decision and of nothing else.
@@ -82,7 +82,7 @@ struct Answered {
 
 /// What a node told about an order, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct OutcomeNote {
     pub(super) node: NodeId,
     pub(super) outcome: NodeOutcome,
     pub(super) at: UnixTime,
@@ -102,7 +102,7 @@ pub(super) struct Relay {
     overtaken: BTreeSet<(NodeId, OrderId)>,
     /// Nodes that a signed order ends and that are to hear so: heard although the worker bars their keys.
     leaving: BTreeSet<NodeId>,
-    told: Vec<Told>,
+    told: Vec<OutcomeNote>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
     /// another one is written once a minute, however often a node changes its mind.
     retried: BTreeMap<(NodeId, OrderId), (OrderCode, Duration)>,
@@ -167,16 +167,16 @@ impl Relay {
         &mut self,
         node: &NodeId,
         report: &OrdersReport,
-        (holder, standing): (Option<&StartId>, Standing),
+        (holder, standing): (Option<&StartId>, CallerKind),
         now: UnixTime,
         since_boot: Duration,
     ) -> OrdersReply {
-        if standing != Standing::Refused {
+        if standing != CallerKind::Refused {
             report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now, since_boot));
             report.freshness.iter().for_each(|nonce| self.note_question(node, holder, nonce, since_boot));
         }
         let reply = self.reply(node, report, standing, now);
-        if reply.freshness.is_some() && standing != Standing::Refused {
+        if reply.freshness.is_some() && standing != CallerKind::Refused {
             self.handed.insert(node.clone(), now);
         }
         reply
@@ -190,7 +190,7 @@ impl Relay {
     fn note(&mut self, node: &NodeId, outcome: &NodeOutcome, now: UnixTime, since_boot: Duration) {
         let done = outcome.refused.is_none_or(OrderCode::is_repeat);
         if done && self.overtaken.remove(&(node.clone(), outcome.intent)) {
-            self.told.push(Told { node: node.clone(), outcome: outcome.clone(), at: now });
+            self.told.push(OutcomeNote { node: node.clone(), outcome: outcome.clone(), at: now });
             return;
         }
         let Some(orders) = self.waiting.get_mut(node) else { return };
@@ -208,7 +208,7 @@ impl Relay {
             }
             None => orders.retain(|order| order.id != outcome.intent),
         }
-        self.told.push(Told { node: node.clone(), outcome: outcome.clone(), at: now });
+        self.told.push(OutcomeNote { node: node.clone(), outcome: outcome.clone(), at: now });
     }
 
     fn note_question(&mut self, node: &NodeId, holder: Option<&StartId>, nonce: &Nonce, since_boot: Duration) {
@@ -235,7 +235,7 @@ impl Relay {
     }
 
     /// What comes first is what the rest is checked with; what has no room comes with the next heartbeat.
-    fn reply(&self, node: &NodeId, report: &OrdersReport, standing: Standing, now: UnixTime) -> OrdersReply {
+    fn reply(&self, node: &NodeId, report: &OrdersReport, standing: CallerKind, now: UnixTime) -> OrdersReply {
         let mut room = ANSWER_MAX - REPLY_BASE;
         let mut fits = |bytes: usize| {
             let fits = bytes <= room;
@@ -275,14 +275,14 @@ impl Relay {
         !order.is_over(now) && roster.is_some_and(|roster| in_force(&order.signed.signatures, roster).is_ok())
     }
 
-    fn next_order(&self, node: &NodeId, standing: Standing, now: UnixTime) -> Option<&Waiting> {
+    fn next_order(&self, node: &NodeId, standing: CallerKind, now: UnixTime) -> Option<&Waiting> {
         let mut waiting = self.waiting.get(node).into_iter().flatten().filter(|order| self.is_given(order, now));
         let decision = self.decisions.get(node).filter(|order| self.is_given(order, now));
         let split = decision.filter(|order| order.splits);
         let order = match standing {
-            Standing::Free => split.or_else(|| waiting.next()),
-            Standing::Frozen => split.or_else(|| waiting.find(|order| order.kind == OrderKind::CloneDecision)),
-            Standing::Refused => decision,
+            CallerKind::Free => split.or_else(|| waiting.next()),
+            CallerKind::Frozen => split.or_else(|| waiting.find(|order| order.kind == OrderKind::CloneDecision)),
+            CallerKind::Refused => decision,
         };
         order.map(AsRef::as_ref)
     }
@@ -294,12 +294,12 @@ impl Relay {
     }
 
     /// What was told since this was last asked.
-    pub(super) fn take_told(&mut self) -> Vec<Told> {
+    pub(super) fn take_told(&mut self) -> Vec<OutcomeNote> {
         std::mem::take(&mut self.told)
     }
 
     /// What could not be written is told again.
-    pub(super) fn put_back(&mut self, told: Vec<Told>) {
+    pub(super) fn put_back(&mut self, told: Vec<OutcomeNote>) {
         self.told.splice(0..0, told);
     }
 

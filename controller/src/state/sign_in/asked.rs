@@ -11,7 +11,7 @@ use crate::source::{Source, gives_way};
 
 /// Those that wait, in the order they came.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Vec<Open>);
+pub(super) struct PasskeyRequests(Vec<Open>);
 
 #[derive(Debug)]
 struct Open {
@@ -42,7 +42,7 @@ pub(super) enum Decision {
     Full,
 }
 
-impl Asked {
+impl PasskeyRequests {
     /// Takes one in. Two of one code cannot be told apart by a person, so the second is not taken.
     pub(super) fn ask(&mut self, form: PasskeyForm, source: Source, now: Duration) -> Decision {
         self.expire(now);

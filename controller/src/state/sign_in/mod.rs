@@ -26,14 +26,14 @@ use crate::refusal::{Refusal, chain};
 use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
 pub use asked::WaitingPasskey;
-use asked::{Asked, Decision};
+use asked::{Decision, PasskeyRequests};
 use sessions::{Session, Sessions};
 
 /// What the controller holds of the page's people.
 ///
 /// Locks are taken in this order: `asked`, `passkeys`, `sessions`.
 pub(super) struct SignIns {
-    asked: Mutex<Asked>,
+    asked: Mutex<PasskeyRequests>,
     passkeys: Mutex<Passkeys>,
     sessions: Mutex<Sessions>,
     /// Sign-ins tried.
@@ -79,7 +79,7 @@ pub enum AskedPasskey {
 
 /// A session that began: what the browser is told, and what it keeps.
 #[derive(Debug)]
-pub struct Begun {
+pub struct NewSession {
     /// The answer.
     pub answer: SignedIn,
     /// The cookie's value: 32 random bytes in base64url.
@@ -137,11 +137,11 @@ impl Controller {
     ///
     /// # Errors
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
-    pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<Begun, Refusal> {
+    pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
         self.counted(self.try_sign_in(sign_in, origin, from))
     }
 
-    fn try_sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<Begun, Refusal> {
+    fn try_sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
         let now = self.clock.since_boot();
         self.sign_ins.trying.allow(from, now)?;
         let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
@@ -187,7 +187,7 @@ impl Controller {
         lock(&self.sign_ins.sessions).begin(&token, session);
         drop(passkeys);
         tracing::info!(owner = %name, %from, "signed in to the page");
-        Ok(Begun { answer: SignedIn { name, role, expires_at }, token })
+        Ok(NewSession { answer: SignedIn { name, role, expires_at }, token })
     }
 
     /// Whose session this is; it counts as used, unless the page asks by itself.

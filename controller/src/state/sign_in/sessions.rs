@@ -38,10 +38,10 @@ pub(super) struct Session {
 pub(super) struct Sessions(BTreeMap<Digest, Session>);
 
 /// What the roster says now of whoever has a session.
-pub(super) type Standing<'a> = &'a dyn Fn(&Session) -> Option<Role>;
+pub(super) type RoleOf<'a> = &'a dyn Fn(&Session) -> Option<Role>;
 
 impl Session {
-    fn is_over(&self, now: Duration, standing: Standing<'_>) -> bool {
+    fn is_over(&self, now: Duration, standing: RoleOf<'_>) -> bool {
         now >= self.used.saturating_add(SESSION_IDLE)
             || now >= self.begun.saturating_add(SESSION_LIFETIME)
             || standing(self) != Some(self.role)
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// The session of this token, which counts as used now when it `uses` it; one that is over ends here.
-    pub(super) fn find(&mut self, token: &str, uses: bool, now: Duration, standing: Standing<'_>) -> Option<&Session> {
+    pub(super) fn find(&mut self, token: &str, uses: bool, now: Duration, standing: RoleOf<'_>) -> Option<&Session> {
         let key = kept(token);
         if self.0.get(&key)?.is_over(now, standing) {
             self.0.remove(&key);
@@ -92,12 +92,12 @@ impl Sessions {
     }
 
     /// Whether the session of this token goes on, without using it: what runs by itself keeps nobody signed in.
-    pub(super) fn goes_on(&self, token: &str, now: Duration, standing: Standing<'_>) -> bool {
+    pub(super) fn goes_on(&self, token: &str, now: Duration, standing: RoleOf<'_>) -> bool {
         self.0.get(&kept(token)).is_some_and(|session| !session.is_over(now, standing))
     }
 
     /// Ends those that are over.
-    pub(super) fn expire(&mut self, now: Duration, standing: Standing<'_>) {
+    pub(super) fn expire(&mut self, now: Duration, standing: RoleOf<'_>) {
         self.0.retain(|_, session| !session.is_over(now, standing));
     }
 

@@ -21,7 +21,7 @@ use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
 use super::bench::{World, code};
 use super::owners::{fleet, publish};
-use crate::state::{AskedPasskey, Begun, By, OpenError, Refusal};
+use crate::state::{AskedPasskey, By, NewSession, OpenError, Refusal};
 
 fn ip(last: u8) -> IpAddr {
     IpAddr::from([198, 51, 100, last])
@@ -57,7 +57,7 @@ fn attempt(
     page: &PageOrigin,
     from: IpAddr,
     change: impl FnOnce([u8; 32]) -> [u8; 32],
-) -> Result<Begun, Refusal> {
+) -> Result<NewSession, Refusal> {
     let challenge = world.controller.next_challenge(&Scope::Owner, from).challenge();
     let signed = change(sign_in::challenge(&challenge.challenge_id, &challenge.nonce));
     let sign_in = SignIn {
@@ -68,11 +68,11 @@ fn attempt(
     world.controller.sign_in(&sign_in, &OrderWorld::origin(), from)
 }
 
-fn enter(world: &World, number: u8) -> Result<Begun, Refusal> {
+fn enter(world: &World, number: u8) -> Result<NewSession, Refusal> {
     attempt(world, (number, number), &OrderWorld::origin(), ip(200), |challenge| challenge)
 }
 
-fn token(begun: Result<Begun, Refusal>) -> String {
+fn token(begun: Result<NewSession, Refusal>) -> String {
     begun.unwrap().token
 }
 

@@ -28,7 +28,7 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
         (holding(3, 0), (false, true, false)),
         (holding(3, 5), (false, false, true)),
     ] {
-        let reply = relay.hear(node, &report, (None, Standing::Free), NOW, hour);
+        let reply = relay.hear(node, &report, (None, CallerKind::Free), NOW, hour);
         assert_eq!((reply.bundle.is_some(), reply.roster.is_some(), reply.intent.is_some()), want);
         assert!(json::to_string(&reply).unwrap().len() + REPLY_BASE <= ANSWER_MAX);
     }
@@ -38,8 +38,10 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
     let order = Arc::new(Waiting::new(signed.id(), OrderKind::RemoveIdentity, Some(NOW), signed));
     relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
     let report = holding(3, 5).1;
-    assert!(relay.hear(node, &report, (None, Standing::Free), NOW, hour).intent.is_some());
-    assert!(relay.hear(node, &report, (None, Standing::Free), NOW.plus(Duration::from_secs(1)), hour).intent.is_none());
+    assert!(relay.hear(node, &report, (None, CallerKind::Free), NOW, hour).intent.is_some());
+    assert!(
+        relay.hear(node, &report, (None, CallerKind::Free), NOW.plus(Duration::from_secs(1)), hour).intent.is_none()
+    );
 }
 /// What a node says that asks this, or nothing.
 fn asking(nonce: Option<&Nonce>) -> OrdersReport {
@@ -60,10 +62,10 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
     let mut relay = Relay::default();
     let at = Duration::from_secs(3600);
     let interval = FRESHNESS_ASKED_INTERVAL;
-    let hear = |relay: &mut Relay, nonce: Option<&Nonce>, by: (&StartId, Standing), at| {
+    let hear = |relay: &mut Relay, nonce: Option<&Nonce>, by: (&StartId, CallerKind), at| {
         relay.hear(node, &asking(nonce), (Some(by.0), by.1), NOW, at).freshness
     };
-    let (ours, theirs) = ((&one, Standing::Frozen), (&two, Standing::Frozen));
+    let (ours, theirs) = ((&one, CallerKind::Frozen), (&two, CallerKind::Frozen));
     hear(&mut relay, Some(&first), ours, at);
     // The other holder asks nothing, and then something: the question stays, and so does what was heard when.
     for later in [Duration::ZERO, interval / 2, interval * 2] {
@@ -72,11 +74,11 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
         assert_eq!(relay.unwritten(8, at + later), [(node.clone(), first.clone())], "{later:?}");
     }
     relay.written(node, &first, at);
-    hear(&mut relay, None, (&one, Standing::Free), at + interval / 2);
+    hear(&mut relay, None, (&one, CallerKind::Free), at + interval / 2);
     assert_eq!((relay.unanswered(), relay.take_withdrawn()), (vec![(node.clone(), first.clone())], vec![]));
     assert_eq!(relay.unwritten(8, at + interval * 2), [], "the worker is asked one of them at a time");
     // Whoever was not kept asks nothing.
-    hear(&mut relay, Some(&third), (&StartId::from_random([3; 16]), Standing::Refused), at + interval);
+    hear(&mut relay, Some(&third), (&StartId::from_random([3; 16]), CallerKind::Refused), at + interval);
     assert_eq!(relay.questions.get(node).map(Vec::len), Some(2));
     let answer = |nonce: &Nonce| {
         let answer = FreshnessAnswer {
@@ -123,7 +125,7 @@ fn each_holder_has_a_question_of_its_own_and_there_are_few_of_one_node() {
     let at = Duration::from_secs(3600);
     let ask = |relay: &mut Relay, start: u8, nonce: u8, at| {
         let (start, nonce) = (StartId::from_random([start; 16]), Nonce::from_bytes(&[nonce; 32]));
-        relay.hear(node, &asking(Some(&nonce)), (Some(&start), Standing::Free), NOW, at);
+        relay.hear(node, &asking(Some(&nonce)), (Some(&start), CallerKind::Free), NOW, at);
     };
     ask(&mut relay, 1, 1, at);
     for other in 2..200 {
@@ -151,7 +153,7 @@ fn whose_question_waits_longest_is_written_first() {
     let [first, second, _] = nonces();
     let mut relay = Relay::default();
     let hear = |relay: &mut Relay, node: &NodeId, nonce: &Nonce, at| {
-        relay.hear(node, &asking(Some(nonce)), (None, Standing::Free), NOW, at);
+        relay.hear(node, &asking(Some(nonce)), (None, CallerKind::Free), NOW, at);
     };
     let at = Duration::from_secs(3600);
     hear(&mut relay, honest, &first, at);
