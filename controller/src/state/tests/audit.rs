@@ -111,7 +111,8 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     drop(controller);
     let good = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
-    let damages: [(&str, String, fn(&AuditError) -> bool); 4] = [
+    type Is = fn(&AuditError) -> bool;
+    let damages: [(&str, String, Is); 4] = [
         ("edited", good.replacen("window-opened", "window-closed", 1), |why| {
             matches!(why, AuditError::Chain { number: 2 })
         }),
