@@ -23,6 +23,8 @@ use crate::node::phase::{DevicePhase, TaskPhase};
 use crate::pki::key::{Fingerprint, VerificationCode};
 pub use rename::{Rename, RenameForm, RenameStep};
 
+pub use crate::base::bounded::{KeyLabel, Label};
+
 /// What an approval must hold as its confirmation, because a disk is erased.
 pub const ERASE: &str = "ERASE";
 /// Events in one answer at most.
@@ -35,10 +37,6 @@ pub const HOST_ANSWER_MAX: usize = 32 * 1024 * 1024;
 
 /// Text about a device or task, for people.
 pub type Message = Text<1, MESSAGE_MAX>;
-/// The name of an event or of who caused it.
-pub type Label = Text<1, 128>;
-/// What a person calls an SSH key.
-pub type KeyLabel = Text<1, 64>;
 
 /// Body of `POST /api/host/onboarding/window`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

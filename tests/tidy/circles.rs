@@ -99,6 +99,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
+    /// `pub(super)` names nothing of the parent.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let named = self.absolute(&parts);
@@ -170,7 +173,7 @@ fn sources(folder: &str) -> BTreeMap<String, String> {
 
 /// Files in circles may only become fewer; at none a folder leaves this list.
 const OPEN: &[(&str, usize)] =
-    &[("agent/src", 32), ("controller/src", 58), ("controller/ctl/src", 32), ("worker/src", 36), ("proto/src", 18)];
+    &[("agent/src", 11), ("controller/src", 44), ("controller/ctl/src", 19), ("worker/src", 29), ("proto/src", 2)];
 
 #[test]
 fn files_that_need_each_other_become_fewer() {

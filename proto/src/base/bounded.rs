@@ -178,6 +178,11 @@ pub struct OutOfBounds {
     pub rule: &'static str,
 }
 
+/// The name of an event or of who caused it.
+pub type Label = Text<1, 128>;
+/// What a person calls an SSH key.
+pub type KeyLabel = Text<1, 64>;
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

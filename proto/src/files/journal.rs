@@ -6,6 +6,7 @@
 
 mod check;
 mod clone;
+mod error;
 mod name;
 mod room;
 #[cfg(test)]
@@ -15,8 +16,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-pub use check::JournalError;
 pub use clone::{FrozenRow, Holder, KeptRow};
+pub use error::JournalError;
 pub use name::NewName;
 pub use room::inventory_room;
 

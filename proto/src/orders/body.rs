@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::OrderKind;
 use super::{OrderHead, Terms};
+use crate::base::bounded::KeyLabel;
 use crate::base::bounded::OutOfBounds;
 use crate::base::ids::{BootId, NodeId, StartId};
 use crate::base::json::{self, JsonError};
 use crate::base::limits::{JSON_DEPTH_MAX, ORDER_BODY_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use crate::base::names::{AccountName, Hostname};
 use crate::base::time::UnixTime;
-use crate::host_api::KeyLabel;
 use crate::orders::ssh_key::{BadSshKey, SshKey};
 use crate::pki::key::Fingerprint;
 

@@ -6,7 +6,8 @@ use super::memory::OrderMemory;
 use super::policy::{OrderPolicy, Rule};
 use super::refusal::OrderRefusal;
 use super::signed::{OrderSignature, SignatureForm, SignedOrder};
-use super::{OrderHead, OrderId, Terms, passkey, signed_text};
+use super::verified::VerifiedOrder;
+use super::{OrderHead, Terms, passkey, signed_text};
 use crate::base::digest::Digest;
 use crate::base::ids::NodeId;
 use crate::base::limits::{ORDER_AHEAD, ORDER_SIGNATURES_MAX};
@@ -38,37 +39,6 @@ pub struct Checker<'a> {
     pub time: Option<OrderTime>,
     /// What was ordered before.
     pub memory: &'a OrderMemory,
-}
-
-/// An order that an owner of the roster gave, for this node, now, and that was not carried out yet. Only
-/// [`SignedOrder::check`] makes one. It is carried out as [`super::Order`], after it was remembered.
-#[derive(Debug)]
-pub struct VerifiedOrder {
-    pub(super) id: OrderId,
-    pub(super) intent: OrderHead,
-    pub(super) body: Body,
-    pub(super) signers: Vec<OwnerId>,
-    pub(super) now: UnixTime,
-}
-
-impl VerifiedOrder {
-    /// Which order it is.
-    #[must_use]
-    pub const fn id(&self) -> OrderId {
-        self.id
-    }
-
-    /// Its head.
-    #[must_use]
-    pub const fn intent(&self) -> &OrderHead {
-        &self.intent
-    }
-
-    /// The owners who signed it, each once.
-    #[must_use]
-    pub fn signers(&self) -> &[OwnerId] {
-        &self.signers
-    }
 }
 
 impl SignedOrder {

@@ -7,9 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::body::Body;
-use super::check::VerifiedOrder;
 use super::kind::OrderKind;
 use super::refusal::{OrderCode, OrderRefusal};
+use super::verified::VerifiedOrder;
 use super::{OrderHead, OrderId, Subject, Terms};
 use crate::base::bounded::Version;
 use crate::base::json::{self, JsonError};

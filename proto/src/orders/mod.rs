@@ -26,6 +26,7 @@ mod refusal;
 mod signed;
 #[cfg(test)]
 mod tests;
+mod verified;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ use crate::pki::key::VerificationCode;
 pub use body::{
     Admit, Body, CloneDecision, Decision, LabelledKey, NotPlain, PlainSshKey, ReleaseLapse, RemoveIdentity, SshKeys,
 };
-pub use check::{Checker, VerifiedOrder};
+pub use check::Checker;
 pub use kind::{Actor, OrderKind};
 pub use memory::{Order, OrderMemory};
 pub(crate) use passkey::verify_over;
@@ -52,6 +53,7 @@ pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge};
 pub use policy::{OrderPolicy, Rule};
 pub use refusal::{OrderCode, OrderRefusal};
 pub use signed::{Draft, DraftError, OrderSignature, ReadDraft, SignedOrder};
+pub use verified::VerifiedOrder;
 pub use words::{about, visible, words};
 
 /// What an owner key signs begins with this line, so that no other signature of the same key is one under an intent.

@@ -5,8 +5,8 @@
 
 use super::body::{Body, Decision, LabelledKey, SshKeys};
 use super::{OrderHead, OrderId, Terms};
+use crate::base::bounded::{KeyLabel, Label};
 use crate::base::text::{counted, is_printable, shown};
-use crate::host_api::{KeyLabel, Label};
 
 /// Keys that [`about`] names; the others are counted.
 const KEYS_NAMED: usize = 3;

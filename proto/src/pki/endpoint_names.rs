@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::der::{DNS_NAME, IP_ADDRESS, SEQUENCE, tlv};
 use crate::base::limits::{ENDPOINT_NAME_MAX, ENDPOINT_NAMES_MAX};
 use crate::base::names::DnsName;
-use crate::pki::general_names;
 
 /// One name a client may call the endpoint by. Text form: `lucia.example.net`, `192.0.2.7` or `2001:db8::7`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -140,7 +140,12 @@ impl EndpointNames {
     /// The value of a subjectAltName extension with these names and no others, DER.
     #[must_use]
     pub fn general_names(&self) -> Vec<u8> {
-        general_names::of(self.iter())
+        let one = |name: &EndpointName| match name {
+            EndpointName::Dns(name) => tlv(DNS_NAME, name.as_str().as_bytes()),
+            EndpointName::Ip(IpAddr::V4(address)) => tlv(IP_ADDRESS, &address.octets()),
+            EndpointName::Ip(IpAddr::V6(address)) => tlv(IP_ADDRESS, &address.octets()),
+        };
+        tlv(SEQUENCE, &self.iter().flat_map(one).collect::<Vec<_>>())
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod certificate;
+mod certificate_error;
 pub mod chain;
 pub mod csr;
 pub mod endpoint_names;

@@ -10,7 +10,7 @@ use crate::base::der::{
     content, ecdsa_with_sha256, parts,
 };
 use crate::base::time::UnixTime;
-use crate::pki::certificate::CertificateError;
+use crate::pki::certificate_error::CertificateError;
 use crate::pki::key::NodePublicKey;
 
 /// The label of a certificate's PEM block.

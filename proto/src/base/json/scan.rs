@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::read::unescape;
-use super::{JsonError, JsonErrorKind};
+use super::error::{JsonError, JsonErrorKind};
+use super::escape::unescape;
 
 /// Levels that the recursion below can bear whatever a caller asks for: protects the stack.
 const HARD_MAX_DEPTH: usize = 128;
