@@ -347,62 +347,47 @@ mod tests {
         let spare = r#","samples":[{"at":"2026-11-29T19:59:50Z","memoryTotalBytes":100,"memoryAvailableBytes":11,
             "storageTotalBytes":100,"storageAvailableBytes":11,"cpuTemperatureCelsius":84.9}]"#;
         let waiting = r#","samples":[],"directory":{"state":"Waiting","message":"sssd starts"}"#;
-        for (more, about, says, short) in [
-            (WELL.to_owned(), NO_SAMPLES, vec![], vec![]),
-            (WELL.to_owned(), spare, vec![], vec![]),
+        let mut shown = String::new();
+        for (more, about, says) in [
+            (WELL.to_owned(), NO_SAMPLES, vec![]),
+            (WELL.to_owned(), spare, vec![]),
             (
                 format!(r#"{online},"certificateExpiresAt":"2026-12-04T19:59:59Z""#),
                 NO_SAMPLES,
                 vec!["lucia-enrollment-worker status"],
-                vec!["its certificate ends in 4 d 23 h"],
             ),
             (
                 format!(r#"{online},"certificateExpiresAt":"2026-11-29T19:00:00Z""#),
                 NO_SAMPLES,
                 vec!["luciactl release-lapse web-1"],
-                vec!["its certificate lapsed"],
             ),
-            (online.to_owned(), NO_SAMPLES, vec!["lucia-enrollment-worker pending"], vec!["no certificate yet"]),
+            (online.to_owned(), NO_SAMPLES, vec!["lucia-enrollment-worker pending"]),
             (
                 r#","state":"Stale","lastSeenAt":"2026-11-29T19:00:00Z","certificateExpiresAt":"2026-12-06T20:00:00Z""#
                     .to_owned(),
                 NO_SAMPLES,
-                vec!["1 h 0 min ago"],
-                vec!["last heard 1 h 0 min ago"],
+                vec!["1 h 0 min"],
             ),
             (
                 r#","state":"AwaitingHeartbeat","certificateExpiresAt":"2026-12-06T19:58:59Z""#.to_owned(),
                 NO_SAMPLES,
-                vec!["start the machine"],
-                vec!["never heard from"],
+                vec![""],
             ),
-            (
-                WELL.to_owned(),
-                full,
-                vec!["storage is 90 % full", "memory is 91 % taken", "85 °C"],
-                vec!["storage 90 % full", "memory 91 % full", "85 °C"],
-            ),
-            (WELL.to_owned(), waiting, vec!["its directory: sssd starts"], vec!["its directory waits"]),
-            (
-                format!(r#"{WELL},"newHostname":"web-2""#),
-                NO_SAMPLES,
-                vec!["luciactl rename web-1 web-2, else write web-1 back"],
-                vec!["it calls itself web-2: rename it"],
-            ),
-            (
-                format!(r#"{WELL},"directory":"Failed""#),
-                NO_SAMPLES,
-                vec!["lucia-node-agent why"],
-                vec!["its directory failed"],
-            ),
+            (WELL.to_owned(), full, vec!["90 %", "91 %", "85 °C"]),
+            (WELL.to_owned(), waiting, vec!["sssd starts"]),
+            (format!(r#"{WELL},"newHostname":"web-2""#), NO_SAMPLES, vec!["luciactl rename web-1 web-2"]),
+            (format!(r#"{WELL},"directory":"Failed""#), NO_SAMPLES, vec!["lucia-node-agent why"]),
         ] {
             let why = Why::of(&view(&more, about), &[]);
             let told: Vec<String> = why.findings.iter().map(ToString::to_string).collect();
             assert_eq!(told.len(), says.len(), "{told:?}");
             assert!(told.iter().zip(&says).all(|(told, says)| told.contains(says)), "{told:?}");
-            assert_eq!(why.looks(), short);
             assert_eq!((why.is_well(), why.looks().len()), (says.is_empty(), says.len()));
+            for (short, told) in why.looks().iter().zip(&told) {
+                shown.push_str(&format!("{short}\n    {told}\n"));
+            }
         }
+        expect_test::expect_file!["snapshots/why.txt"].assert_eq(&shown);
     }
 
     // spec: PG-30, PG-96
@@ -434,7 +419,7 @@ mod tests {
         let mut frozen = view(WELL, NO_SAMPLES);
         frozen.node.frozen = true;
         assert!(!Why::of(&frozen, &[]).is_well());
-        assert_eq!(Why::of(&frozen, &[]).looks(), ["its identity was seen twice: decide"]);
+        assert_eq!(Why::of(&frozen, &[]).looks().len(), 1);
     }
 
     // spec: PG-113
@@ -445,11 +430,9 @@ mod tests {
         let held = view.orders.as_mut().unwrap();
         held.waiting = vec!["1a2b-3c4d-5e6f".parse().unwrap()];
         let why = Why::of(&view, &[]);
-        assert!(
-            why.is_well() && why.pending().unwrap().contains("order 1a2b-3c4d-5e6f goes out with its next heartbeat")
-        );
+        assert!(why.is_well() && why.pending().unwrap().contains("1a2b-3c4d-5e6f"));
         view.orders.as_mut().unwrap().waiting.push("0a2b-3c4d-5e6f".parse().unwrap());
-        assert!(Why::of(&view, &[]).pending().unwrap().contains("1a2b-3c4d-5e6f, 0a2b-3c4d-5e6f go out"));
+        assert!(Why::of(&view, &[]).pending().unwrap().contains("1a2b-3c4d-5e6f, 0a2b-3c4d-5e6f"));
         // A frozen one is told of the decision alone.
         view.node.frozen = true;
         assert_eq!(Why::of(&view, &[]).pending(), None);
@@ -464,7 +447,7 @@ mod tests {
         view.node.certificate_expires_at = None;
         let findings = Why::of(&view, &[]).findings;
         let [Finding::NoCertificate, Finding::NoOrders(why)] = findings.as_slice() else { panic!("{findings:?}") };
-        assert!(why.contains("takes no order before"));
+        assert_eq!(Some(why), Readiness::Asks.wrong().as_ref());
         // An agent that says nothing of orders, and one that says nothing at all.
         view.orders = None;
         assert_eq!(Why::of(&view, &[]).findings.len(), 2);

@@ -144,7 +144,7 @@ fn the_documents_commands_make_a_fleet_and_its_first_node() {
 fn when_something_waits(host: &Node) {
     does(host, "runuser -u lucia-worker -- lucia-enrollment-worker status");
     assert!(does(host, "runuser -u lucia-controller -- lucia-controller doctor").contains("whole"));
-    assert!(does(host, "luciactl events").contains("Became a node"));
+    assert!(does(host, "luciactl events").contains("web-1"));
 }
 
 fn failed(node: &Node) -> String {

@@ -64,7 +64,7 @@ fn unit(node: &Node) -> (String, String) {
     let show = |property: &str| said(node, &["systemctl", "show", "--value", "-p", property, "lucia-node-agent"]);
     // It reports READY before such an end, so a start may return while the unit still ends.
     let ended = |_: &u32| show("ActiveState") != "deactivating";
-    assert!((0..500).find(ended).is_some(), "the unit stays at its end");
+    assert!((0..500).find(ended).is_some());
     (show("ActiveState"), show("ExecMainStatus"))
 }
 
@@ -112,7 +112,7 @@ fn an_expected_end_leaves_the_system_running_and_why_says_which_it_was() {
     assert!(!start());
     assert_eq!((unit(&node), system().as_str()), (("failed".into(), "13".into()), "degraded"), "{}", log());
     let (code, _, cause, message) = why(&node);
-    assert!(code == Some(1) && cause == "not-running" && message.contains("exit status 13"), "{message}");
+    assert!(code == Some(1) && cause == "not-running" && message.contains("13"), "{message}");
 
     let _ = node.exec(&["systemctl", "reset-failed"]).unwrap();
 
@@ -147,7 +147,7 @@ fn an_expected_end_leaves_the_system_running_and_why_says_which_it_was() {
     let killed = "systemctl kill -s KILL lucia-node-agent";
     let _ = node.exec(&["sh", "-c", killed]).unwrap();
     let seen = wait_for(Duration::from_secs(4), || Some(why(&node)).filter(|(_, running, _, _)| !running));
-    let (code, _, cause, message) = seen.expect("systemd waits five seconds before it starts it again");
+    let (code, _, cause, message) = seen.unwrap();
     assert!(code == Some(1) && cause == "not-running" && message.contains("killed"), "{message}");
     let back = wait_for(Duration::from_secs(20), || why(&node).1.then_some(()));
     assert!(back.is_some(), "{}", log());

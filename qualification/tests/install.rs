@@ -50,13 +50,13 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
         let text = fs::read_to_string(destination.join(format!("usr/lib/systemd/system/{unit}.service"))).unwrap();
         let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
         let program = start.split(' ').next().unwrap();
-        assert!(destination.join(program).exists(), "{unit} starts /{program}, which was not laid");
+        assert!(destination.join(program).exists(), "{unit}: /{program}");
         let documents = text.lines().find_map(|line| line.strip_prefix("Documentation=man:")).unwrap();
         let (name, section) = documents.trim_end_matches(')').split_once('(').unwrap();
         let page = share.join(format!("man/man{section}/{name}.{section}"));
         assert_eq!(fs::read_to_string(page).unwrap(), "page\n", "{unit} names {documents}");
         let config = start.split_once("--config /").map(|(_, config)| config);
-        assert!(config.is_none_or(|config| destination.join(config).exists()), "{unit}: {config:?} was not laid");
+        assert!(config.is_none_or(|config| destination.join(config).exists()), "{unit}: {config:?}");
     }
     let of_a_user = destination.join("usr/lib/systemd/user/lucia-enrollment-worker.service");
     assert!(fs::read_to_string(of_a_user).unwrap().contains("\nExecStart=/usr/local/bin/lucia-enrollment-worker run "));

@@ -31,7 +31,7 @@ fn commands() -> Vec<String> {
 
 fn help(program: &str, verb: &[&str]) -> String {
     let path = built(program);
-    assert!(path.is_file(), "{} is not built: cargo build --workspace --bins", path.display());
+    assert!(path.is_file(), "not built: {}", path.display());
     let output = Program::Built(path).command().args(verb).arg("--help").output().unwrap();
     assert!(output.status.success(), "{program} {} --help: {}", verb.join(" "), output.status);
     String::from_utf8(output.stdout).unwrap()
@@ -53,13 +53,13 @@ fn every_command_of_the_documents_exists() {
         match words {
             [] => {}
             ["make", target, ..] => {
-                assert!(makefile.contains(&format!("\n{target}: ")), "`{line}`: the Makefile has no {target}");
+                assert!(makefile.contains(&format!("\n{target}: ")), "`{line}`: {target}");
             }
             [program, ..] if HOST.contains(program) => {}
             [program, rest @ ..] if OURS.contains(program) => {
                 let sub = rest.iter().take_while(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
                 let verb: Vec<&str> = sub.copied().take_while(|word| !word.starts_with("--")).collect();
-                assert!(!verb.is_empty(), "`{line}` has no verb");
+                assert!(!verb.is_empty(), "`{line}`");
                 let help = help(program, &verb);
                 for option in rest.iter().filter(|word| word.starts_with("--")) {
                     assert!(help.contains(option), "`{line}`: {program} {} has no {option}", verb.join(" "));

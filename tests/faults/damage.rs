@@ -190,7 +190,7 @@ async fn f_12_of_two_controllers_one_writes() {
     let first = world.controller();
     fs::remove_file(world.path("controller/onboarding/.onboarding.lease")).unwrap();
     let why = start(&world).err().unwrap();
-    assert!(why.contains("not written here"), "{why}");
+    assert!(why.contains("lucia-controller doctor"), "{why}");
     let _ = fs::remove_file(world.path("controller/onboarding/.onboarding.lease"));
     restore(&config(&world), Generation::Current).unwrap();
     let second = start(&world).unwrap();

@@ -65,7 +65,7 @@ async fn f_12_a_stopped_controller_that_wakes_after_a_take_over_writes_nothing()
     assert!(refused.is_err(), "it changed a state that is not its own any more");
     let status = first.ended();
     assert!(status.is_some_and(|status| !status.success()), "{status:?}: {}", first.said());
-    assert!(first.said().contains("taken away from this program"), "{}", first.said());
+    assert!(first.said().contains(".onboarding.lease"), "{}", first.said());
     let after = snapshot(&site.dir.path().join("controller"));
     let names = |files: &[(std::path::PathBuf, u32, Vec<u8>)]| -> Vec<_> {
         files.iter().filter(|file| !before.contains(file) || !after.contains(file)).map(|file| file.0.clone()).collect()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lucia_agent::host::status::Reason;
 use lucia_proto::api::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::key;
@@ -63,7 +64,8 @@ async fn a_new_node_under_the_old_name_inherits_nothing() {
     new.run(HOUR / 2).await;
     assert_eq!(new.file("certificate.pem"), None);
     let refusal = new.refusal("enroll").expect("the worker's refusal");
-    assert!(refusal.what.contains("ledger has it for node"), "{refusal:?}");
+    assert_eq!(refusal.reason, Some(Reason::Worker), "{refusal:?}");
+    assert!(refusal.what.contains(old_id.as_str()), "{refusal:?}");
 
     // The old node's key and certificate are worth nothing under either id.
     let stranger = Hand::in_machine(&world, &old).with_key(key(99)).say(Endpoint::Heartbeat, &heartbeat).await;

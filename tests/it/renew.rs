@@ -86,7 +86,7 @@ async fn a_node_lives_through_five_days_without_a_worker() {
             machine.run(30 * MINUTE).await;
             assert!(longest_silence(&world, from) < 3 * MINUTE, "seed {seed}, day {day}");
             let refusal = machine.refusal("renew").expect("a refusal");
-            assert!(refusal.cure.contains("enrollment worker") || refusal.what.contains("chaos"), "{refusal:?}");
+            assert!(refusal.cure.contains("lucia-enrollment-worker") || refusal.what.contains("chaos"), "{refusal:?}");
             if day > 1 {
                 let tries = world.times(Endpoint::Renew, from).len();
                 assert!((1..=5).contains(&tries), "seed {seed}, day {day}: {tries} tries in half an hour");

@@ -265,13 +265,13 @@ type Forge = fn(&Path, &Journal, &[u8]) -> io::Result<()>;
 
 /// Journals that nobody signs anything on, with what the worker says of them.
 pub const JOURNALS: &[(&str, &str, Forge)] = &[
-    ("rolled back", "went back from generation", |at, _, earlier| renamed(at, earlier)),
-    ("rolled back by one", "went back from generation", |at, now, _| {
+    ("rolled back", "generation", |at, _, earlier| renamed(at, earlier)),
+    ("rolled back by one", "generation", |at, now, _| {
         let mut journal = now.clone();
         journal.generation -= 1;
         renamed(at, &bytes(&journal))
     }),
-    ("other events", "does not continue", |at, now, _| {
+    ("other events", "generation", |at, now, _| {
         let mut journal = Journal { devices: now.devices.clone(), tasks: now.tasks.clone(), ..Journal::empty() };
         for _ in 0..now.last_event_id + 3 {
             let actor = now.events.first().map(|event| event.actor.clone()).ok_or(io::ErrorKind::NotFound)?;

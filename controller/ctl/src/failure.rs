@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::audit::AuditProblem;
 use crate::client::CallError;
+use crate::codes;
 use crate::context::ContextError;
 use crate::login::LoginError;
 use crate::nodes_named::NodesProblem;
@@ -204,24 +205,37 @@ impl Failure {
         self.to_string()
     }
 
-    /// The word for programs: the controller's own code where it refused, else one of a short list.
+    /// The word for programs: the controller's own code where it refused, else one of ours.
     pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::Shown { failure, .. } => failure.code(),
-            Self::Call(CallError::Refused(body)) => body.error.code.as_str(),
+        let own = match self {
+            Self::Shown { failure, .. } => Some(failure.code()),
             Self::NoDevice(_) | Self::NoNode(_) | Self::NoOrder(_) | Self::NoToken(_) | Self::NoHolder { .. } => {
-                "not_found"
+                Some("not_found")
             }
-            Self::NotConfirmed => "not_confirmed",
-            Self::NotApproved(_) => "not_approved",
-            Self::OtherFingerprint { .. } => "fingerprint_mismatch",
-            _ => match self.exit().0 {
-                USAGE => "usage",
-                UNAVAILABLE => "unreachable",
-                CONFIG => "config",
-                _ => "failed",
-            },
-        }
+            Self::NotConfirmed => Some("not_confirmed"),
+            Self::NotApproved(_) => Some("not_approved"),
+            Self::NotFrozen(_) => Some("not_frozen"),
+            Self::Kept { .. } => Some("cannot_drop"),
+            Self::OtherFingerprint { .. } => Some("fingerprint_mismatch"),
+            Self::NoFingerprint => Some("fingerprint_invalid"),
+            Self::Call(error) => codes::call(error),
+            Self::Context(error) => codes::context(error),
+            Self::Root(error) => codes::root(error),
+            Self::Key(error) => codes::key(error),
+            Self::Sign(error) => codes::sign(error),
+            Self::Nodes(error) => codes::nodes(error),
+            Self::Roster(error) => codes::roster(error),
+            Self::Login(error) => codes::login(error),
+            Self::Audit(error) => codes::audit(error),
+            Self::Order(error) => codes::order(error),
+            _ => None,
+        };
+        own.unwrap_or_else(|| match self.exit().0 {
+            USAGE => "usage",
+            UNAVAILABLE => "unreachable",
+            CONFIG => "config",
+            _ => "failed",
+        })
     }
 
     /// The same, of an order that was shown and is not signed.
@@ -314,4 +328,39 @@ from! {
     AuditProblem => Audit,
     OrderError => Order,
     NodesProblem => Nodes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: LC-91
+    #[test]
+    fn a_call_that_failed_says_whether_the_signature_can_have_arrived() {
+        let code: VerificationCode = "1a2b-3c4d-5e6f".parse().unwrap();
+        let to = || "controller.test".to_owned();
+        let unreachable = |kind: io::ErrorKind| CallError::Unreachable { to: to(), err: kind.into() };
+        let refused = r#"{"error":{"code":"intent_refused","message":"no","type":"invalid_request_error"}}"#;
+        let refused = lucia_proto::base::json::from_str(refused, 4096, 4).unwrap();
+        for (error, want) in [
+            (CallError::Refused(refused), Ending::NotTaken(code.clone())),
+            (
+                CallError::NoSocket { path: "/s".into(), err: io::ErrorKind::NotFound.into() },
+                Ending::Unsent(code.clone()),
+            ),
+            (CallError::Stranger { to: to(), name: to() }, Ending::Unsent(code.clone())),
+            (CallError::Clock { to: to() }, Ending::Unsent(code.clone())),
+            (CallError::Root(String::new()), Ending::Unsent(code.clone())),
+            (unreachable(io::ErrorKind::ConnectionRefused), Ending::Unsent(code.clone())),
+            (unreachable(io::ErrorKind::ConnectionReset), Ending::Unanswered(code.clone())),
+            (CallError::Closed, Ending::Unanswered(code.clone())),
+            (CallError::Silent, Ending::Unanswered(code.clone())),
+            (CallError::Strange(String::new()), Ending::Unanswered(code.clone())),
+        ] {
+            assert_eq!(Ending::of(&error, &code), want, "{error:?}");
+            // Each has to be signed again, and says with which command.
+            assert!(want.to_string().contains("luciactl sign 1a2b-3c4d-5e6f"), "{want}");
+        }
+        assert!(!Ending::Unsigned.to_string().contains("luciactl sign"));
+    }
 }

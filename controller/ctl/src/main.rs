@@ -9,6 +9,7 @@ mod args;
 mod audit;
 mod client;
 mod clock;
+mod codes;
 mod context;
 mod failure;
 mod files;

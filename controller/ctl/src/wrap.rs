@@ -142,7 +142,7 @@ mod tests {
             assert!(text.contains("`lucia-enrollment-worker pending --all`"), "{width}: {text}");
             assert!(wrapped(&key, Some(width)).contains(&"f".repeat(64)));
             let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(flat(&text), flat(quoted), "nothing is lost");
+            assert_eq!(flat(&text), flat(quoted), "{width}");
         }
         let said = "  orders       first this, then that: lucia-enrollment-worker admit web-1 --replaces web-2 today\n";
         let text = wrapped(said, Some(40));

@@ -210,7 +210,7 @@ mod tests {
     fn every_code_has_one_text_and_a_refusing_status() {
         let mut texts = std::collections::BTreeSet::new();
         for code in Code::ALL {
-            assert!(texts.insert(code.as_str()), "{code:?} repeats a text");
+            assert!(texts.insert(code.as_str()), "{code:?}");
             assert!((400..600).contains(&code.status()), "{code:?}");
             assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
         }

@@ -196,15 +196,15 @@ mod tests {
     // spec: OQ-220
     #[test]
     fn a_rejection_names_the_very_bytes_that_asked_and_nothing_else() {
-        let rejection = RejectionFile { schema_version: Version, application: Digest::of(b"as it lay there") };
+        let rejection = RejectionFile { schema_version: Version, application: Digest::of(b"asked") };
         let bytes = rejection.to_bytes().unwrap();
         assert_eq!(RejectionFile::from_bytes(&bytes).unwrap(), rejection);
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&text).unwrap(),
-            serde_json::json!({"schemaVersion": 1, "application": Digest::of(b"as it lay there")})
+            serde_json::json!({"schemaVersion": 1, "application": Digest::of(b"asked")})
         );
-        let more = text.replacen('{', r#"{"also":"all others","#, 1);
+        let more = text.replacen('{', r#"{"also":"others","#, 1);
         assert!(RejectionFile::from_bytes(more.as_bytes()).is_err());
     }
 }

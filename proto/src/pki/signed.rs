@@ -168,7 +168,7 @@ mod tests {
         let mut all = BTreeMap::new();
         found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut all);
         for (head, file) in HEADS.iter().chain(&OTHERS) {
-            assert!(all.get(*head).is_some_and(|files| files.contains(*file)), "{head} is not in {file}");
+            assert!(all.get(*head).is_some_and(|files| files.contains(*file)), "{head}: {file}");
         }
         // Where two files have one, two kinds have it.
         assert_eq!(all.iter().filter(|(_, files)| files.len() > 1).collect::<Vec<_>>(), []);

@@ -25,10 +25,23 @@ pub use hostile_intents::{HostileOrder, hostile_intents};
 pub use orders::{OrderWorld, TestOwner, assertion};
 pub use spec::{CertificateSpec, CsrSpec};
 
+use crate::base::json::{JsonError, JsonErrorKind};
 use crate::pki::key::NodeKey;
 
 /// The same key for the same number, which is not 0.
 #[must_use]
 pub fn key(number: u8) -> NodeKey {
     NodeKey::from_random(&Zeroizing::new([number; 32])).unwrap_or_else(|| unreachable!("1 to 254 give keys"))
+}
+
+/// Where a text is wrong and in which way, like `disks[0].path: Refused`: what stays when the sentence changes.
+#[must_use]
+pub fn fault(error: &JsonError) -> String {
+    let field = match error.kind() {
+        // A rule of the whole begins its words with the field that breaks it.
+        JsonErrorKind::Refused(words) if error.path().is_empty() => words.split(':').next().unwrap_or_default(),
+        _ => error.path(),
+    };
+    let kind = format!("{:?}", error.kind());
+    format!("{field}: {}", kind.split(['(', ' ']).next().unwrap_or_default())
 }

@@ -175,36 +175,32 @@ mod tests {
         let after = |name: &str, secs: u64| format!(r#","{name}":"{}""#, NOW.plus(Duration::from_secs(secs)));
         let since = |secs: u64| format!(r#","enrollmentPendingSince":"{}""#, NOW.minus(Duration::from_secs(secs)));
         let replaces = format!(r#","replaces":"{}"{}"#, "ab".repeat(16), since(1));
-        for (phase, task, words) in [
-            ("Discovered", String::new(), "approve it within 30 min"),
-            ("Approved", " ".to_owned(), "its installer asks for its permission by itself, within 10 min"),
-            (
-                "Approved",
-                after("progressExpiresAt", 7140),
-                "has its permission and goes on by itself; its system has to call within 1 h 59 min",
-            ),
-            ("Installing", after("progressExpiresAt", 7140), "its system has to call within 1 h 59 min"),
-            ("AwaitingEnrollment", " ".to_owned(), "it starts its new system"),
-            ("AwaitingEnrollment", since(10), "answers within seconds"),
-            (
-                "AwaitingEnrollment",
-                since(11),
-                "waited for its certificate for 11 s: the worker issues it once an owner's",
-            ),
-            ("AwaitingEnrollment", replaces, "its name web-1 was another key's"),
+        let mut shown = String::new();
+        let (ten, long) = (Duration::from_secs(600), Duration::from_secs(7140));
+        for (phase, task, want) in [
+            ("Discovered", String::new(), Next::Compare(Duration::from_secs(1800))),
+            ("Approved", " ".to_owned(), Next::Asks(Some(ten))),
+            ("Approved", after("progressExpiresAt", 7140), Next::Installs(Some(long))),
+            ("Installing", after("progressExpiresAt", 7140), Next::Installs(Some(long))),
+            ("AwaitingEnrollment", " ".to_owned(), Next::Starts),
+            ("AwaitingEnrollment", since(10), Next::Answers),
+            ("AwaitingEnrollment", since(11), Next::Admit(Duration::from_secs(11))),
+            ("AwaitingEnrollment", replaces, Next::TakeName("web-1".parse().unwrap())),
             (
                 "AwaitingEnrollment",
-                format!(r#"{},"refused":"hostname: web-1 is reserved""#, since(600)),
-                "the worker refuses its certificate, and no order changes that: hostname: web-1 is reserved",
+                format!(r#"{},"refused":"hostname""#, since(600)),
+                Next::Refused("hostname".to_owned()),
             ),
-            ("Managed", String::new(), "it is a node"),
-            ("Failed", String::new(), "start the installer on it again"),
-            ("Rejected", String::new(), "restore or dismiss it"),
+            ("Managed", String::new(), Next::Nothing),
+            ("Failed", String::new(), Next::Failed),
+            ("Rejected", String::new(), Next::Rejected),
         ] {
             let next = Next::of(&device(phase, &task), NOW);
-            assert!(next.to_string().contains(words), "{phase}: {next}");
+            assert_eq!(next, want, "{phase}");
+            shown.push_str(&format!("{next}\n"));
             assert!(next.sentence().ends_with('.') && next.sentence().starts_with(char::is_uppercase), "{next}");
         }
+        expect_test::expect_file!["snapshots/next.txt"].assert_eq(&shown);
         let late = NOW.plus(Duration::from_secs(1800));
         assert_eq!(Next::of(&device("Discovered", ""), late), Next::Over);
     }

@@ -112,27 +112,30 @@ mod tests {
             waiting: Vec::new(),
         };
         let day = FRESHNESS_MAX.as_secs();
-        for (held, says, wrong) in [
-            (None, "nothing of orders", Some("bring it to this controller's version")),
-            (Some(held(Some(60), false, 4)), "wait for the roster", Some("version 4, and 5 is in force")),
-            (
-                Some(held(Some(3600), false, 5)),
-                "takes orders; its clock was confirmed by the worker 1 h 0 min ago, good for 23 h 0 min",
-                None,
-            ),
-            (Some(held(Some(day - 1), true, 5)), "good for 1 s", None),
-            (Some(held(Some(day), true, 5)), "waits until the worker confirms", Some("lucia-enrollment-worker status")),
-            (Some(held(None, true, 5)), "waits until the worker confirms", Some("takes no order before")),
-            (Some(held(None, false, 5)), "takes orders; its clock was confirmed by the worker before", None),
+        let (hour, second) = (Duration::from_secs(3600), Duration::from_secs(1));
+        let mut shown = String::new();
+        for (held, want, cure) in [
+            (None, Readiness::Silent, Some("")),
+            (Some(held(Some(60), false, 4)), Readiness::OlderRoster(4, 5), Some("4")),
+            (Some(held(Some(3600), false, 5)), Readiness::Answered(hour, FRESHNESS_MAX - hour), None),
+            (Some(held(Some(day - 1), true, 5)), Readiness::Answered(FRESHNESS_MAX - second, second), None),
+            (Some(held(Some(day), true, 5)), Readiness::Asks, Some("lucia-enrollment-worker status")),
+            (Some(held(None, true, 5)), Readiness::Asks, Some("lucia-enrollment-worker status")),
+            (Some(held(None, false, 5)), Readiness::Before, None),
         ] {
             let readiness = Readiness::of(held.as_ref(), false, NOW);
-            let (text, found) = (readiness.to_string(), readiness.wrong());
-            assert!(text.contains(says), "{text}");
+            assert_eq!(readiness, want);
+            let found = readiness.wrong();
+            assert_eq!(found.is_some(), cure.is_some(), "{found:?}");
+            assert!(cure.is_none_or(|cure| found.as_ref().unwrap().contains(cure)), "{found:?}");
+            // Whatever else there is, it is frozen first, and its words are not those of one that takes orders.
             let frozen = Readiness::of(held.as_ref(), true, NOW);
-            assert!(!frozen.to_string().contains("takes orders"), "{frozen}");
-            assert_eq!(frozen, Readiness::Frozen);
-            assert_eq!(found.is_some(), wrong.is_some(), "{found:?}");
-            assert!(wrong.is_none_or(|wrong| found.unwrap().contains(wrong)), "{text}");
+            assert_eq!((frozen, frozen.wrong()), (Readiness::Frozen, None));
+            assert_ne!(frozen.to_string(), readiness.to_string());
+            shown.push_str(&format!("{readiness}\n"));
+            shown.extend(found.map(|found| format!("    {found}\n")));
         }
+        shown.push_str(&format!("{}\n", Readiness::Frozen));
+        expect_test::expect_file!["snapshots/readiness.txt"].assert_eq(&shown);
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn page_skipped(test: &str) -> bool {
 #[allow(dead_code, reason = "not every test file drives one")]
 pub(crate) fn built(program: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_BIN_EXE_lucia-qualification")).with_file_name(program);
-    assert!(path.is_file(), "{} is not built: cargo build --workspace --bins", path.display());
+    assert!(path.is_file(), "not built: {}", path.display());
     path
 }
 

@@ -36,23 +36,20 @@ fn says(demo: &Demo, state: DirectoryState) -> String {
 pub(crate) fn it_shows_a_login_and_its_end(demo: &Demo) {
     let said = demo.said.join("\n");
     let steps = [
-        "directory Ready",
+        "Ready",
         "luciactl keys add alice",
-        "a heartbeat's answer brought the key",
         "20000(lucia-owners)",
         "ssh bob@demo-1",
-        "slapd is stopped",
+        "slapd",
         "(localadmin)",
-        "slapd runs again",
-        "in the controller's directory: nothing",
+        "slapd",
         "luciactl keys remove alice SHA256:",
-        "took the key away",
         "systemctl is-system-running",
     ];
     let mut rest = said.as_str();
     for step in steps {
         let found = rest.split_once(step);
-        assert!(found.is_some(), "{step:?} is missing or out of order: {said}");
+        assert!(found.is_some(), "{step:?}: {said}");
         rest = found.unwrap().1;
     }
     // What the demo says of itself is so: nobody of the directory has a key on the node any more.
@@ -78,7 +75,7 @@ fn the_password_is_nowhere(demo: &Demo) {
     }
     let (code, found) = search(&format!("{dir}/machine/installed/root"));
     let files: Vec<&str> = found.lines().filter(|path| !path.contains("/root/var/lib/sss/")).collect();
-    assert!(code == Some(0) && files.iter().any(|path| path.ends_with(SSSD_CONF)), "the search itself works: {found}");
+    assert!(code == Some(0) && files.iter().any(|path| path.ends_with(SSSD_CONF)), "{found}");
     for path in files {
         let mode = demo.on(&["stat", "-c", "%U:%G %a", path.split("installed/root").nth(1).unwrap()]);
         // sssd itself gives its file to its group, root, at each start.
@@ -102,8 +99,12 @@ fn the_directory_goes_and_comes(demo: &Demo) {
     let started = demo.command("slapd", &[]);
     assert!(started.status.success() && started.stderr.is_empty(), "{started:?}");
     let said = String::from_utf8(started.stdout).unwrap();
-    assert!(said.lines().count() == 1 && said.contains("slapd runs again"), "{said}");
-    assert!(String::from_utf8(demo.command("slapd", &[]).stdout).unwrap().contains("runs already"));
+    assert!(said.lines().count() == 1 && said.contains("slapd"), "{said}");
+    // Asked once more, the same one goes on.
+    let pid = || fs::read_to_string(demo.dir.join("state/directory/slapd.pid")).unwrap();
+    let runs = pid();
+    assert!(demo.command("slapd", &[]).status.success());
+    assert_eq!(pid(), runs);
     let again = wait_every(Duration::from_millis(200), Duration::from_secs(60), || {
         demo.command("worker", &["status"]).status.success().then_some(())
     });
@@ -169,27 +170,19 @@ fn a_node_that_enrols_while_the_directory_is_down_waits_and_goes_on_by_itself() 
     let ran = command.output().unwrap();
     let said = String::from_utf8(ran.stdout).unwrap();
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    assert_eq!(step_ca.exists(), said.contains("root and issuing CA of step-ca"), "{said}");
-    let waits = said.split_once("signs nothing yet").unwrap().1;
-    let reason = waits.lines().nth(1).unwrap();
-    assert!(reason.contains("demo-1 waits: ") && reason.contains("ldaps://10.73.0.1:1636"), "{said}");
-    let signed = waits.split_once("signed its certificate").unwrap();
-    assert!(signed.0.contains("slapd runs again") && signed.1.contains("(lucia-owners)"), "{said}");
-    for line in [
-        "/passkeys, its certificate checked by the imported root",
-        "person      luciactl passkey approve ",
-        "browser     signed in by it: demo-1 is there, live",
-        "without being loaded again",
-        "browser     drafted an SSH key for alice on demo-1, code ",
-        "approved it as demo-2, ERASE typed",
-        "browser     drafted its admission, code ",
-        "person      luciactl sign ",
-        "browser     signed out",
-    ] {
+    assert_eq!(step_ca.exists(), said.contains("step-ca"), "{said}");
+    // What the worker says of it while it waits, then the directory, then a login by it.
+    let reason = |line: &&str| line.contains(" waits: ") && line.contains("ldaps://10.73.0.1:1636");
+    let reason = said.lines().find(reason).unwrap_or_else(|| panic!("{said}"));
+    let (before, after) = said.split_once(reason).unwrap();
+    let started = after.split_once("slapd").unwrap().1;
+    assert!(reason.contains("demo-1") && started.contains("(lucia-owners)"), "{said}");
+    assert!(!before.contains("(lucia-owners)"), "{said}");
+    for line in ["/passkeys", "person      luciactl passkey approve ", "ERASE", "person      luciactl sign "] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    let done = "browser     says of its order, without being loaded again: Carried out.";
-    assert_eq!(said.matches(done).count(), 2, "{said}");
+    // What became of both orders, as the page said by itself.
+    assert_eq!(said.matches("Carried out").count(), 2, "{said}");
     for picture in ["passkey", "servers", "key-given", "waiting", "admitted"] {
         let bytes = fs::read(dir.join(format!("page/{picture}.png"))).unwrap();
         assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 10_000, "{picture}: {} bytes", bytes.len());

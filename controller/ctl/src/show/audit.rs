@@ -188,6 +188,8 @@ mod tests {
             assert_eq!(who(&entry(actor, ""), &Names::default()), event);
         }
         let session = entry(r#"{"kind":"worker"}"#, r#","via":"session""#);
-        assert!(who(&session, &Names::default()).ends_with(", on the page"));
+        // What a session did is told from what a key did.
+        let by_key = entry(r#"{"kind":"worker"}"#, "");
+        assert_ne!(who(&session, &Names::default()), who(&by_key, &Names::default()));
     }
 }

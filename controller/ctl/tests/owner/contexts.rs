@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use lucia_proto::host_api::NodesView;
 
 use crate::server::{Server, get};
-use crate::site::{Site, config, ended, said, world};
+use crate::site::{Site, config, ended, world};
 
 fn nodes(now: lucia_proto::base::time::UnixTime) -> NodesView {
     NodesView { server_time: now, nodes: Vec::new(), next: None }
@@ -26,7 +26,7 @@ fn contexts_are_listed_used_shown_and_forgotten() {
     ended(&site.run(&["nodes"]), 69, "/run/s");
     ended(&site.run(&["context", "use", "nowhere"]), 64, "luciactl context list");
     ended(&site.run(&["--context", "nowhere", "nodes"]), 64, "luciactl context list");
-    ended(&site.run(&["context", "remove", "home"]), 0, "remove them if nobody needs them");
+    ended(&site.run(&["context", "remove", "home"]), 0, "owner.key");
     assert!(site.path("owner.key").exists());
     assert!(!site.read("luciactl.toml").contains("home"), "{}", site.read("luciactl.toml"));
     assert_eq!(site.mode("luciactl.toml"), 0o600);
@@ -52,45 +52,45 @@ fn the_socket_needs_nobodys_files() {
 fn files_that_others_could_have_written_are_not_used() {
     let world = world();
     let hostile: &[Harm<'_>] = &[
-        ("others may write the contexts", &|site| chmod(site, "luciactl.toml", 0o620), "chmod 600"),
-        ("others may read the contexts", &|site| chmod(site, "luciactl.toml", 0o604), "chmod 600"),
-        ("others may write beside the contexts", &|site| chmod(site, "", 0o770), "chmod 700"),
-        ("others may read the key", &|site| chmod(site, "owner.key", 0o640), "chmod 600"),
-        ("others may write the root", &|site| chmod(site, "given.pem", 0o646), "chmod 644"),
-        ("a link for the contexts", &|site| link(site, "luciactl.toml"), "luciactl.toml"),
-        ("a link for the key", &|site| link(site, "owner.key"), "owner.key"),
-        ("a link for the root", &|site| link(site, "given.pem"), "given.pem"),
-        ("a queue for the key", &|site| queue(site, "owner.key"), "no regular file"),
-        ("a directory for the root", &|site| directory(site, "given.pem"), "no regular file"),
-        ("a key that is none", &|site| site.write("owner.key", "-----BEGIN PRIVATE KEY-----\n", 0o600), "no P-256 key"),
-        ("a huge key", &|site| site.write("owner.key", &"A".repeat(5000), 0o600), "more than 4096 bytes"),
-        ("a huge root", &|site| site.write("given.pem", &"A".repeat(5000), 0o600), "more than"),
-        ("a root that is none", &|site| site.write("given.pem", "\u{1b}[2J", 0o600), "no root"),
-        ("huge contexts", &|site| site.write("luciactl.toml", &"#".repeat(70_000), 0o600), "more than 65536 bytes"),
-        ("contexts that are no text", &|site| binary(site, "luciactl.toml"), "no text"),
-        ("a member nobody knows", &|site| add(site, "verify = false"), "verify"),
-        ("a socket beside a controller", &|site| add(site, "socket = \"/run/s\""), "context home"),
-        ("a name that leaves the directory", &|site| add(site, "[contexts.\"../x\"]"), "luciactl login"),
-        ("an escape in a name", &|site| add(site, "[contexts.\"\\u001b[2J\"]"), "luciactl login"),
-        ("no file of the key", &|site| fs::remove_file(site.path("owner.key")).unwrap(), "owner.key"),
+        (&|site| chmod(site, "luciactl.toml", 0o620), "file_mode", "chmod 600"),
+        (&|site| chmod(site, "luciactl.toml", 0o604), "file_mode", "chmod 600"),
+        (&|site| chmod(site, "", 0o770), "file_mode", "chmod 700"),
+        (&|site| chmod(site, "owner.key", 0o640), "file_mode", "chmod 600"),
+        (&|site| chmod(site, "given.pem", 0o646), "file_mode", "chmod 644"),
+        (&|site| link(site, "luciactl.toml"), "config", "luciactl.toml"),
+        (&|site| link(site, "owner.key"), "config", "owner.key"),
+        (&|site| link(site, "given.pem"), "config", "given.pem"),
+        (&|site| queue(site, "owner.key"), "file_irregular", "owner.key"),
+        (&|site| directory(site, "given.pem"), "file_irregular", "given.pem"),
+        (&|site| site.write("owner.key", "-----BEGIN PRIVATE KEY-----\n", 0o600), "key_invalid", "owner.key"),
+        (&|site| site.write("owner.key", &"A".repeat(5000), 0o600), "file_too_long", "owner.key"),
+        (&|site| site.write("given.pem", &"A".repeat(5000), 0o600), "file_too_long", "given.pem"),
+        (&|site| site.write("given.pem", "\u{1b}[2J", 0o600), "root_invalid", "given.pem"),
+        (&|site| site.write("luciactl.toml", &"#".repeat(70_000), 0o600), "file_too_long", "luciactl.toml"),
+        (&|site| binary(site, "luciactl.toml"), "file_not_text", "luciactl.toml"),
+        (&|site| add(site, "verify = false"), "context_invalid", "verify"),
+        (&|site| add(site, "socket = \"/run/s\""), "context_invalid", "luciactl context remove home"),
+        (&|site| add(site, "[contexts.\"../x\"]"), "context_invalid", "luciactl login"),
+        (&|site| add(site, "[contexts.\"\\u001b[2J\"]"), "context_invalid", "luciactl login"),
+        (&|site| fs::remove_file(site.path("owner.key")).unwrap(), "config", "luciactl login"),
     ];
-    for (what, harm, says) in hostile {
+    for (harm, code, cure) in hostile {
         let server = Server::new(world.clone(), Vec::new());
         let site = Site::alice(&world, server.port);
         harm(&site);
-        let output = site.run(&["nodes"]);
-        assert_eq!(output.status.code(), Some(78), "{what}: {}", said(&output));
-        ended(&output, 78, says);
-        assert!(server.asked().is_empty(), "{what}");
+        let text = site.refused(&["nodes"], 78, code);
+        assert!(text.contains(cure), "{text}");
+        ended(&site.run(&["nodes"]), 78, cure);
+        assert!(server.asked().is_empty(), "{text}");
     }
     // The same without harm is used.
     let server = Server::new(world.clone(), vec![get("GET /api/host/nodes", &nodes(world.now))]);
-    ended(&Site::alice(&world, server.port).run(&["nodes"]), 0, "No nodes yet");
+    ended(&Site::alice(&world, server.port).run(&["nodes"]), 0, "");
     server.done();
 }
 
-/// What is harmed, how, and what is said about it.
-type Harm<'a> = (&'a str, &'a dyn Fn(&Site), &'a str);
+/// How something is harmed, the code of the refusal, and what it names or how it is cured.
+type Harm<'a> = (&'a dyn Fn(&Site), &'a str, &'a str);
 
 fn chmod(site: &Site, name: &str, mode: u32) {
     fs::set_permissions(site.path(name), Permissions::from_mode(mode)).unwrap();

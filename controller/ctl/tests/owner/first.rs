@@ -11,7 +11,7 @@ use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::orders::{add, nodes, onboarding, view, who};
 use crate::server::{By, Server, Step, get, refusal, step};
-use crate::site::{Site, config, ended, said, world};
+use crate::site::{Site, config, ended, world};
 
 /// The roster of the world, changed.
 fn changed(world: &OrderWorld, change: impl FnOnce(&mut Roster)) -> Step {
@@ -43,17 +43,17 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
     ];
     let forbidden = world.draft(OrderKind::RemoveIdentity, |_| ());
     for (kind, args) in verbs {
-        let refused = |roster: Step, more: Vec<Step>, args: &[&str], says: &str| {
+        let refused = |roster: Step, more: Vec<Step>, args: &[&str], code: &str, cure: &str| {
             let server = Server::new(world.clone(), [roster].into_iter().chain(more).collect());
-            let output = Site::alice(&world, server.port).run(args);
-            ended(&output, 1, says);
-            assert!(!said(&output).contains("Order ") && said(&output).contains("nothing was done"), "{args:?}");
+            let text = Site::alice(&world, server.port).refused(args, 1, code);
+            // The refusal alone: no order was shown before it.
+            assert!(text.lines().count() == 1 && text.contains(cure), "{args:?}: {text}");
             server.done();
         };
         let viewer = changed(&world, |roster| roster.owners[0].role = Role::Viewer);
-        refused(viewer, vec![], &args, "alice is a viewer by the roster");
+        refused(viewer, vec![], &args, "role_required", "luciactl owners");
         let gone = changed(&world, |roster| drop(roster.owners.remove(0)));
-        refused(gone, vec![], &args, "Run luciactl login again");
+        refused(gone, vec![], &args, "not_in_roster", "luciactl login");
         let forbids = changed(&world, |roster| roster.policy = roster.policy.clone().with(kind, Rule::Forbid));
         let its = forbidden.read().unwrap().code();
         let (args, more) = match args[0] {
@@ -64,11 +64,11 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
             "remove" => (args, vec![nodes(&world)]),
             _ => (args, vec![]),
         };
-        refused(forbids, more, &args, &format!("policy set {}=allow", kind.as_str()));
+        refused(forbids, more, &args, "kind_forbidden", &format!("policy set {}=allow", kind.as_str()));
     }
     // Nobody signs over the socket, whoever may be there.
     for args in [&["sign", code][..], &["admit", code, "--yes"], &["release-lapse", name]] {
-        ended(&site.run(&[&["--socket", "/nowhere/s"], args].concat()), 64, "owner's key: luciactl login");
+        ended(&site.run(&[&["--socket", "/nowhere/s"], args].concat()), 64, "luciactl login");
     }
 }
 
@@ -86,9 +86,8 @@ fn an_order_whose_time_is_over_is_not_shown() {
     let code = late.read().unwrap().code();
     let server =
         Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(late))]);
-    let output = Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]);
-    ended(&output, 1, "draft it anew");
-    assert!(!said(&output).contains("Fleet of root"), "{}", said(&output));
+    let text = Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 1, "expired");
+    assert_eq!(text.lines().count(), 1, "{text}");
     server.done();
 }
 
@@ -104,40 +103,43 @@ fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
         step(line, By::Alice, move |_, _| (status, refusal))
     };
     let sign = "POST /api/host/intents/*/signatures";
-    let unsigned = "\nNothing was signed.\n";
-    for (args, more, exit, end) in [
-        (vec!["sign", code.as_str()], vec![look()], 64, unsigned.to_owned()),
-        (vec!["remove", name], vec![nodes(&world)], 64, unsigned.to_owned()),
+    // What is signed, and whether it arrived or was taken, is cured by signing again.
+    let again = |text: &str| text.contains("luciactl sign ");
+    for (args, more, exit, refusal, signed) in [
+        (vec!["sign", code.as_str()], vec![look()], 64, "usage", false),
+        (vec!["remove", name], vec![nodes(&world)], 64, "usage", false),
         (
             vec!["remove", name, "--yes"],
             vec![nodes(&world), refuse("POST /api/host/intents", 503, "registry_full")],
             1,
-            unsigned.to_owned(),
+            "registry_full",
+            false,
         ),
         (
             vec!["remove", name, "--yes"],
             vec![nodes(&world), add(), refuse(sign, 409, "intent_refused")],
             1,
-            "did not take the signature. Once that is cured: luciactl sign ".to_owned(),
-        ),
-        (
-            vec!["sign", code.as_str(), "--yes"],
-            vec![look(), step(sign, By::Alice, |_, _| (200, "{".to_owned()))],
-            0,
-            "Signed order".to_owned(),
+            "intent_refused",
+            true,
         ),
         (
             vec!["sign", code.as_str(), "--yes"],
             vec![look(), step(sign, By::Alice, |_, _| (302, String::new()))],
             1,
-            format!("whether it arrived is not known: run luciactl sign {code} again"),
+            "answer_invalid",
+            true,
         ),
     ] {
         let server = Server::new(world.clone(), [who(&world)].into_iter().chain(more).collect());
-        let output = Site::alice(&world, server.port).run(&args);
-        ended(&output, exit, &end);
+        let text = Site::alice(&world, server.port).refused(&args, exit, refusal);
+        assert_eq!(again(&text), signed, "{args:?}: {text}");
         server.done();
     }
+    // An answer that is cut off comes after the signature was taken.
+    let script = vec![who(&world), look(), step(sign, By::Alice, |_, _| (200, "{".to_owned()))];
+    let server = Server::new(world.clone(), script);
+    ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 0, code.as_str());
+    server.done();
     // An approval that was not made orders nothing; one whose order was not taken says what it waits for.
     let key = world.node.fingerprint;
     let (device, hex) = (key.verification_code(), key.to_string());
@@ -146,13 +148,13 @@ fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
     let line = format!("POST /api/host/devices/{}/approve-install", world.node.node_id);
     let server =
         Server::new(world.clone(), vec![who(&world), seen(), nodes(&world), refuse(&line, 409, "hostname_in_use")]);
-    ended(&Site::alice(&world, server.port).run(&args), 1, unsigned);
+    let text = Site::alice(&world, server.port).refused(&args, 1, "hostname_in_use");
+    assert!(!again(&text), "{text}");
     let approved = get(line, &onboarding(&world, "Approved", ""));
     let script = vec![who(&world), seen(), nodes(&world), approved, add(), refuse(sign, 409, "intent_refused")];
     let server = Server::new(world.clone(), script);
-    let output = Site::alice(&world, server.port).run(&args);
-    ended(&output, 1, "did not take the signature. Once that is cured: luciactl sign ");
-    assert!(said(&output).contains("waits for the order") && !said(&output).contains("luciactl admit"));
+    let text = Site::alice(&world, server.port).refused(&args, 1, "intent_refused");
+    assert!(again(&text) && !text.contains("luciactl admit"), "{text}");
     server.done();
 }
 
@@ -179,22 +181,22 @@ fn a_bundle_that_is_older_than_one_that_was_seen_is_not_believed() {
     let foreign =
         RosterView { roster: Some(SignedRoster::sign(world.roster.roster(), &world.mallory.key).unwrap()), ..at(9, 7) };
     let cases = [
-        (at(7, 5), 0, "Roster 5"),
-        (at(8, 6), 0, "Roster 6"),
+        (at(7, 5), Ok("Roster 5")),
+        (at(8, 6), Ok("Roster 6")),
         // What a thief of a retired worker's key brings: a roster that is newer, by a bundle of before.
-        (at(7, 99), 1, "bundle version 7 is older than 8"),
-        (at(8, 6), 0, "Roster 6"),
-        (foreign, 1, "not signed by a worker"),
-        (at(8, 7), 1, "bundle version 8 is older than 9"),
-        (other, 1, "another bundle with version 9"),
-        (at(9, 7), 0, "Roster 7"),
+        (at(7, 99), Err("bundle_older")),
+        (at(8, 6), Ok("Roster 6")),
+        (foreign, Err("roster_signature_invalid")),
+        (at(8, 7), Err("bundle_older")),
+        (other, Err("bundle_conflict")),
+        (at(9, 7), Ok("Roster 7")),
     ];
     let last = get("GET /api/host/roster", &cases[7].0);
-    let script = cases.iter().map(|(view, ..)| get("GET /api/host/roster", view)).chain([last]).collect();
+    let script = cases.iter().map(|(view, _)| get("GET /api/host/roster", view)).chain([last]).collect();
     let server = Server::new(world.clone(), script);
     let site = Site::alice(&world, server.port);
-    for (_, code, says) in &cases {
-        ended(&site.run(&["owners"]), *code, says);
+    for (_, want) in &cases {
+        site.owners(*want);
     }
     let note = format!("owner.bundle-{}", &world.fleet.to_string()[..16]);
     assert_eq!(site.mode(&note), 0o600);

@@ -8,7 +8,7 @@ use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::orders::{nodes, view, who};
 use crate::server::{By, NAME, Server, Step, get, step};
-use crate::site::{Site, ended, said, world};
+use crate::site::{Site, ended, world};
 
 fn order(world: &OrderWorld) -> Draft {
     world.draft(OrderKind::SshKey, |_| ())
@@ -27,22 +27,23 @@ fn nothing_is_signed_but_the_order_of_the_code() {
         draft
     };
     let lies: Vec<(Draft, &str)> = vec![
-        (world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![world.other.node_id.clone()]), "was asked for"),
-        (world.draft(OrderKind::RemoveIdentity, |_| ()), "was asked for"),
-        (edited("laptop", "lapdog"), "somebody changed it"),
-        (edited("\"alice\"", "\"mallory\""), "somebody changed it"),
-        (edited("{", "{ "), "somebody changed it"),
+        (world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![world.other.node_id.clone()]), "order_mismatch"),
+        (world.draft(OrderKind::RemoveIdentity, |_| ()), "order_mismatch"),
+        (edited("laptop", "lapdog"), "body_mismatch"),
+        (edited("\"alice\"", "\"mallory\""), "body_mismatch"),
+        (edited("{", "{ "), "body_mismatch"),
         (Draft { intent_json: "{}".to_owned(), body: order(&world).body }, "malformed"),
         (Draft { intent_json: "\u{202e}\t".to_owned(), body: order(&world).body }, "malformed"),
-        (Draft { intent_json: "\u{1b}[2J".to_owned(), body: order(&world).body }, "not understood"),
-        (Draft { intent_json: format!("{} ", order(&world).intent_json), body: order(&world).body }, "was asked for"),
+        (Draft { intent_json: "\u{1b}[2J".to_owned(), body: order(&world).body }, "answer_invalid"),
+        (Draft { intent_json: format!("{} ", order(&world).intent_json), body: order(&world).body }, "order_mismatch"),
     ];
-    for (lie, says) in lies {
-        let server =
-            Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(lie))]);
-        let output = Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]);
-        ended(&output, 1, says);
-        assert!(!said(&output).contains("Signed order"), "{}", said(&output));
+    for (lie, refusal) in lies {
+        let look = || get(format!("GET /api/host/intents/{code}"), &view(lie.clone()));
+        let server = Server::new(world.clone(), vec![who(&world), look(), who(&world), look()]);
+        let site = Site::alice(&world, server.port);
+        site.refused(&["sign", code.as_str(), "--yes"], 1, refusal);
+        // And what a person reads commands no terminal.
+        ended(&site.run(&["sign", code.as_str(), "--yes"]), 1, "");
         server.done();
     }
     // Of another fleet, by its own right code.
@@ -50,7 +51,7 @@ fn nothing_is_signed_but_the_order_of_the_code() {
     let code = foreign.read().unwrap().code();
     let server =
         Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(foreign))]);
-    ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 1, "for the fleet of root");
+    Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 1, "other_fleet");
     server.done();
 }
 
@@ -71,7 +72,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
             (200, json::to_string(&view(lie(world, draft))).unwrap())
         });
         let server = Server::new(world.clone(), vec![who(&world), nodes(&world), add]);
-        ended(&Site::alice(&world, server.port).run(&["remove", &name, "--yes"]), 1, "keeps another draft");
+        Site::alice(&world, server.port).refused(&["remove", &name, "--yes"], 1, "draft_mismatch");
         server.done();
     }
     // One that answers about another node than the one that was asked for.
@@ -85,7 +86,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
         step(line, By::Alice, move |_, _| (200, text))
     };
     let server = Server::new(world.clone(), vec![who(&world), nodes(&world), other]);
-    ended(&Site::alice(&world, server.port).run(&["release-lapse", &name, "--yes"]), 1, "about another node");
+    Site::alice(&world, server.port).refused(&["release-lapse", &name, "--yes"], 1, "node_mismatch");
     server.done();
 }
 
@@ -100,16 +101,14 @@ fn nobody_but_the_controller_of_the_root_is_spoken_to() {
         ("a name below", &world.ca, "www.localhost"),
     ] {
         let server = Server::stranger(world.clone(), ca, name);
-        let site = Site::alice(&world, server.port);
-        let output = site.run(&["nodes"]);
-        ended(&output, 1, "does not prove to be localhost");
+        Site::alice(&world, server.port).refused(&["nodes"], 1, "server_unverified");
         assert!(server.asked().is_empty(), "{what}");
     }
     // Nobody there at all.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = gone.local_addr().unwrap().port();
     drop(gone);
-    ended(&Site::alice(&world, port).run(&["nodes"]), 69, "no controller answers at localhost");
+    ended(&Site::alice(&world, port).run(&["nodes"]), 69, "localhost");
 }
 
 // spec: LC-10
@@ -117,20 +116,34 @@ fn nobody_but_the_controller_of_the_root_is_spoken_to() {
 fn what_a_controller_says_neither_leads_elsewhere_nor_commands_the_terminal() {
     let world = world();
     let line = "GET /api/host/nodes";
-    for (status, body, says) in [
-        (302, "", "status 302"),
-        (200, "\u{1b}[2J", "not understood"),
-        (200, "{\"\\u001b[2J\":1}", "not understood"),
-        (503, "{\"error\":{\"code\":\"busy\",\"message\":\"\\u202e\\u0009\",\"type\":\"server_error\"}}", "(busy)"),
-        (403, "{\"error\":{\"code\":\"role_required\",\"message\":\"no\",\"type\":\"server_error\"}}", "Ask an owner"),
+    for (status, body, code, cure) in [
+        (302, "", "answer_invalid", "302"),
+        (200, "\u{1b}[2J", "answer_invalid", ""),
+        (200, "{\"\\u001b[2J\":1}", "answer_invalid", ""),
+        (
+            503,
+            "{\"error\":{\"code\":\"busy\",\"message\":\"\\u202e\\u0009\",\"type\":\"server_error\"}}",
+            "busy",
+            "busy",
+        ),
+        (
+            403,
+            "{\"error\":{\"code\":\"role_required\",\"message\":\"no\",\"type\":\"server_error\"}}",
+            "role_required",
+            "luciactl owners",
+        ),
         (
             403,
             "{\"error\":{\"code\":\"actor_required\",\"message\":\"no\",\"type\":\"server_error\"}}",
+            "actor_required",
             "luciactl login",
         ),
     ] {
-        let server = Server::new(world.clone(), vec![step(line, By::Alice, move |_, _| (status, body.to_owned()))]);
-        ended(&Site::alice(&world, server.port).run(&["nodes"]), 1, says);
+        let answer = || step(line, By::Alice, move |_, _| (status, body.to_owned()));
+        let server = Server::new(world.clone(), vec![answer(), answer()]);
+        let site = Site::alice(&world, server.port);
+        ended(&site.run(&["nodes"]), 1, cure);
+        site.refused(&["nodes"], 1, code);
         server.done();
     }
 }

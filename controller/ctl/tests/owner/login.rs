@@ -10,7 +10,7 @@ use lucia_proto::sign_in::PasskeyForm;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::server::{Asked, By, Server, Step, get, refusal, step};
-use crate::site::{Site, arg, ended, program, roster, said, world};
+use crate::site::{Site, arg, ended, program, refusal_code, roster, said, world};
 
 const APPLY: &str = "POST /api/host/owners/applications";
 const PASSPHRASE: &str = "correct horse battery";
@@ -99,7 +99,7 @@ fn a_login_makes_a_key_that_only_its_owner_can_use() {
     // And so do we; without a terminal somebody has to say from where.
     let wrong = site.path("wrong");
     site.write("wrong", "another phrase\n", 0o600);
-    ended(&site.run(&["nodes", "--passphrase-file", arg(&wrong)]), 1, "not the passphrase");
+    site.refused(&["nodes", "--passphrase-file", arg(&wrong)], 1, "passphrase_wrong");
     ended(&site.run(&["nodes", "--passphrase-file", arg(&site.path("nowhere"))]), 1, "nowhere");
     site.write("wrong", &format!("{PASSPHRASE}\n"), 0o644);
     ended(&site.run(&["nodes", "--passphrase-file", arg(&wrong)]), 1, "chmod 600");
@@ -126,11 +126,9 @@ fn the_same_login_asks_again_with_the_same_key() {
     site.write("other.pem", &mallory.root_pem(), 0o600);
     let controller = format!("https://localhost:{}", server.port);
     let (root, other, passphrase) = (site.path("given.pem"), site.path("other.pem"), site.path("passphrase"));
-    for (root, name, says) in [(&root, "bob", "context localhost"), (&other, "alice", "another root")] {
+    for (root, name, exit, code) in [(&root, "bob", 64, "context_taken"), (&other, "alice", 1, "root_mismatch")] {
         let args = ["login", "--controller", &controller, "--root", arg(root), "--name", name];
-        let output = site.run(&[&args[..], &["--passphrase-file", arg(&passphrase), "--no-wait"]].concat());
-        assert_ne!(output.status.code(), Some(0));
-        assert!(said(&output).contains(says), "{}", said(&output));
+        site.refused(&[&args[..], &["--passphrase-file", arg(&passphrase), "--no-wait"]].concat(), exit, code);
     }
     assert_eq!((site.read("luciactl.toml"), site.read("localhost/owner.key")), (config, key));
     assert_eq!(server.asked().len(), 2);
@@ -146,7 +144,8 @@ fn a_key_without_a_passphrase_is_made_only_when_told_so() {
     let port = server.port;
     site.write("short", "short\n", 0o600);
     let short = site.path("short");
-    ended(&login(&site, port, &["--no-wait", "--passphrase-file", arg(&short)]), 1, "at least 8 characters");
+    let output = login(&site, port, &["--no-wait", "--json", "--passphrase-file", arg(&short)]);
+    assert_eq!((output.status.code(), refusal_code(&said(&output)).as_str()), (Some(1), "passphrase_too_short"));
     assert!(!site.path("localhost/owner.key").exists() && !site.path("luciactl.toml").exists());
     assert!(server.asked().is_empty());
     ended(&login(&site, port, &["--no-wait", "--no-passphrase"]), 0, "Warning");
@@ -166,7 +165,7 @@ fn a_key_that_lies_there_is_not_taken_for_somebody_elses() {
     site.write("localhost/owner.key", &world.alice.key.to_pem().unwrap(), 0o600);
     let (root, controller) = (site.path("given.pem"), format!("https://localhost:{}", server.port));
     let args = ["login", "--controller", &controller, "--root", arg(&root), "--name", "bob"];
-    ended(&site.run(&args), 1, "is alice's and not bob's");
+    site.refused(&args, 1, "name_mismatch");
     server.done();
 }
 
@@ -180,9 +179,10 @@ fn an_answer_about_another_key_ends_the_login() {
     };
     let server = Server::new(world.clone(), vec![step(APPLY, By::Anyone, other)]);
     let site = Site::bare(&world);
-    let output = with_passphrase(&site, server.port, &[]);
-    ended(&output, 1, "approve neither");
-    assert!(!said(&output).contains("owner approve"), "{}", said(&output));
+    let output = with_passphrase(&site, server.port, &["--json"]);
+    let text = said(&output);
+    assert_eq!((output.status.code(), refusal_code(&text).as_str()), (Some(1), "code_mismatch"), "{text}");
+    assert!(!text.contains("owner approve"), "{text}");
     assert!(!site.path("luciactl.toml").exists());
     server.done();
 }
@@ -194,14 +194,14 @@ fn the_waiting_ends_with_a_roster_that_has_the_key_and_counts() {
     let known = |world: &OrderWorld, key: &NodeKey| json::to_string(&with(world, key)).unwrap();
     type Make = fn(&OrderWorld, &NodeKey) -> RosterView;
     let forged: [(Make, &str); 4] = [
-        (|world, key| RosterView { bundle: None, ..with(world, key) }, "without the bundle"),
+        (|world, key| RosterView { bundle: None, ..with(world, key) }, "bundle_missing"),
         (
             |world, key| {
                 let mallory = TestCa::with_keys(world.now, 211);
                 let bundle = Some(mallory.signed_bundle(9, world.now));
                 RosterView { bundle, ..with(world, key) }
             },
-            "another fleet's root",
+            "bundle_invalid",
         ),
         (
             |world, key| {
@@ -210,7 +210,7 @@ fn the_waiting_ends_with_a_roster_that_has_the_key_and_counts() {
                 let signature = world.mallory.key.sign_der(&[b"lucia-roster-v1\n", payload.as_slice()].concat());
                 RosterView { roster: Some(SignedRoster::from_parts(payload, signature)), ..with(world, key) }
             },
-            "not signed by a worker",
+            "roster_signature_invalid",
         ),
         (
             |world, key| {
@@ -220,7 +220,7 @@ fn the_waiting_ends_with_a_roster_that_has_the_key_and_counts() {
                 other.roster = Some(SignedRoster::sign(&roster, &world.ca.worker_key).unwrap());
                 other
             },
-            "is for the fleet of root",
+            "other_fleet",
         ),
     ];
     // The key is the one of alice's context, so that the roster can have it before the application comes.
@@ -230,15 +230,16 @@ fn the_waiting_ends_with_a_roster_that_has_the_key_and_counts() {
         let site = Site::bare(&world);
         std::fs::create_dir(site.path("localhost")).unwrap();
         site.write("localhost/owner.key", &world.alice.key.to_pem().unwrap(), 0o600);
-        let output = login(&site, server.port, &[]);
+        let output = login(&site, server.port, &["--json"]);
         server.done();
         output
     };
-    ended(&run(known(&world, &world.alice.key)), 0, "You are in the roster as alice, owner");
-    for (make, says) in forged {
+    ended(&run(known(&world, &world.alice.key)), 0, "alice");
+    for (make, code) in forged {
         let output = run(json::to_string(&make(&world, &world.alice.key)).unwrap());
-        ended(&output, 1, says);
-        assert!(!said(&output).contains("You are in the roster"), "{}", said(&output));
+        let text = said(&output);
+        assert_eq!((output.status.code(), refusal_code(&text).as_str()), (Some(1), code), "{text}");
+        assert!(output.stdout.is_empty(), "{text}");
     }
 }
 
@@ -253,23 +254,24 @@ fn whoami_and_owners_go_by_the_checked_roster() {
     let server = Server::new(world.clone(), vec![look(roster(&world)), look(roster(&world))]);
     let site = Site::alice(&world, server.port);
     let fingerprint: Fingerprint = world.alice.key.public().fingerprint();
-    ended(&site.run(&["whoami"]), 0, "owner by the roster");
+    ended(&site.run(&["whoami"]), 0, "owner");
     let output = site.run(&["owners", "-o", "wide"]);
     ended(&output, 0, &fingerprint.to_string());
-    for name in ["alice", "bob", "victor", "viewer", "passkey for orders"] {
+    for name in ["alice", "bob", "victor", "viewer", "passkey"] {
         assert!(said(&output).contains(name), "{name}: {}", said(&output));
     }
     server.done();
 
     let gone = step("GET /api/host/roster", By::Alice, |_, _| (403, refusal("actor_required")));
     let server = Server::new(world.clone(), vec![gone]);
-    ended(&Site::alice(&world, server.port).run(&["whoami"]), 0, "not in the roster");
+    let output = Site::alice(&world, server.port).run(&["whoami"]);
+    ended(&output, 0, "alice");
+    assert!(!said(&output).contains("owner"), "{}", said(&output));
     let forged =
         RosterView { bundle: Some(TestCa::with_keys(world.now, 211).signed_bundle(9, world.now)), ..roster(&world) };
     let server = Server::new(world.clone(), vec![look(forged)]);
-    let output = Site::alice(&world, server.port).run(&["owners"]);
-    ended(&output, 1, "the roster is not believed");
-    assert!(!said(&output).contains("victor"), "{}", said(&output));
+    let text = Site::alice(&world, server.port).refused(&["owners"], 1, "bundle_invalid");
+    assert!(!text.contains("victor"), "{text}");
 }
 
 // spec: LC-3
@@ -281,19 +283,18 @@ fn a_passphrase_is_typed_unseen_and_twice_when_it_is_new() {
     let controller = format!("https://localhost:{}", server.port);
     let root = site.path("given.pem");
     let args = ["login", "--controller", &controller, "--root", arg(&root), "--name", "alice", "--no-wait"];
-    let new = "Passphrase of the new owner key: ";
-    let differing = [(new, PASSPHRASE), ("The same again: ", "another phrase")];
-    let (done, text) = site.on_terminal(&args, &differing);
-    assert!(!done && text.contains("the two passphrases differ"), "{text}");
-    let (done, text) = site.on_terminal(&args, &[(new, "\u{3}")]);
-    assert!(!done && text.contains("no passphrase was typed"), "{text}");
+    let in_json = [&args[..], &["--json"]].concat();
+    let (done, text) = site.on_terminal(&in_json, &[PASSPHRASE, "another phrase"]);
+    assert!(!done && refusal_code(&text) == "passphrase_mismatch", "{text}");
+    let (done, text) = site.on_terminal(&in_json, &["\u{3}"]);
+    assert!(!done && refusal_code(&text) == "passphrase_missing", "{text}");
     assert!(!site.path("localhost/owner.key").exists());
-    let (done, text) = site.on_terminal(&args, &[(new, PASSPHRASE), ("The same again: ", PASSPHRASE)]);
+    let (done, text) = site.on_terminal(&args, &[PASSPHRASE, PASSPHRASE]);
     assert!(done && !text.contains(PASSPHRASE), "{text}");
     assert!(site.read("localhost/owner.key").starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----"));
     server.done();
-    let (done, text) = site.on_terminal(&["nodes"], &[("owner.key: ", "another phrase")]);
-    assert!(!done && text.contains("not the passphrase") && !text.contains("another phrase"), "{text}");
+    let (done, text) = site.on_terminal(&["nodes", "--json"], &["another phrase"]);
+    assert!(!done && refusal_code(&text) == "passphrase_wrong" && !text.contains("another phrase"), "{text}");
 }
 
 /// What the page showed is confirmed with the owner key; the page itself sends nothing.
@@ -313,7 +314,7 @@ fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
     site.write("passkey.json", &json::to_string(&form).unwrap(), 0o600);
     site.write("broken.json", "{}", 0o600);
     let file = |name: &str| site.path(name).to_str().unwrap().to_owned();
-    ended(&site.run(&["passkey", "orders", &file("broken.json"), "--yes"]), 1, "not what the page shows");
+    ended(&site.run(&["passkey", "orders", &file("broken.json"), "--yes"]), 1, "broken.json");
     let output = site.run(&["passkey", "orders", &file("passkey.json"), "--yes"]);
     let (code, whole) = (owner::code(passkey.public()), passkey.public().fingerprint());
     ended(&output, 0, &format!("lucia-enrollment-worker owner approve {code} --fingerprint {whole}"));
@@ -323,9 +324,8 @@ fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
     assert!(said(&output).contains(&format!("Fingerprint  {first}\n             {second}\n")), "{}", said(&output));
     // Pasted at a terminal, which is told what it waits for.
     let pasted = format!("{}\r\u{4}", json::to_string(&form).unwrap());
-    let answers = [("Ctrl-D to end it.", pasted.as_str()), ("Type yes to go on: ", "no")];
-    let (done, text) = site.on_terminal(&["passkey", "orders", "-"], &answers);
-    assert!(!done && text.contains("what the page showed for the passkey") && text.contains("not confirmed"), "{text}");
+    let (done, text) = site.on_terminal(&["passkey", "orders", "-", "--json"], &[&pasted, "no"]);
+    assert!(!done && text.contains("Ctrl-D") && refusal_code(&text) == "not_confirmed", "{text}");
     let asked: Application = json::from_str(&server.done()[2].body, HOST_BODY_MAX, 8).unwrap();
     assert_eq!(asked.verify_in(Some(&world.roster)).unwrap(), *passkey.public());
     assert_eq!(asked.passkey.unwrap().owner, world.alice.id);
@@ -357,10 +357,10 @@ fn a_roster_that_is_older_than_one_that_was_seen_is_not_believed() {
     ];
     let server = Server::new(world.clone(), script);
     let site = Site::alice(&world, server.port);
-    for (code, says) in
-        [(0, "Roster 5"), (0, "Roster 7"), (0, "Roster 7"), (1, "older than 7"), (1, "version 7"), (0, "Roster 8")]
+    for want in
+        [Ok("Roster 5"), Ok("Roster 7"), Ok("Roster 7"), Err("roster_older"), Err("roster_conflict"), Ok("Roster 8")]
     {
-        ended(&site.run(&["owners"]), code, says);
+        site.owners(want);
     }
     let note = format!("owner.roster-{}", &world.fleet.to_string()[..16]);
     assert_eq!(site.mode(&note), 0o600);
@@ -368,7 +368,7 @@ fn a_roster_that_is_older_than_one_that_was_seen_is_not_believed() {
     let former = site.read(&note).replace(r#""version":8"#, r#""version":9"#);
     std::fs::remove_file(site.path(&note)).unwrap();
     site.write("owner.roster", &former, 0o600);
-    ended(&site.run(&["owners"]), 1, "older than 9");
+    site.owners(Err("roster_older"));
     site.write(&note, "{}", 0o600);
     ended(&site.run(&["owners"]), 1, &note);
     server.done();

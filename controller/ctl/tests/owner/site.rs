@@ -8,9 +8,13 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use lucia_proto::base::json;
+use lucia_proto::base::limits::HOST_BODY_MAX;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::owner_api::RosterView;
+use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
+use serde::Deserialize;
 
 /// Places made so far: each has its own directory.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -82,7 +86,7 @@ impl Site {
     }
 
     /// A run on a terminal of its own, at which somebody answers each question once it stands there.
-    pub(crate) fn on_terminal(&self, args: &[&str], answers: &[(&str, &str)]) -> (bool, String) {
+    pub(crate) fn on_terminal(&self, args: &[&str], answers: &[&str]) -> (bool, String) {
         let command = [&[env!("CARGO_BIN_EXE_luciactl")], args].concat().join(" ");
         let mut script = program("script");
         script.env("LUCIACTL_CONFIG", self.path("luciactl.toml")).args(["-q", "-e", "-c", &command, "/dev/null"]);
@@ -90,7 +94,6 @@ impl Site {
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         let mut answers = answers.iter();
-        let mut next = answers.next();
         let mut seen = 0;
         loop {
             let count = output.read(&mut buffer).unwrap();
@@ -98,12 +101,11 @@ impl Site {
                 break;
             }
             text.push_str(&String::from_utf8_lossy(&buffer[..count]));
-            if let Some((question, answer)) = next
-                && let Some(at) = text[seen..].find(question)
+            if asks(&text[seen..])
+                && let Some(answer) = answers.next()
             {
-                seen += at + question.len();
+                seen = text.len();
                 input.write_all(format!("{answer}\r").as_bytes()).unwrap();
-                next = answers.next();
             }
         }
         (child.wait().unwrap().success(), text)
@@ -114,6 +116,31 @@ impl Site {
         command.env_clear().env("LUCIACTL_CONFIG", self.path("luciactl.toml"));
         command.args(args).stdin(Stdio::null()).output().unwrap()
     }
+
+    /// A run that fails: by its exit status, and by the code that programs get. Gives back everything it wrote.
+    #[track_caller]
+    pub(crate) fn refused(&self, args: &[&str], exit: i32, code: &str) -> String {
+        let output = self.run(&[args, &["--json"]].concat());
+        let text = said(&output);
+        assert_eq!((output.status.code(), refusal_code(&text).as_str()), (Some(exit), code), "{text}");
+        assert!(output.stdout.is_empty(), "{text}");
+        assert!(!text.contains(UNSAFE), "{text:?}");
+        text
+    }
+
+    /// The roster as it is shown, or the code of its refusal.
+    #[track_caller]
+    pub(crate) fn owners(&self, want: Result<&str, &str>) {
+        match want {
+            Ok(shown) => ended(&self.run(&["owners"]), 0, shown),
+            Err(code) => drop(self.refused(&["owners"], 1, code)),
+        }
+    }
+}
+
+/// Whether somebody is waited for: behind a question, or for a text that is pasted.
+fn asks(text: &str) -> bool {
+    text.ends_with(": ") || text.contains("Ctrl-D")
 }
 
 impl Drop for Site {
@@ -130,6 +157,37 @@ pub(crate) fn config(port: u16) -> String {
     )
 }
 
+/// The error that programs get, the last line of what was written.
+#[derive(Deserialize)]
+struct Refusal {
+    error: RefusalText,
+}
+
+#[derive(Deserialize)]
+struct RefusalText {
+    code: String,
+    message: String,
+}
+
+/// The code in the last line, which is JSON beside a sentence for people.
+#[track_caller]
+pub(crate) fn refusal_code(text: &str) -> String {
+    let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
+    let Refusal { error } = json::from_str(line.trim_end(), HOST_BODY_MAX, 4).unwrap();
+    assert!(error.message.len() > 4, "{line}");
+    error.code
+}
+
+/// Nothing that commands a terminal or reorders its text.
+const UNSAFE: [char; 4] = ['\u{1b}', '\u{7}', '\t', '\u{202e}'];
+
+/// The text with what differs from run to run in the place of something as wide: the time of the world, and codes.
+pub(crate) fn steady(world: &OrderWorld, text: &str, codes: &[&VerificationCode]) -> String {
+    let text = text.replace(&world.now.to_string(), "2026-01-01T00:00:00Z");
+    let codes = codes.iter().enumerate();
+    codes.fold(text, |text, (at, code)| text.replace(code.as_str(), &format!("0000-0000-000{at}")))
+}
+
 /// Everything a run wrote.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8([output.stdout.as_slice(), output.stderr.as_slice()].concat()).unwrap()
@@ -141,7 +199,7 @@ pub(crate) fn ended(output: &Output, code: i32, says: &str) {
     let text = said(output);
     assert_eq!(output.status.code(), Some(code), "{text}");
     assert!(text.contains(says), "{says:?} in {text}");
-    assert!(!text.contains(['\u{1b}', '\u{7}', '\t', '\u{202e}']), "{text:?}");
+    assert!(!text.contains(UNSAFE), "{text:?}");
 }
 
 /// A file's path as an argument.

@@ -13,7 +13,7 @@ use lucia_proto::test_support::{OrderWorld, TestNode, key};
 
 use crate::orders::{add, drafts, onboarding, order, read, signed, taken, view, who};
 use crate::server::{By, NAMES, Server, Step, get, names, names_of, refusal, step};
-use crate::site::{Site, arg, ended, said, world};
+use crate::site::{Site, arg, ended, refusal_code, said, world};
 
 fn look(draft: &Draft) -> Step {
     let code = draft.read().unwrap().code();
@@ -31,25 +31,24 @@ fn an_admission_is_signed_by_whoever_typed_its_digits_and_by_no_yes() {
     let shows = |text: &str| print.rows().iter().any(|row| text.contains(row)) || text.contains(&print.to_string());
     for args in [&["sign", code.as_str(), "--yes"][..], &["sign", code.as_str()]] {
         let server = Server::new(world.clone(), vec![who(&world), look(&draft)]);
-        let output = Site::alice(&world, server.port).run(args);
-        let device = print.verification_code();
-        ended(&output, 64, &format!("luciactl admit {device} --fingerprint"));
-        assert!(!shows(&said(&output)), "what is to be typed is nowhere to be copied: {}", said(&output));
+        let text = Site::alice(&world, server.port).refused(args, 64, "fingerprint_needed");
+        let cure = format!("luciactl admit {} --fingerprint", print.verification_code());
+        // What is to be typed is nowhere to be copied.
+        assert!(text.contains(&cure) && !shows(&text), "{text}");
         server.done();
     }
-    let (question, second, yes) = ("own screen shows it: ", "second row: ", ("Type yes to go on: ", "yes"));
     let [first, other] = print.rows();
     let thief = world.other.fingerprint.rows();
     let script = || vec![who(&world), look(&draft)];
     let server = Server::new(world.clone(), script());
     let site = Site::alice(&world, server.port);
-    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[(question, &thief[0]), (second, &thief[1])]);
-    assert!(!done && text.contains("another machine") && !text.contains("Signed order") && !shows(&text), "{text}");
+    let (done, text) = site.on_terminal(&["sign", code.as_str(), "--json"], &[&thief[0], &thief[1]]);
+    assert!(!done && refusal_code(&text) == "fingerprint_mismatch" && !shows(&text), "{text}");
     server.done();
     let server = Server::new(world.clone(), script().into_iter().chain([signed()]).collect());
     let site = Site::alice(&world, server.port);
-    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[(question, &first), (second, &other), yes]);
-    assert!(done && text.contains("Signed order"), "{text}");
+    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[&first, &other, "yes"]);
+    assert!(done, "{text}");
     server.done();
 }
 
@@ -68,20 +67,23 @@ fn names_stand_beside_the_ids_and_a_node_that_is_new_here_is_marked_until_an_ord
         text.lines().rev().find(|line| line.trim_start().starts_with(id)).unwrap().to_owned()
     };
     let first = site.run(&["sign", code.as_str(), "--yes"]);
-    ended(&first, 0, "Signed order");
+    ended(&first, 0, "");
     assert!(line(&said(&first)).contains(world.node.hostname.as_str()), "{}", said(&first));
-    assert!(line(&said(&first)).contains("first seen"), "{}", said(&first));
+    assert!(line(&said(&first)).contains(NEW), "{}", said(&first));
     let again = site.run(&["sign", code.as_str(), "--yes"]);
-    assert!(line(&said(&again)).contains(world.node.hostname.as_str()) && !said(&again).contains("first seen"));
+    assert!(line(&said(&again)).contains(world.node.hostname.as_str()) && !said(&again).contains(NEW));
     server.done();
     // What was not signed was not seen.
     let server = Server::new(world.clone(), vec![who(&world), look(&draft)]);
     let site = Site::alice(&world, server.port);
-    ended(&site.run(&["sign", code.as_str()]), 64, "first seen");
+    ended(&site.run(&["sign", code.as_str()]), 64, NEW);
     let server = Server::new(world.clone(), script());
     site.write("luciactl.toml", &crate::site::config(server.port), 0o600);
-    ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "first seen");
+    ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, NEW);
 }
+
+/// The mark of a node that no order was signed for here.
+const NEW: &str = "first seen";
 
 /// No name is shown, and somebody types the code of each node: by an old list, and by whatever else is not the worker's.
 // spec: LC-262
@@ -125,29 +127,26 @@ fn without_a_believed_list_of_the_last_day_each_code_is_typed() {
     for (what, view) in &cases {
         let script = || vec![who(&world), look(&draft), get(NAMES, view)];
         let server = Server::new(world.clone(), script());
-        let output = Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]);
-        ended(&output, 64, "type its code");
-        assert!(!said(&output).contains("db-1"), "{what}: {}", said(&output));
+        let text = Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 64, "code_needed");
+        assert!(!text.contains("db-1"), "{what}: {text}");
         server.done();
     }
     let script = || vec![who(&world), look(&draft), get(NAMES, &cases[0].1)];
-    let question = "from its own screen: ";
     let wrong = world.other.fingerprint.verification_code();
     let server = Server::new(world.clone(), script());
     let site = Site::alice(&world, server.port);
-    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[(question, wrong.as_str())]);
-    assert!(!done && !text.contains("Signed order"), "{text}");
+    let (done, text) = site.on_terminal(&["sign", code.as_str(), "--json"], &[wrong.as_str()]);
+    assert!(!done && refusal_code(&text) == "code_mismatch", "{text}");
     server.done();
     let server = Server::new(world.clone(), script().into_iter().chain([signed()]).collect());
     let site = Site::alice(&world, server.port);
-    let yes = ("Type yes to go on: ", "yes");
-    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[(question, right.as_str()), yes]);
-    assert!(done && text.contains("Signed order"), "{text}");
+    let (done, text) = site.on_terminal(&["sign", code.as_str()], &[right.as_str(), "yes"]);
+    assert!(done, "{text}");
     server.done();
     // A controller of before these lists.
     let gone = step(NAMES, By::Alice, |_, _| (404, refusal("not_found")));
     let server = Server::new(world.clone(), vec![who(&world), look(&draft), gone]);
-    ended(&Site::alice(&world, server.port).run(&["sign", code.as_str(), "--yes"]), 64, "type its code");
+    Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 64, "code_needed");
 }
 
 // spec: LC-263
@@ -165,15 +164,10 @@ fn a_list_that_is_older_than_one_that_was_seen_is_not_believed() {
     let server = Server::new(world.clone(), steps.collect());
     let site = Site::alice(&world, server.port);
     ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "n-7");
-    let older = site.run(&["sign", code.as_str(), "--yes"]);
-    ended(&older, 64, "type its code");
-    assert!(!said(&older).contains("n-6"));
+    assert!(!site.refused(&["sign", code.as_str(), "--yes"], 64, "code_needed").contains("n-6"));
     ended(&site.run(&["sign", code.as_str(), "--yes"]), 0, "n-7");
     server.done();
 }
-
-const YES: (&str, &str) = ("Type yes to go on: ", "yes");
-const CODE: &str = "from its own screen: ";
 
 /// A node's line, by these names.
 fn line(node: &TestNode, hostname: &str, former: Option<&str>) -> String {
@@ -227,23 +221,22 @@ fn a_name_that_is_neither_signed_nor_the_workers_ends_no_other_node() {
     for (args, more, lie) in cases {
         let script = [who(&world), listed(&world, &[lie.to_owned()])].into_iter().chain(more).collect();
         let server = Server::new(world.clone(), script);
-        let output = Site::alice(&world, server.port).run(&[args, &["--yes"]].concat());
-        ended(&output, 64, &format!("use its present name {victim}"));
-        assert!(!said(&output).contains("Signed order"), "{}", said(&output));
+        let text = Site::alice(&world, server.port).refused(&[args, &["--yes"]].concat(), 64, "name_mismatch");
+        assert!(text.contains(&victim), "{text}");
         server.done();
     }
     // A person is told both names, and types the one that is signed.
-    let question = format!("Type {victim} to go on: ");
     for (answer, goes_on) in [("yes", false), (meant.as_str(), false), (victim.as_str(), true)] {
         let script = [who(&world), listed(&world, std::slice::from_ref(&lie))].into_iter();
         let script = script.chain(goes_on.then(|| [add(), signed()]).into_iter().flatten()).collect();
         let server = Server::new(world.clone(), script);
-        let answers = [(question.as_str(), answer), YES];
-        let (done, text) = Site::alice(&world, server.port).on_terminal(&["remove", &meant], &answers);
-        assert_eq!((done, text.contains("Signed order")), (goes_on, goes_on), "{answer}: {text}");
-        assert!(text.contains(&format!("You typed {meant}")), "{text}");
-        assert!(!text.contains(&format!("This removes {meant}")), "{text}");
-        assert_eq!(text.contains(&format!("This removes {victim}")), goes_on, "{text}");
+        let (done, text) = Site::alice(&world, server.port).on_terminal(&["remove", &meant], &[answer, "yes"]);
+        assert_eq!(done, goes_on, "{answer}: {text}");
+        // The question, once the answer that was typed is gone, names both; the next one the node that is removed.
+        let (told, asked) = text.split_once(&format!("{answer}\r\n")).unwrap();
+        assert!(told.contains(&meant) && told.contains(&victim), "{text}");
+        assert_eq!(asked.contains(&victim), goes_on, "{text}");
+        assert!(!asked.contains(&meant), "{text}");
         server.done();
     }
 }
@@ -260,7 +253,7 @@ fn the_worker_s_name_of_a_node_that_is_renamed_is_enough_and_the_next_one_is_not
     for named in [former, id, code.as_str()] {
         let script = vec![who(&world), listed(&world, std::slice::from_ref(&renamed)), add(), signed()];
         let server = Server::new(world.clone(), script);
-        ended(&Site::alice(&world, server.port).run(&["remove", named, "--yes"]), 0, "Signed order");
+        ended(&Site::alice(&world, server.port).run(&["remove", named, "--yes"]), 0, "");
         let (body, ids, _) = taken(&world, &order(&server.done()), OrderKind::RemoveIdentity);
         let Body::RemoveIdentity(body) = body else { panic!("{body:?}") };
         assert_eq!((body.hostname.as_str(), ids), (former, vec![world.node.node_id.clone()]), "{named}");
@@ -270,12 +263,12 @@ fn the_worker_s_name_of_a_node_that_is_renamed_is_enough_and_the_next_one_is_not
     let script = vec![who(&world), listed(&world, &[done]), add(), signed()];
     let server = Server::new(world.clone(), script);
     let output = Site::alice(&world, server.port).run(&["remove", former, "--yes"]);
-    ended(&output, 0, "WARNING: the order calls it otherwise");
+    ended(&output, 0, "WARNING");
     server.done();
     let script = vec![who(&world), listed(&world, &[renamed])];
     let server = Server::new(world.clone(), script);
-    let output = Site::alice(&world, server.port).run(&["remove", next, "--yes"]);
-    ended(&output, 64, &format!("use its present name {former}"));
+    let text = Site::alice(&world, server.port).refused(&["remove", next, "--yes"], 64, "name_mismatch");
+    assert!(text.contains(former), "{text}");
     server.done();
 }
 
@@ -291,12 +284,12 @@ fn ssh_keys_go_to_a_named_node_by_the_worker_s_word_or_its_code() {
         script.chain(signs.then(|| [add(), signed()]).into_iter().flatten()).collect::<Vec<_>>()
     };
     let lie = || [line(&world.other, &meant, None), line(&world.node, &victim, None)];
-    let run = |lines: &[String], signs, answers: Option<&[(&str, &str)]>| {
+    let run = |lines: &[String], signs, answers: Option<&[&str]>| {
         let server = Server::new(world.clone(), script(lines, signs));
         let site = Site::alice(&world, server.port);
         site.write("new.pub", KEY, 0o644);
         let file = site.path("new.pub");
-        let args = ["keys", "add", "alice", arg(&file), "--label", "desk", "--nodes", &meant];
+        let args = ["keys", "add", "alice", arg(&file), "--label", "desk", "--nodes", &meant, "--json"];
         let (code, text) = match answers {
             Some(answers) => {
                 let (done, text) = site.on_terminal(&args, answers);
@@ -310,12 +303,12 @@ fn ssh_keys_go_to_a_named_node_by_the_worker_s_word_or_its_code() {
         (code, text, server.done())
     };
     let (code, text, _) = run(&lie(), false, None);
-    assert!(code == Some(64) && text.contains("is the controller's word alone"), "{text}");
+    assert_eq!((code, refusal_code(&text).as_str()), (Some(64), "name_unverified"), "{text}");
     // The one who was meant is not the one who would get the key.
     let [own, other] = [&world.node, &world.other].map(|node| node.fingerprint.verification_code());
-    let (code, text, _) = run(&lie(), false, Some(&[(CODE, own.as_str())]));
-    assert!(code == Some(1) && text.contains("is not the code of node"), "{text}");
-    let (code, text, asked) = run(&lie(), true, Some(&[(CODE, other.as_str()), YES]));
+    let (code, text, _) = run(&lie(), false, Some(&[own.as_str()]));
+    assert_eq!((code, refusal_code(&text).as_str()), (Some(1), "code_mismatch"), "{text}");
+    let (code, text, asked) = run(&lie(), true, Some(&[other.as_str(), "yes"]));
     assert_eq!(code, Some(0), "{text}");
     assert!(order(&asked).intent_json.contains(world.other.node_id.as_str()));
     let honest = [line(&world.node, &meant, None), line(&world.other, &victim, None)];
@@ -352,20 +345,19 @@ fn a_node_is_replaced_by_the_worker_s_name_its_id_or_its_code() {
         script.chain(signs.then(|| [add(), signed()]).into_iter().flatten()).collect()
     };
     let server = Server::new(world.clone(), script(true, false));
-    let output = Site::alice(&world, server.port).run(&[&base[..], &[meant, "--yes"]].concat());
-    ended(&output, 64, "is the controller's word alone");
+    Site::alice(&world, server.port).refused(&[&base[..], &[meant, "--yes"]].concat(), 64, "name_unverified");
     server.done();
     let approve = ["approve", device.as_str(), "--fingerprint", &print, "--hostname", "new-1", "--disk", "wwn-0x5"];
     let seen = get("GET /api/host/onboarding", &onboarding(&world, "Discovered", ""));
     let nodes = || listed(&world, std::slice::from_ref(&lie));
     let server = Server::new(world.clone(), vec![who(&world), seen, nodes(), nodes(), nodes(), get(NAMES, &view)]);
-    let output = Site::alice(&world, server.port).run(&[&approve[..], &["--replaces", meant, "--yes"]].concat());
-    ended(&output, 64, "is the controller's word alone");
+    let args = [&approve[..], &["--replaces", meant, "--yes"]].concat();
+    Site::alice(&world, server.port).refused(&args, 64, "name_unverified");
     server.done();
     for (typed, signs) in [(device.as_str(), false), (its_code.as_str(), true)] {
         let server = Server::new(world.clone(), script(true, signs));
         let site = Site::alice(&world, server.port);
-        let (done, text) = site.on_terminal(&[&base[..], &[meant]].concat(), &[(CODE, typed), YES]);
+        let (done, text) = site.on_terminal(&[&base[..], &[meant]].concat(), &[typed, "yes"]);
         assert_eq!(done, signs, "{text}");
         server.done();
     }

@@ -120,7 +120,7 @@ fn text_that_is_no_longer_printable_stops_no_journal_from_before() {
     row.message = serde_json::from_str(&format!("\"{hidden}\"")).unwrap();
     assert_ne!(row.inventory_hash, inventory().inventory_hash());
     let bytes = journal.to_bytes().unwrap();
-    assert!(String::from_utf8_lossy(&bytes).matches(hidden).count() == 2, "as an earlier program wrote it");
+    assert_eq!(String::from_utf8_lossy(&bytes).matches(hidden).count(), 2);
     assert_eq!(Journal::from_bytes(&bytes), Ok(journal));
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::json;
 use crate::base::limits::{JSON_DEPTH_MAX, REPORT_MAX};
+use crate::test_support::fault;
 
 /// A heartbeat with every field.
 fn full() -> HeartbeatFields {
@@ -135,58 +136,42 @@ fn a_checked_heartbeat_can_always_be_read_back() {
 #[test]
 fn json_goes_through_the_same_check_and_names_the_field() {
     let text = json::to_string(&full()).unwrap();
-    let read = |text: &str| json::from_str::<Heartbeat>(text, REPORT_MAX, JSON_DEPTH_MAX).map_err(|e| e.to_string());
+    let read = |text: &str| json::from_str::<Heartbeat>(text, REPORT_MAX, JSON_DEPTH_MAX).map_err(|e| fault(&e));
     assert!(read(&text).is_ok());
     for (from, to, error) in [
-        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":-1", "uptimeSeconds: expected u64"),
-        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":86400.5", "uptimeSeconds: expected u64"),
-        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":9007199254740992", "uptimeSeconds: at most 100 years"),
-        ("\"loadAverage\":0.5", "\"loadAverage\":1e308", "loadAverage: 0 to 1000000"),
-        ("\"loadAverage\":0.5", "\"loadAverage\":\"0.5\"", "loadAverage: expected f64"),
-        ("\"Debian GNU/Linux 13\"", "\"\"", "osVersion: 1 to 256 printable characters"),
-        ("\"Debian GNU/Linux 13\"", "\"\\u202e\"", "osVersion: 1 to 256 printable characters"),
-        ("\"Debian GNU/Linux 13\"", "\"a\\nb\"", "osVersion: 1 to 256 printable characters"),
-        (
-            "\"dockerVersion\":\"28.0.1\"",
-            "\"dockerVersion\":\"\"",
-            "runtime.dockerVersion: 1 to 64 printable characters",
-        ),
-        ("\"12.4\"", "\"12.400\"", "runtime.cudaVersion: a CUDA version such as 12.4"),
-        ("\"12.4\"", "\"12\"", "runtime.cudaVersion: a CUDA version such as 12.4"),
-        ("\"nvidia\"", "\"amd\"", "runtime.gpus[0].vendor: expected one of nvidia"),
-        ("\"GPU-", "\"gpu-", "runtime.gpus[0].uuid: a GPU id: GPU- and up to 60 of a-z, A-Z, 0-9 and -"),
-        ("\"state\":\"Ready\"", "\"state\":\"ready\"", "runtime.state: expected one of Preparing, Ready, Failed"),
-        ("\"count\":2", "\"count\":100001", "updates.count: at most 100000"),
-        ("\"features\":[\"exec\"]", "\"features\":[\"exec\",\"exec\"]", "features: at most 64 features, each once"),
-        (
-            "\"features\":[\"exec\"]",
-            "\"features\":[\"Exec\"]",
-            "features[0]: a feature name: a-z first, then up to 31 of a-z, 0-9 and -",
-        ),
-        (
-            "\"extensions\":{",
-            "\"extensions\":{\"Bad\":\"\",",
-            "extensions.Bad: an extension name: a-z first, then up to 63 of A-Z, a-z, 0-9, . and -",
-        ),
-        ("\"extensions\":{", "\"extensions\":{\"deep\":{},", "extensions.deep: expected a string"),
-        ("\"extensions\":{", "\"newer\":1,\"extensions\":{", "newer: not a known field"),
-        ("\"purpose\":\"heartbeat\"", "\"purpose\":\"renew\"", "purpose: heartbeat"),
-        (
-            "\"hostname\":\"web-01\"",
-            "\"hostname\":\"WEB\"",
-            "hostname: a hostname: 1 to 63 of a-z, 0-9 and -, starting with a letter, not ending with -, not localhost, not xn--",
-        ),
+        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":-1", "uptimeSeconds: Unexpected"),
+        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":86400.5", "uptimeSeconds: Unexpected"),
+        ("\"uptimeSeconds\":86400", "\"uptimeSeconds\":9007199254740992", "uptimeSeconds: Refused"),
+        ("\"loadAverage\":0.5", "\"loadAverage\":1e308", "loadAverage: Refused"),
+        ("\"loadAverage\":0.5", "\"loadAverage\":\"0.5\"", "loadAverage: Unexpected"),
+        ("\"Debian GNU/Linux 13\"", "\"\"", "osVersion: Refused"),
+        ("\"Debian GNU/Linux 13\"", "\"\\u202e\"", "osVersion: Refused"),
+        ("\"Debian GNU/Linux 13\"", "\"a\\nb\"", "osVersion: Refused"),
+        ("\"dockerVersion\":\"28.0.1\"", "\"dockerVersion\":\"\"", "runtime.dockerVersion: Refused"),
+        ("\"12.4\"", "\"12.400\"", "runtime.cudaVersion: Refused"),
+        ("\"12.4\"", "\"12\"", "runtime.cudaVersion: Refused"),
+        ("\"nvidia\"", "\"amd\"", "runtime.gpus[0].vendor: Unexpected"),
+        ("\"GPU-", "\"gpu-", "runtime.gpus[0].uuid: Refused"),
+        ("\"state\":\"Ready\"", "\"state\":\"ready\"", "runtime.state: Unexpected"),
+        ("\"count\":2", "\"count\":100001", "updates.count: Refused"),
+        ("\"features\":[\"exec\"]", "\"features\":[\"exec\",\"exec\"]", "features: Refused"),
+        ("\"features\":[\"exec\"]", "\"features\":[\"Exec\"]", "features[0]: Refused"),
+        ("\"extensions\":{", "\"extensions\":{\"Bad\":\"\",", "extensions.Bad: Refused"),
+        ("\"extensions\":{", "\"extensions\":{\"deep\":{},", "extensions.deep: Unexpected"),
+        ("\"extensions\":{", "\"newer\":1,\"extensions\":{", "newer: UnknownField"),
+        ("\"purpose\":\"heartbeat\"", "\"purpose\":\"renew\"", "purpose: Refused"),
+        ("\"hostname\":\"web-01\"", "\"hostname\":\"WEB\"", "hostname: Refused"),
     ] {
         assert!(text.contains(from), "{from}");
         assert_eq!(read(&text.replacen(from, to, 1)).map(|_| ()), Err(error.to_owned()));
     }
     let hostname = "a".repeat(1 << 20);
     let error = read(&text.replacen("web-01", &hostname, 1)).unwrap_err();
-    assert_eq!(error, format!("more than {REPORT_MAX} bytes"));
+    assert_eq!(error, ": TooLarge");
     let features = (0..10_000).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(",");
     assert!(read(&text.replacen("\"exec\"", &features, 1)).is_err());
     let features = (0..1000).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(",");
-    assert_eq!(read(&text.replacen("\"exec\"", &features, 1)).unwrap_err(), "features: at most 64 features, each once");
+    assert_eq!(read(&text.replacen("\"exec\"", &features, 1)).unwrap_err(), "features: Refused");
 }
 
 // spec: HB-4

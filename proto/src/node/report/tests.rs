@@ -87,7 +87,7 @@ fn j_8_other_bytes_of_the_same_value_are_another_report() {
     let plain = format!("{{\"nodeId\":\"{id}\",\"purpose\":\"device-state\"}}");
     let spaced = format!("{{ \"purpose\":\"device-state\", \"nodeId\":\"{id}\"}}");
     assert!(verify(&signed_raw(&plain, &key), &key).is_ok());
-    assert!(verify(&signed_raw(&spaced, &key), &key).is_ok(), "any bytes, if they are what was signed");
+    assert!(verify(&signed_raw(&spaced, &key), &key).is_ok());
     let mut swapped = signed_raw(&plain, &key);
     swapped.report_json = spaced;
     assert!(matches!(verify(&swapped, &key), Err(ProofError::Signature(KeyError::Mismatch))));

@@ -90,7 +90,7 @@ fn what_an_owner_ordered_once_and_was_refused_stays_refused() {
         let again = order.check(&world.checker(KIND)).expect_err("the way is free");
         assert!(matches!(again, OrderRefusal::RefusedBefore(code) if Some(code) == want), "{name}: {again}");
         assert_eq!(Some(again.code()), want, "{name}");
-        assert_eq!(order.remember_refused(&world.checker(KIND), &again), None, "{name}: it is written once");
+        assert_eq!(order.remember_refused(&world.checker(KIND), &again), None, "{name}");
         let anew = once(&world, 2, NOW);
         assert!(take(&mut world, &anew).is_ok(), "{name}");
     }
@@ -159,10 +159,11 @@ fn a_clock_that_runs_away_alone_raises_no_floor() {
     refused(&once(&world, 1, NOW), &world.checker(KIND), OrderCode::Expired);
     let keys = state(&world, "alice", 1, NOW);
     assert!(take(&mut world, &keys).is_ok());
-    assert_eq!(world.memory.floor(), NOW, "the owner's time, not the worker's");
+    // By the owner's time, not by the worker's.
+    assert_eq!(world.memory.floor(), NOW);
     world.time = at(NOW);
     let order = once(&world, 1, NOW);
-    assert!(take(&mut world, &order).is_ok(), "set right, all is well");
+    assert!(take(&mut world, &order).is_ok());
     // An owner's clock that is ahead by what may be does not raise it over the worker's.
     let ahead = state(&world, "bob", 1, NOW.plus(ORDER_AHEAD));
     assert!(take(&mut world, &ahead).is_ok());
@@ -249,14 +250,16 @@ fn a_memory_is_bounded_and_makes_room_for_what_comes_later() {
     refused(&once(&world, 5000, NOW), &world.checker(KIND), OrderCode::MemoryFull);
     refused(&state(&world, "alice", 1, NOW), &world.checker(OrderKind::SshKey), OrderCode::MemoryFull);
     let known = state(&world, "s7", 2, NOW);
-    assert!(take(&mut world, &known).is_ok(), "a subject that is there needs no room");
+    // A subject that is there needs no room.
+    assert!(take(&mut world, &known).is_ok());
     world.time = at(until);
     refused(&once(&world, 5000, NOW), &world.checker(KIND), OrderCode::MemoryFull);
     world.time = at(until.plus(SECOND));
     let order = once(&world, 5000, NOW);
     assert!(take(&mut world, &order).is_ok());
     let now = world.memory.to_bytes().unwrap();
-    assert!(now.len() + ORDER_NONCES_MAX * 50 < text.len(), "what was over is forgotten");
+    // What was over is forgotten.
+    assert!(now.len() + ORDER_NONCES_MAX * 50 < text.len());
 }
 
 #[test]

@@ -196,10 +196,8 @@ fn counts_and_sizes_are_bounded() {
         reader.block(&header(&name(name_), size, MODE_FILE).unwrap()).map(|step| matches!(step, ReleaseStep::File(_)))
     };
     let mut reader = ArchiveReader::new();
-    assert_eq!(
-        claim(&mut reader, "a", RELEASE_FILE_MAX + 1),
-        Err(ArchiveError::TooMuch { block: 0, what: "256 MiB in a file" })
-    );
+    let one = claim(&mut reader, "a", RELEASE_FILE_MAX + 1);
+    assert!(matches!(one, Err(ArchiveError::TooMuch { block: 0, .. })), "{one:?}");
     let mut reader = ArchiveReader::new();
     for n in 0..2 {
         assert_eq!(claim(&mut reader, &format!("f{n}"), RELEASE_FILE_MAX), Ok(true));
@@ -207,7 +205,7 @@ fn counts_and_sizes_are_bounded() {
         reader.state = ReleaseState::Header;
     }
     let error = claim(&mut reader, "more", 1).unwrap_err();
-    assert!(matches!(error, ArchiveError::TooMuch { what: "512 MiB in all", .. }), "{error}");
+    assert!(matches!(error, ArchiveError::TooMuch { .. }), "{error}");
 }
 
 // spec: RL-5 (threats.md T-7)
