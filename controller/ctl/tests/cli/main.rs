@@ -502,7 +502,7 @@ fn with_json_an_error_is_json_too() {
     let cases = [
         (answered(503, refusal, &["--json", "nodes"]), "busy", 1),
         (answered(503, refusal, &["nodes", "-o", "json"]), "busy", 1),
-        (answered(200, none, &["--json", "nodes"]), "failed", 1),
+        (answered(200, none, &["--json", "nodes"]), "answer_invalid", 1),
         (nobody(&["--json", "nodes"]), "unreachable", 69),
         (nobody(&["--json", "nodes", "--nothing"]), "usage", 64),
         (nobody(&["--json", "reject", "not-a-code"]), "usage", 64),

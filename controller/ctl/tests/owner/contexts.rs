@@ -26,7 +26,7 @@ fn contexts_are_listed_used_shown_and_forgotten() {
     ended(&site.run(&["nodes"]), 69, "/run/s");
     ended(&site.run(&["context", "use", "nowhere"]), 64, "luciactl context list");
     ended(&site.run(&["--context", "nowhere", "nodes"]), 64, "luciactl context list");
-    ended(&site.run(&["context", "remove", "home"]), 0, "owner.key");
+    ended(&site.run(&["context", "remove", "home"]), 0, "luciactl.toml");
     assert!(site.path("owner.key").exists());
     assert!(!site.read("luciactl.toml").contains("home"), "{}", site.read("luciactl.toml"));
     assert_eq!(site.mode("luciactl.toml"), 0o600);
