@@ -321,7 +321,7 @@ pub fn with(former: Option<&Roster>, fleet: Digest, owner: Owner, now: UnixTime)
         fleet,
         issued_at: now,
         owners: Vec::new(),
-        page_kinds: Vec::new(),
+        page_kinds: Vec::new().into(),
         page_origin: None,
         policy: OrderPolicy::allow_all(),
     });

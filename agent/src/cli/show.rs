@@ -191,7 +191,9 @@ fn owners_rows(owners: &OwnersStatus, facts: &Facts<'_>) -> Vec<(&'static str, O
         Rule::Forbid => "forbid",
     };
     let rules: Vec<_> = owners.rules.iter().map(|(kind, of)| format!("{} {}", kind.as_str(), rule(*of))).collect();
+    let some = owners.rules.iter().any(|(_, rule)| *rule != Rule::Forbid);
     let policy = match &owners.policy_refused {
+        Some(what) if some => format!("{}; {what}", rules.join(", ")),
         Some(what) => format!("everything is forbidden: {what}; {}", crate::owners::policy::CURE),
         None => rules.join(", "),
     };

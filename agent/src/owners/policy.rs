@@ -2,7 +2,7 @@
 //! where there is no file), read before each order (design.md O5).
 
 use lucia_durable::{DirError, FileName, ReadError};
-use lucia_proto::orders::OrderPolicy;
+use lucia_proto::orders::{LaterKind, OpenPolicy, OrderPolicy, Rule};
 use thiserror::Error;
 
 use crate::host::etc;
@@ -32,6 +32,18 @@ pub enum PolicyError {
         /// Where and what, in one line.
         line: String,
     },
+    /// It names kinds of a later agent. These are forbidden here, and what else it says counts.
+    #[error("/etc/lucia/{NAME} names {}, which this agent does not know and therefore forbids", .kinds.join(", "))]
+    Later {
+        /// Their words.
+        kinds: Vec<String>,
+    },
+    /// The same, beside a default that would allow what its owner restricted.
+    #[error("/etc/lucia/{NAME} names {}, which this agent does not know, and its default is not forbid", .kinds.join(", "))]
+    LaterByDefault {
+        /// Their words.
+        kinds: Vec<String>,
+    },
 }
 
 /// What cures it.
@@ -43,7 +55,7 @@ pub const CURE: &str = "make /etc/lucia/agent-policy.toml a plain file of root's
 pub struct Policy {
     /// What is asked of orders.
     pub rules: OrderPolicy,
-    /// Why it could not be read.
+    /// Why it could not be read, or what of it is not known here.
     pub refused: Option<PolicyError>,
 }
 
@@ -56,7 +68,7 @@ pub fn read(root: &Root) -> Policy {
     };
     let read = parse(text.as_deref().unwrap_or(DEFAULT));
     match read {
-        Ok(rules) => Policy { rules, refused: None },
+        Ok(rules) => known(rules),
         Err(error) => Policy { rules: OrderPolicy::forbid_all(), refused: Some(error) },
     }
 }
@@ -77,8 +89,22 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| form("not UTF-8"))).transpose()
 }
 
+/// What counts of it here. The order that brings a later agent back must not be refused for a kind of that agent's.
+fn known(rules: OrderPolicy) -> Policy {
+    let kinds: Vec<String> = rules.later().map(LaterKind::to_string).collect();
+    if kinds.is_empty() {
+        Policy { rules, refused: None }
+    } else if rules.default_rule() == Rule::Forbid {
+        Policy { rules, refused: Some(PolicyError::Later { kinds }) }
+    } else {
+        Policy { rules: OrderPolicy::forbid_all(), refused: Some(PolicyError::LaterByDefault { kinds }) }
+    }
+}
+
 fn parse(text: &str) -> Result<OrderPolicy, PolicyError> {
-    toml::from_str(text).map_err(|error| PolicyError::Form { line: first_line(error.message()) })
+    toml::from_str(text)
+        .map(|OpenPolicy(rules)| rules)
+        .map_err(|error| PolicyError::Form { line: first_line(error.message()) })
 }
 
 fn first_line(text: &str) -> String {
@@ -160,5 +186,32 @@ mod tests {
             assert!(!crate::host::chain(&said).contains('\n'), "{name}");
             assert!(OrderKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{name}");
         }
+    }
+
+    // spec: AO-410
+    #[test]
+    fn a_kind_of_a_later_agent_is_forbidden_and_forbids_nothing_else() {
+        let scratch = Scratch::new();
+        let read = |text: &str| {
+            scratch.put(PATH, text);
+            std::fs::set_permissions(scratch.root().join(PATH), Permissions::from_mode(0o644)).unwrap();
+            read(&scratch.root())
+        };
+        for default in ["", "default = \"forbid\"\n"] {
+            let Policy { rules, refused } = read(&format!("{default}exec = \"allow\"\nssh-key = \"two-owners\"\n"));
+            assert!(matches!(refused, Some(PolicyError::Later { kinds }) if kinds == ["exec"]));
+            for kind in OrderKind::ALL {
+                let want = if *kind == OrderKind::SshKey { Rule::TwoOwners } else { Rule::Forbid };
+                assert_eq!(rules.rule(*kind), want, "{kind:?}");
+            }
+        }
+        for default in ["allow", "two-owners"] {
+            let Policy { rules, refused } = read(&format!("default = \"{default}\"\nexec = \"forbid\"\n"));
+            assert!(matches!(refused, Some(PolicyError::LaterByDefault { .. })));
+            assert!(OrderKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{default}");
+        }
+        let Policy { rules, refused } = read("ssh-key = \"allow\"\nEXEC = \"allow\"\n");
+        assert!(matches!(refused, Some(PolicyError::Form { .. })));
+        assert_eq!(rules.rule(OrderKind::SshKey), Rule::Forbid, "a word that is no kind");
     }
 }

@@ -63,7 +63,7 @@ impl DocumentCall {
             .as_deref()
             .map(VerifiedRoster::roster)
             .filter(|roster| roster.page_origin.as_ref() == Some(&self.origin));
-        let page_kinds = here.map(|roster| roster.page_kinds.clone()).unwrap_or_default();
+        let page_kinds = here.map(|roster| roster.page_kinds.to_vec()).unwrap_or_default();
         Some(Drafting { fleet: controller.fleet(), owner: session.id.clone(), page_kinds })
     }
 

@@ -445,10 +445,10 @@ fn an_orders_document_says_where_it_is_signed_and_what_signing_here_would_mean()
     let closed = order(DraftState::Drafted, world.roster.roster());
     let origin = OrderWorld::origin();
     assert!(closed.contains("luciactl sign ") && closed.contains("page-kinds") && !closed.contains(origin.as_str()));
-    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey].into());
     let open = order(DraftState::Drafted, world.roster.roster());
     assert!(open.contains("luciactl sign ") && open.contains(origin.as_str()) && !open.contains("page-kinds"));
-    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::Admit]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::Admit].into());
     assert_eq!(order(DraftState::Drafted, world.roster.roster()), closed, "another kind allows nothing here");
     // It says what its bytes say, and once it is signed no more how.
     for words in ["Lets whoever holds 1 SSH key log in as alice", "Revision 4 of alice", "kind_forbidden", "alice"] {

@@ -51,7 +51,7 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     // The worker's host takes it, and lets keys be signed here.
     let page = origin(&site);
     world.change_roster(|roster| {
-        roster.page_kinds = vec![OrderKind::SshKey];
+        roster.page_kinds = vec![OrderKind::SshKey].into();
         roster.page_origin = Some(page.clone());
         roster.owners[0].keys.push(OwnerKey {
             key_use: KeyUse::OrderPasskey,

@@ -46,11 +46,11 @@ pub use body::{
     Admit, Body, CloneDecision, Decision, LabelledKey, NotPlain, PlainSshKey, ReleaseLapse, RemoveIdentity, SshKeys,
 };
 pub use check::Checker;
-pub use kind::{Actor, OrderKind};
+pub use kind::{Actor, BadLaterKind, LaterKind, OrderKind, PageKinds};
 pub use memory::{Order, OrderMemory};
 pub(crate) use passkey::verify_over;
 pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge};
-pub use policy::{OrderPolicy, Rule};
+pub use policy::{OpenPolicy, OrderPolicy, Rule};
 pub use refusal::{OrderCode, OrderRefusal};
 pub use signed::{Draft, DraftError, OrderSignature, ReadDraft, SignedOrder};
 pub use verified::VerifiedOrder;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::kind::OrderKind;
+use super::kind::{LaterKind, OrderKind};
 
 /// The key of what counts for kinds that are not named.
 const DEFAULT: &str = "default";
@@ -36,19 +36,25 @@ pub enum Rule {
 pub struct OrderPolicy {
     default: Rule,
     kinds: BTreeMap<OrderKind, Rule>,
+    /// Of kinds that this version does not know: kept for who does, and nothing is allowed by them here.
+    later: BTreeMap<LaterKind, Rule>,
 }
+
+/// A policy as other versions may have written it: a kind that this one does not know is kept, and refuses nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPolicy(pub OrderPolicy);
 
 impl OrderPolicy {
     /// What counts where the file cannot be read, is missing, or is none.
     #[must_use]
     pub const fn forbid_all() -> Self {
-        Self { default: Rule::Forbid, kinds: BTreeMap::new() }
+        Self { default: Rule::Forbid, kinds: BTreeMap::new(), later: BTreeMap::new() }
     }
 
     /// Adds nothing to what another policy asks.
     #[must_use]
     pub const fn allow_all() -> Self {
-        Self { default: Rule::Allow, kinds: BTreeMap::new() }
+        Self { default: Rule::Allow, kinds: BTreeMap::new(), later: BTreeMap::new() }
     }
 
     /// This policy with another rule for one kind.
@@ -71,6 +77,11 @@ impl OrderPolicy {
         self.default
     }
 
+    /// The kinds it names that this version does not know.
+    pub fn later(&self) -> impl Iterator<Item = &LaterKind> {
+        self.later.keys()
+    }
+
     /// The rule for `kind`.
     #[must_use]
     pub fn rule(&self, kind: OrderKind) -> Rule {
@@ -87,23 +98,38 @@ impl OrderPolicy {
 impl Serialize for OrderPolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let default = std::iter::once((DEFAULT, self.default));
-        serializer.collect_map(default.chain(self.kinds.iter().map(|(kind, rule)| (kind.as_str(), *rule))))
+        let later = self.later.iter().map(|(kind, rule)| (kind.as_str(), *rule));
+        serializer.collect_map(default.chain(self.kinds.iter().map(|(kind, rule)| (kind.as_str(), *rule))).chain(later))
     }
 }
 
-impl<'de> Deserialize<'de> for OrderPolicy {
+impl<'de> Deserialize<'de> for OpenPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut policy = Self::forbid_all();
+        let mut policy = OrderPolicy::forbid_all();
         for (word, rule) in BTreeMap::<String, Rule>::deserialize(deserializer)? {
             if word == DEFAULT {
                 policy.default = rule;
+            } else if let Some(kind) = OrderKind::of_word(&word) {
+                policy.kinds.insert(kind, rule);
             } else {
-                let kind = OrderKind::of_word(&word);
-                policy.kinds.insert(kind.ok_or_else(|| de::Error::custom("not a kind of intent"))?, rule);
+                policy.later.insert(word.parse().map_err(de::Error::custom)?, rule);
             }
         }
-        Ok(policy)
+        Ok(Self(policy))
     }
+}
+
+/// Settings that a person writes here name kinds of this version alone: another word is a slip of the pen.
+impl<'de> Deserialize<'de> for OrderPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let OpenPolicy(policy) = OpenPolicy::deserialize(deserializer)?;
+        if policy.later.is_empty() { Ok(policy) } else { Err(de::Error::custom("not a kind of order")) }
+    }
+}
+
+/// For a member of something signed: see [`OpenPolicy`].
+pub(super) fn open<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OrderPolicy, D::Error> {
+    OpenPolicy::deserialize(deserializer).map(|OpenPolicy(policy)| policy)
 }
 
 #[cfg(test)]

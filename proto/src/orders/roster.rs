@@ -13,7 +13,7 @@ use crate::base::json::{self, JsonError};
 use crate::base::limits::{JSON_DEPTH_MAX, OWNER_KEYS_MAX, OWNERS_MAX, ROSTER_PAYLOAD_MAX};
 use crate::base::time::UnixTime;
 use crate::orders::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerName, PageOrigin, Role};
-use crate::orders::{OrderKind, OrderPolicy};
+use crate::orders::{OrderKind, OrderPolicy, PageKinds, policy};
 use crate::pki::bundle::VerifiedBundle;
 use crate::pki::key::{Fingerprint, KeyError, NodeKey, NodePublicKey};
 use crate::pki::signed::{SignedPayload, signed_kind};
@@ -36,12 +36,13 @@ pub struct Roster {
     /// Owners and viewers, at most 32.
     pub owners: Vec<Owner>,
     /// Kinds that may be signed by a passkey on the page. None unless somebody said so.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub page_kinds: Vec<OrderKind>,
+    #[serde(default, skip_serializing_if = "PageKinds::names_none")]
+    pub page_kinds: PageKinds,
     /// Where that page is; there where `pageKinds` names any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_origin: Option<PageOrigin>,
     /// What is asked of intents in the whole fleet.
+    #[serde(deserialize_with = "policy::open")]
     pub policy: OrderPolicy,
 }
 
@@ -155,11 +156,13 @@ impl SignedRoster {
         if roster.fleet != *fleet {
             return Err(RosterError::OtherFleet(roster.fleet));
         }
-        if roster.page_origin.is_none() && !roster.page_kinds.is_empty() {
+        if roster.page_origin.is_none() && !roster.page_kinds.names_none() {
             return Err(RosterError::NoPage);
         }
         count("owners", roster.owners.len(), 0, OWNERS_MAX)?;
-        once("kind", roster.page_kinds.iter())?;
+        if roster.page_kinds.repeats() {
+            return Err(RosterError::Twice { what: "kind" });
+        }
         once("owner's id", roster.owners.iter().map(|owner| &owner.id))?;
         once("owner's name", roster.owners.iter().map(|owner| &owner.name))?;
         let mut keys = Vec::new();

@@ -144,7 +144,7 @@ fn two_owners_are_two_persons_and_not_two_keys() {
     let mut world = world();
     world.policy = OrderPolicy::allow_all().with(OrderKind::SshKey, Rule::TwoOwners);
     world.change_roster(|roster| {
-        roster.page_kinds = vec![OrderKind::SshKey];
+        roster.page_kinds = vec![OrderKind::SshKey].into();
         let second = owner::OwnerKey {
             key_use: owner::KeyUse::OwnerKey,
             public_key_pem: crate::test_support::key(51).public().to_pem(),

@@ -28,7 +28,7 @@ macro_rules! vector {
 /// The world of the vectors: SSH keys may be signed on the page.
 fn world() -> OrderWorld {
     let mut world = OrderWorld::new(NOW);
-    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey].into());
     world
 }
 

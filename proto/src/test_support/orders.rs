@@ -142,7 +142,7 @@ impl OrderWorld {
             fleet,
             issued_at: now,
             owners: vec![alice.entry(Role::Owner), bob.entry(Role::Owner), victor.entry(Role::Viewer)],
-            page_kinds: Vec::new(),
+            page_kinds: Vec::new().into(),
             page_origin: Some(Self::origin()),
             policy: OrderPolicy::allow_all(),
         };

@@ -160,9 +160,8 @@ fn the_commands_it_offers_work(demo: &Demo) {
     assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).ends_with(&alice), "{refused:?}");
     // The second machine's own screen goes on behind what `discover` showed; its code is what the page calls it by.
     let screen = String::from_utf8(demo.command("demo-2-screen", &[]).stdout).unwrap();
-    let last = screen.lines().last().unwrap();
-    let code =
-        last.split(' ').find(|word| word.parse::<VerificationCode>().is_ok()).unwrap_or_else(|| panic!("{screen}"));
+    let is_code = |word: &&str| word.parse::<VerificationCode>().is_ok();
+    let code = screen.split_whitespace().rev().find(is_code).unwrap_or_else(|| panic!("{screen}"));
     assert!(
         demo.offered.lines().any(|line| line.contains("demo-2") && line.contains(code)),
         "{code}: {}",

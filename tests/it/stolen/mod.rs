@@ -134,7 +134,7 @@ impl Story {
             fleet: self.fleet,
             issued_at: self.now,
             owners: who.iter().map(|who| who.entry(Role::Owner)).collect(),
-            page_kinds: Vec::new(),
+            page_kinds: Vec::new().into(),
             page_origin: None,
             policy: lucia_proto::orders::OrderPolicy::allow_all(),
         }

@@ -16,7 +16,7 @@ use super::{NOW, twice};
 /// The fleet of the vectors: SSH keys may be signed on the page there.
 pub(super) static WORLD: LazyLock<OrderWorld> = LazyLock::new(|| {
     let mut world = OrderWorld::new(NOW);
-    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey].into());
     world
 });
 

@@ -9,7 +9,7 @@ use lucia_proto::base::digest::Digest;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::{PageOrigin, Role};
 use lucia_proto::orders::roster::{Roster, VerifiedRoster};
-use lucia_proto::orders::{OrderKind, OrderPolicy, Rule};
+use lucia_proto::orders::{LaterKind, OrderKind, OrderPolicy, PageKinds, Rule};
 use serde::Serialize;
 
 use super::acts::typed;
@@ -111,7 +111,7 @@ struct Shown {
     fleet: Digest,
     issued_at: UnixTime,
     owners: Vec<OwnerRow>,
-    page_kinds: Vec<&'static str>,
+    page_kinds: Vec<String>,
     page_origin: Option<String>,
     policy: OrderPolicy,
 }
@@ -125,7 +125,7 @@ impl Shown {
             fleet: content.fleet,
             issued_at: content.issued_at,
             owners: rows(Some(roster)),
-            page_kinds: content.page_kinds.iter().map(|kind| kind.as_str()).collect(),
+            page_kinds: page_words_of(&content.page_kinds),
             page_origin: content.page_origin.as_ref().map(ToString::to_string),
             policy: content.policy.clone(),
         }
@@ -160,10 +160,19 @@ impl Shown {
     }
 }
 
+/// Kinds by their words, those of a later version too.
+fn page_words_of(kinds: &PageKinds) -> Vec<String> {
+    let known = kinds.iter().map(|kind| kind.as_str());
+    known.chain(kinds.later().iter().map(LaterKind::as_str)).map(str::to_owned).collect()
+}
+
 fn policy_table(policy: &OrderPolicy) -> String {
     let mut out = format!("{:<20} ASKED OF IT\n", "KIND OF ORDER");
     for kind in OrderKind::ALL {
         let _ = writeln!(out, "{:<20} {}", kind.as_str(), word(policy.rule(*kind)));
+    }
+    for kind in policy.later() {
+        let _ = writeln!(out, "{:<20} unknown to this version, which forbids it", kind.as_str());
     }
     let _ = writeln!(out, "{:<20} {}", "what comes later", word(policy.default_rule()));
     out
@@ -248,6 +257,13 @@ fn page_words(former: &Roster, kinds: &[OrderKind], origin: Option<&PageOrigin>)
             (true, true) | (false, false) => {}
         }
     }
+    for kind in former.page_kinds.later() {
+        let _ = writeln!(
+            out,
+            "{}, which this version does not know: no longer signed on the page; narrower",
+            kind.as_str()
+        );
+    }
     if former.page_origin.as_ref() != origin {
         let of = |origin: Option<&PageOrigin>| origin.map_or_else(|| "nowhere".to_owned(), ToString::to_string);
         let _ = writeln!(out, "the page is {} instead of {}", of(origin), of(former.page_origin.as_ref()));
@@ -279,7 +295,7 @@ fn page_kinds(config: &Config, kinds: &[String], origin: Option<&str>, yes: bool
             return Err(usage("say where the page is: --origin https://NAME:PORT, as browsers show it".to_owned()));
         }
         let said = page_words(former, &wanted, origin.as_ref());
-        Ok((said, Roster { page_kinds: wanted.clone(), page_origin: origin, ..former.clone() }))
+        Ok((said, Roster { page_kinds: wanted.clone().into(), page_origin: origin, ..former.clone() }))
     };
     make(config, yes, words)
 }

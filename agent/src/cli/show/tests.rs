@@ -177,7 +177,10 @@ fn all_that_status_shows() {
     let states = [
         ("healthy", whole),
         ("frozen, with refusals", frozen),
-        ("the policy cannot be read", with(|owners| owners.policy_refused = Some("why not".into()))),
+        (
+            "the policy cannot be read",
+            with(|owners| (owners.policy_refused, owners.rules) = (Some("why not".into()), Vec::new())),
+        ),
         ("the worker never answered", with(|owners| owners.answered_at = None)),
         ("the roster is not believed", with(|owners| owners.believed = false)),
         ("without a roster", with(|owners| *owners = OwnersStatus::default())),
@@ -273,6 +276,7 @@ fn status_and_why_say_who_may_order_and_what_became_of_it() {
     let policy = "/etc/lucia/agent-policy.toml";
     assert!(!shown(seen_at(&status(&owners), now)).contains(policy));
     (owners.policy_refused, owners.answered_at) = (Some("it is\u{1b}[2J a link".into()), None);
+    owners.rules.clear();
     let text = shown(seen_at(&status(&owners), now));
     assert!(text.contains(policy) && !text.contains("ssh-key allow") && !text.contains('\u{1b}'), "{text}");
     assert!(text.contains(worker), "{text}");

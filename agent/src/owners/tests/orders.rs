@@ -172,7 +172,9 @@ fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
 fn a_passkey_signs_the_kinds_that_the_roster_names_and_no_other() {
     for named in [true, false] {
         let mut world = OrderWorld::new(NOW);
-        world.change_roster(|roster| roster.page_kinds.extend(named.then_some(OrderKind::SshKey)));
+        world.change_roster(|roster| {
+            roster.page_kinds = named.then_some(OrderKind::SshKey).into_iter().collect::<Vec<_>>().into()
+        });
         let mut door = Door::of(world);
         door.settle();
         let touched = |door: &Door, kind| {

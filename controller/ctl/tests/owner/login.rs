@@ -342,7 +342,7 @@ fn a_roster_that_is_older_than_one_that_was_seen_is_not_believed() {
         let mut roster = world.roster.roster().clone();
         roster.version = version;
         if page {
-            roster.page_kinds.push(lucia_proto::orders::OrderKind::Admit);
+            roster.page_kinds = vec![lucia_proto::orders::OrderKind::Admit].into();
         }
         let signed = SignedRoster::sign(&roster, &world.ca.worker_key).unwrap();
         let view = RosterView { roster: Some(signed), bundle: Some(world.bundle.signed().clone()) };

@@ -26,7 +26,7 @@ pub(super) fn waits(roster: &Roster, kinds: &[OrderKind], change: impl FnOnce(&m
 fn an_order_is_signed_on_the_page_where_the_roster_names_its_kind_and_by_who_has_a_passkey_for_it() {
     let mut world = OrderWorld::new(time(NOW));
     let kinds = [OrderKind::SshKey];
-    world.change_roster(|roster| roster.page_kinds = kinds.to_vec());
+    world.change_roster(|roster| roster.page_kinds = kinds.to_vec().into());
     let roster = world.roster.roster();
     let open = waits(roster, &kinds, |_, _| ());
     let credential = roster.owners[0].keys[1].credential_id.as_ref().unwrap().to_text();

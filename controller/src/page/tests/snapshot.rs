@@ -130,7 +130,7 @@ fn orders() {
 fn order() {
     let mut world = OrderWorld::new(time(NOW));
     let closed = super::order(DraftState::Drafted, world.roster.roster());
-    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey]);
+    world.change_roster(|roster| roster.page_kinds = vec![OrderKind::SshKey].into());
     let roster = world.roster.roster();
     let handed_out = passkey::waits(roster, &[], |line, _| {
         (line.state, line.handed_out) = (DraftState::Signed, true);

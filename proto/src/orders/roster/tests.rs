@@ -1,6 +1,6 @@
 use super::*;
-use crate::orders::Rule;
 use crate::orders::owner::OwnerKey;
+use crate::orders::{LaterKind, OrderKind, Rule};
 use crate::pki::signed::signed_text;
 use crate::test_support::{OrderWorld, TestCa, TestOwner, key};
 
@@ -21,7 +21,7 @@ fn verify(world: &OrderWorld, signed: &SignedRoster) -> Result<VerifiedRoster, R
 fn a_roster_a_worker_signed_is_read_whole() {
     let world = OrderWorld::new(NOW);
     let signed = sign(&world, |roster| {
-        roster.page_kinds = vec![OrderKind::SshKey];
+        roster.page_kinds = vec![OrderKind::SshKey].into();
         roster.policy = OrderPolicy::allow_all().with(OrderKind::Admit, Rule::TwoOwners);
     });
     let text = json::to_string(&signed).unwrap();
@@ -120,11 +120,11 @@ fn one_wrong_entry_refuses_the_whole() {
         },
         twice,
     );
-    check("a kind twice", &|roster| roster.page_kinds = vec![OrderKind::SshKey; 2], twice);
+    check("a kind twice", &|roster| roster.page_kinds = vec![OrderKind::SshKey; 2].into(), twice);
     check(
         "kinds and no page",
         &|roster| {
-            roster.page_kinds = vec![OrderKind::SshKey];
+            roster.page_kinds = vec![OrderKind::SshKey].into();
             roster.page_origin = None;
         },
         |error| matches!(error, RosterError::NoPage),
@@ -165,7 +165,7 @@ fn only_a_workers_signature_over_the_exact_bytes_counts() {
         ("a member more", text.replacen('{', "{\"x\":1,", 1)),
         ("a role that is none", text.replacen("\"viewer\"", "\"admin\"", 1)),
         ("a use that is none", text.replacen("\"owner-key\"", "\"any\"", 1)),
-        ("a kind that is none", text.replacen("\"policy\"", "\"pageKinds\":[\"exec\"],\"policy\"", 1)),
+        ("a word that is no kind", text.replacen("\"policy\"", "\"pageKinds\":[\"Exec\"],\"policy\"", 1)),
         ("a rule that is none", text.replacen("\"allow\"", "\"maybe\"", 1)),
         ("no policy", text.replacen(",\"policy\":{\"default\":\"allow\"}", "", 1)),
         ("too long", format!("{text}{}", " ".repeat(ROSTER_PAYLOAD_MAX))),
@@ -262,4 +262,79 @@ fn a_key_is_found_for_its_owner_and_its_use_alone() {
     assert_eq!(roster.caller(&key).map(|(owner, key)| (&owner.id, key)), Some((&alice.id, alice.key.public())));
     assert_eq!(roster.caller(&passkey), None);
     assert_eq!(roster.caller(&world.mallory.key.public().fingerprint()), None);
+}
+
+/// The roster of `good` with another text in its payload, signed by the worker.
+fn resigned(world: &OrderWorld, change: impl FnOnce(String) -> String) -> SignedRoster {
+    let text = String::from_utf8(world.roster.signed().parts().payload().to_vec()).unwrap();
+    let text = change(text).into_bytes();
+    let signature = world.ca.worker_key.sign_der(&[TAG, &*text].concat());
+    SignedRoster::from_parts(text, signature)
+}
+
+// spec: RO-400
+#[test]
+fn a_kind_of_a_later_version_is_kept_and_allows_nothing() {
+    let mut world = OrderWorld::new(NOW);
+    world.change_roster(|roster| {
+        roster.page_kinds = vec![OrderKind::SshKey].into();
+        roster.policy = OrderPolicy::forbid_all().with(OrderKind::SshKey, Rule::Allow);
+    });
+    let signed = resigned(&world, |text| {
+        text.replace(r#""pageKinds":["ssh-key"]"#, r#""pageKinds":["exec","ssh-key"]"#)
+            .replace(r#""ssh-key":"allow""#, r#""exec":"allow","ssh-key":"allow","wipe-2":"two-owners""#)
+    });
+    let roster = signed.verify(&world.bundle, &world.fleet).unwrap();
+    let content = roster.roster();
+    assert_eq!((&content.page_kinds[..], content.page_kinds.later()[0].as_str()), (&[OrderKind::SshKey][..], "exec"));
+    assert_eq!(content.policy.later().map(LaterKind::as_str).collect::<Vec<_>>(), ["exec", "wipe-2"]);
+    for kind in OrderKind::ALL {
+        let want = if *kind == OrderKind::SshKey { Rule::Allow } else { Rule::Forbid };
+        assert_eq!((content.policy.rule(*kind), roster.page_origin(*kind).is_some()), (want, want == Rule::Allow));
+    }
+    // The next roster, made here, has them still.
+    let next = Roster { version: content.version + 1, ..content.clone() };
+    let next = SignedRoster::sign(&next, &world.ca.worker_key).unwrap().verify(&world.bundle, &world.fleet).unwrap();
+    assert_eq!((&next.roster().policy, &next.roster().page_kinds), (&content.policy, &content.page_kinds));
+    // No order of such a kind is one here.
+    assert_eq!(OrderKind::of_word("exec"), None);
+}
+
+// spec: RO-401
+#[test]
+fn a_word_that_is_no_kind_in_any_version_refuses_the_roster() {
+    let mut world = OrderWorld::new(NOW);
+    world.change_roster(|roster| {
+        roster.page_kinds = vec![OrderKind::SshKey].into();
+        roster.policy = OrderPolicy::forbid_all().with(OrderKind::SshKey, Rule::Allow);
+    });
+    let long = "a".repeat(65);
+    let words = ["", "Exec", "1exec", "-exec", "ex ec", "ex_ec", "ex\\u0000ec", "ех", "default", long.as_str()];
+    for word in words {
+        let page = resigned(&world, |text| text.replace(r#"["ssh-key"]"#, &format!(r#"["ssh-key","{word}"]"#)));
+        if word == "default" {
+            // In a list it is a word like any other.
+            assert!(page.verify(&world.bundle, &world.fleet).is_ok());
+            continue;
+        }
+        assert!(matches!(page.verify(&world.bundle, &world.fleet), Err(RosterError::Json(_))), "{word}");
+        let rule = resigned(&world, |text| text.replace(r#""ssh-key":"allow""#, &format!(r#""{word}":"allow""#)));
+        assert!(matches!(rule.verify(&world.bundle, &world.fleet), Err(RosterError::Json(_))), "{word}");
+    }
+    for (name, from, to) in [
+        ("a later kind twice on the page", r#"["ssh-key"]"#, r#"["exec","exec"]"#),
+        ("a known kind twice on the page", r#"["ssh-key"]"#, r#"["ssh-key","exec","ssh-key"]"#),
+        ("a later kind twice in the policy", r#""ssh-key":"allow""#, r#""exec":"allow","exec":"forbid""#),
+        ("a rule that is none", r#""ssh-key":"allow""#, r#""exec":"maybe""#),
+    ] {
+        let signed = resigned(&world, |text| text.replace(from, to));
+        assert!(signed.verify(&world.bundle, &world.fleet).is_err(), "{name}");
+    }
+    let nowhere = resigned(&world, |text| {
+        let text = text.replace(r#"["ssh-key"]"#, r#"["exec"]"#);
+        let at = text.find(r#""pageOrigin""#).unwrap();
+        let end = at + text[at..].find(',').unwrap() + 1;
+        format!("{}{}", &text[..at], &text[end..])
+    });
+    assert!(matches!(nowhere.verify(&world.bundle, &world.fleet), Err(RosterError::NoPage)));
 }

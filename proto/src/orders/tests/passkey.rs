@@ -11,7 +11,7 @@ const KIND: OrderKind = OrderKind::SshKey;
 /// A world whose page may sign SSH keys.
 fn page() -> OrderWorld {
     let mut world = world();
-    world.change_roster(|roster| roster.page_kinds = vec![KIND]);
+    world.change_roster(|roster| roster.page_kinds = vec![KIND].into());
     world
 }
 
@@ -34,7 +34,7 @@ fn a_passkey_signs_the_kinds_that_the_roster_names_and_no_others() {
         }
     }
     let mut world = page();
-    world.change_roster(|roster| roster.page_kinds.clear());
+    world.change_roster(|roster| roster.page_kinds = Vec::new().into());
     let draft = world.draft(KIND, |_| ());
     let order = world.signed(&draft, vec![world.alice.touch(&draft, &OrderWorld::origin())]);
     refused(&order, &world.checker(KIND), OrderCode::PageNotAllowed);
