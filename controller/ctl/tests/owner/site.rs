@@ -172,7 +172,7 @@ struct RefusalText {
 /// The code in the last line, which is JSON beside a sentence for people.
 #[track_caller]
 pub(crate) fn refusal_code(text: &str) -> String {
-    let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
+    let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap();
     let Refusal { error } = json::from_str(line.trim_end(), HOST_BODY_MAX, 4).unwrap();
     assert!(error.message.len() > 4, "{line}");
     error.code
