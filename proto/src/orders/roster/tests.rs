@@ -296,6 +296,10 @@ fn a_kind_of_a_later_version_is_kept_and_allows_nothing() {
     let next = Roster { version: content.version + 1, ..content.clone() };
     let next = SignedRoster::sign(&next, &world.ca.worker_key).unwrap().verify(&world.bundle, &world.fleet).unwrap();
     assert_eq!((&next.roster().policy, &next.roster().page_kinds), (&content.policy, &content.page_kinds));
+    // A roster that names no kinds has no such member, and needs no page.
+    let plain = sign(&world, |roster| (roster.page_kinds, roster.page_origin) = (PageKinds::default(), None));
+    assert!(!String::from_utf8_lossy(plain.parts().payload()).contains("pageKinds"));
+    assert!(verify(&world, &plain).is_ok());
     // No order of such a kind is one here.
     assert_eq!(OrderKind::of_word("exec"), None);
 }
