@@ -28,6 +28,7 @@ pub enum Caller {
 }
 
 /// A table of endpoints: an enum with a row each, and the columns as functions.
+#[macro_export]
 macro_rules! endpoints {
     (
         $(#[$about:meta])* $table:ident, called by $by:ty;
@@ -69,7 +70,6 @@ macro_rules! endpoints {
         }
     };
 }
-pub(crate) use endpoints;
 
 use Caller::{Anyone, Device, Node, Operator, WindowOpen};
 

@@ -26,12 +26,5 @@ pub mod orders;
 pub mod pki;
 
 pub mod api;
-pub mod audit;
-pub mod host_api;
-pub mod owner_api;
-pub mod sign_in;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
-pub mod token;
-pub mod why;
-pub mod words;

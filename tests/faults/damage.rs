@@ -10,10 +10,10 @@ use lucia_agent::host::status::Doing;
 use lucia_controller::config::Config;
 use lucia_controller::state::Controller;
 use lucia_controller::store::{Generation, doctor, restore};
+use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::time::Clock;
 use lucia_proto::files::journal::Journal;
-use lucia_proto::host_api::Minutes;
 
 use crate::world::{Machine, SEEDS, World};
 

@@ -11,8 +11,8 @@ use lucia_agent::host::root::Root;
 use lucia_agent::host::status::Doing;
 use lucia_agent::keys::files::{Brought, Files};
 use lucia_durable::crash_point::{Fate, ask_at};
+use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;
-use lucia_proto::host_api::Minutes;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 

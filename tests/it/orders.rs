@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use lucia_people::owner_api::DraftState;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{CHALLENGE_LIFETIME, ROSTER_PAYLOAD_MAX};
@@ -13,7 +14,6 @@ use lucia_proto::orders::roster::{Roster, SignedRoster};
 use lucia_proto::orders::{
     Admit, Body, Draft, OrderCode, OrderHead, OrderSignature, RemoveIdentity, SignedOrder, Terms,
 };
-use lucia_proto::owner_api::DraftState;
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::TestOwner;
 use lucia_tests::hostile_controller::{Deed, Trick};

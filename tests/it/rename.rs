@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lucia_agent::host::status::OwnersStanding;
 use lucia_durable::crash_point::crash_at;
+use lucia_people::host_api::{NodeLine, RenameForm};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::Clock as _;
 use lucia_proto::files::journal::EventKind;
-use lucia_proto::host_api::{NodeLine, RenameForm};
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::{By, Entry, Ledger};

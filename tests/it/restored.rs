@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::Clock as _;
-use lucia_proto::host_api::SnapshotState;
 use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::state::SnapshotState;
 use lucia_worker::authority::mark_of;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;

@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "proto/src",
     "proto/daemon/src",
     "proto/durable/src",
+    "proto/people/src",
     "proto/manual/src",
 ];
 
@@ -173,7 +174,7 @@ fn sources(folder: &str) -> BTreeMap<String, String> {
 
 /// Files in circles may only become fewer; at none a folder leaves this list.
 const OPEN: &[(&str, usize)] =
-    &[("agent/src", 11), ("controller/src", 44), ("controller/ctl/src", 20), ("worker/src", 29), ("proto/src", 2)];
+    &[("agent/src", 11), ("controller/src", 44), ("controller/ctl/src", 20), ("worker/src", 29)];
 
 #[test]
 fn files_that_need_each_other_become_fewer() {

@@ -7,16 +7,20 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 /// Crate → the crates of ours it may import outside its tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("lucia-proto", &[]),
+    ("lucia-people", &["lucia-proto"]),
     ("lucia-daemon", &[]),
     ("lucia-durable", &[]),
     ("lucia-manual", &[]),
     ("lucia-agent", &["lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
-    ("lucia-controller", &["lucia-proto", "lucia-durable", "lucia-manual"]),
-    ("luciactl", &["lucia-proto", "lucia-daemon", "lucia-manual"]),
-    ("lucia-worker", &["lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
-    ("lucia-tests", &["lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"]),
+    ("lucia-controller", &["lucia-people", "lucia-proto", "lucia-durable", "lucia-manual"]),
+    ("luciactl", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-manual"]),
+    ("lucia-worker", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
+    (
+        "lucia-tests",
+        &["lucia-people", "lucia-proto", "lucia-durable", "lucia-agent", "lucia-controller", "lucia-worker"],
+    ),
     ("lucia-browser", &[]),
-    ("lucia-qualification", &["lucia-proto", "lucia-browser"]),
+    ("lucia-qualification", &["lucia-people", "lucia-proto", "lucia-browser"]),
 ];
 
 /// All that the ground may rest on: no I/O, no clock, no runtime among them.

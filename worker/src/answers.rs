@@ -7,13 +7,13 @@ use lucia_proto::base::json;
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, MESSAGE_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile};
 use lucia_proto::node::answer::{ANSWER_SCHEMA_VERSION, Answer, AnswerError, SignedAnswer};
 use lucia_proto::node::enrollment::{EndpointAnswer, EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::orders::freshness::{FreshnessAnswer, FreshnessError, FreshnessRequest, SignedFreshness};
 use lucia_proto::orders::roster::SignedRoster;
 use lucia_proto::orders::{OrderCode, OrderId};
-use lucia_proto::owner_api::Outcome;
 
 use crate::ca::{Issued, ServerLeaf};
 use crate::directory::readers::Reader;

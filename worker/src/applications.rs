@@ -8,9 +8,9 @@ use lucia_proto::base::json::JsonError;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::orders::application::{self, Application};
 use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerKey, OwnerName, Role};
 use lucia_proto::orders::roster::Roster;
-use lucia_proto::owner_api::{self, Application};
 use lucia_proto::pki::key::{Fingerprint, KeyError, VerificationCode};
 use serde::Serialize;
 use thiserror::Error;
@@ -72,7 +72,7 @@ pub enum ApplicationError {
     Key(#[source] KeyError),
     /// It is for another fleet, or of another time.
     #[error("it does not ask here and now")]
-    Elsewhere(#[source] owner_api::ApplicationError),
+    Elsewhere(#[source] application::ApplicationError),
     /// It is called after another key.
     #[error("it is not that of the key it is called after")]
     OtherKey,

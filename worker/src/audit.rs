@@ -4,9 +4,9 @@
 //! The controller says it and may lie, so an anchor proves nothing about lines that come after it. What it said once it
 //! cannot take back: lines that were counted here cannot be cut off, and none of them rewritten, unseen.
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::limits::AUDIT_ANCHOR_INTERVAL;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
 use thiserror::Error;
 
 use crate::ledger::{Anchored, Records};

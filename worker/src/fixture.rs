@@ -4,21 +4,21 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::bounded::{PemText, Version};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::{NodeId, RequestId};
 use lucia_proto::base::json;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
 use lucia_proto::files::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::freshness::FreshnessRequest;
 use lucia_proto::orders::{Admit, Body, Draft, OrderHead, OrderId, SignedOrder, Terms};
-use lucia_proto::owner_api::Application;
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner};
 

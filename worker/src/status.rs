@@ -471,7 +471,7 @@ impl JournalState {
 
 #[cfg(test)]
 mod tests {
-    use lucia_proto::audit::AuditChain;
+    use lucia_proto::files::audit_chain::AuditChain;
 
     use super::*;
 

@@ -13,8 +13,9 @@ mod fixture;
 mod site;
 
 use expect_test::expect_file;
-use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
 use lucia_proto::base::bounded::Version;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 use site::{Site, now};
 
@@ -25,7 +26,7 @@ fn note(uid: u32) -> AuditNote {
 /// An audit of so many lines.
 fn audit(lines: u32, first: u32) -> (Vec<String>, AuditChain) {
     let mut chain = AuditChain::default();
-    let lines = (0..lines).map(|n| chain.add(note(first + n)).unwrap()).collect();
+    let lines = (0..lines).map(|n| lucia_people::audit::add(&mut chain, note(first + n)).unwrap()).collect();
     (lines, chain)
 }
 
@@ -56,7 +57,7 @@ fn an_export_that_was_cut_or_rewritten_before_the_last_anchor_is_refused() {
     assert_eq!(status["audit"]["chain"]["entries"], 5);
     // More may have come since.
     let mut longer = chain;
-    let more = [lines.clone(), vec![longer.add(note(9)).unwrap()]].concat();
+    let more = [lines.clone(), vec![lucia_people::audit::add(&mut longer, note(9)).unwrap()]].concat();
     for (name, lines, code, word) in [
         ("whole", lines.clone(), 0, "\"proven\": 5"),
         ("longer", more, 0, "\"proven\": 5"),

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use lucia_people::host_api::Minutes;
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::ids::StartId;
 use lucia_proto::base::names::{AccountName, DiskId, Hostname};
-use lucia_proto::host_api::{KeyLabel, Minutes};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use crate::context::ContextName;

@@ -9,11 +9,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditError, AuditView};
+use lucia_people::audit::AuditError;
+use lucia_people::audit::{AuditActor, AuditEntry, AuditView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
 use lucia_proto::base::text::{chain, shown};
+use lucia_proto::files::audit_chain::AuditChain;
 use thiserror::Error;
 
 use crate::args::{Audit, AuditVerb};
@@ -203,7 +205,7 @@ impl<'a> Checked<'a> {
     }
 
     fn follow(&mut self, line: &[u8]) -> Result<(), AuditProblem> {
-        self.chain.follow(line).map_err(AuditProblem::Broken)?;
+        lucia_people::audit::follow(&mut self.chain, line).map_err(AuditProblem::Broken)?;
         let is_other = |anchor: &&AuditChain| anchor.entries == self.chain.entries && anchor.head != self.chain.head;
         match self.anchors.iter().find(is_other) {
             Some(anchor) => Err(AuditProblem::Anew(anchor.entries)),

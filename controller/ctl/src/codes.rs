@@ -1,6 +1,6 @@
 //! The codes by which programs tell failures of this machine apart, as `--json` writes them. `None` leaves it to the exit code.
 
-use lucia_proto::audit::AuditError;
+use lucia_people::audit::AuditError;
 use lucia_proto::orders::DraftError;
 use lucia_proto::orders::roster::RosterError;
 use lucia_proto::pki::bundle::BundleError;

@@ -7,11 +7,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lucia_people::owner_api::{Applied, OwnerEndpoint, RosterView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
 use lucia_proto::base::text::shown;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::{self, OwnerName};
-use lucia_proto::owner_api::{Application, Applied, OwnerEndpoint, RosterView};
 use lucia_proto::pki::key::{Fingerprint, NodeKey, VerificationCode};
 use serde::Serialize;
 use thiserror::Error;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use lucia_people::host_api::{EVENTS_PER_ANSWER_MAX, EventsView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::EVENTS_MAX;
 use lucia_proto::base::names::Hostname;
-use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventsView};
 use lucia_proto::pki::key::VerificationCode;
 
 use crate::client::{CallError, Client};

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use lucia_people::owner_api::{NamesView, OwnerEndpoint};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
@@ -19,7 +20,6 @@ use lucia_proto::base::text::{chain, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::lists::{ListError, Names};
 use lucia_proto::orders::{Body, ReadDraft};
-use lucia_proto::owner_api::{NamesView, OwnerEndpoint};
 use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

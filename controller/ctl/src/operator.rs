@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_people::host_api::{
+    ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView,
+};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::names::{DiskId, Hostname};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{ApproveForm, DeviceView, ERASE, EventsView, KeepForm, NodeLine, NodeView, OnboardingView};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::OrderKind;
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};

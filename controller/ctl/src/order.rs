@@ -1,12 +1,12 @@
 //! Orders as an owner drafts them on his own machine: what is asked for, for which nodes, until when.
 
+use lucia_people::host_api::NodeView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::limits::{ORDER_LIFETIME_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use lucia_proto::base::names::{AccountName, Hostname};
 use lucia_proto::base::text::{chain, shown};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::NodeView;
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::{
     Admit, Body, CloneDecision, Decision, Draft, DraftError, OrderHead, ReleaseLapse, RemoveIdentity, SshKeys, Terms,

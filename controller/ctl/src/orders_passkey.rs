@@ -6,13 +6,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use lucia_people::owner_api::Applied;
+use lucia_people::sign_in::PasskeyForm;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
 use lucia_proto::base::text::{chain, shown};
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::{self, OwnerName};
-use lucia_proto::owner_api::{Application, Applied};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
-use lucia_proto::sign_in::PasskeyForm;
 use serde::Serialize;
 
 use crate::client::{Client, Me};

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lucia_people::owner_api::{OwnerEndpoint, RosterView};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
@@ -11,7 +12,6 @@ use lucia_proto::base::text::{chain, shown};
 use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::orders::roster::{self, Roster, RosterError, TakenRoster, VerifiedRoster};
 use lucia_proto::orders::{OrderKind, Rule};
-use lucia_proto::owner_api::{OwnerEndpoint, RosterView};
 use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

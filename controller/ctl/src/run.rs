@@ -4,13 +4,13 @@ use std::io;
 
 use clap::CommandFactory as _;
 use lucia_manual::Section;
+use lucia_people::host_api::{OpenWindow, RenameForm, StatusView};
+use lucia_people::owner_api::{DraftsView, OwnerEndpoint, RosterView};
+use lucia_people::sign_in::{PasskeyView, PasskeysView, SessionsView};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
-use lucia_proto::host_api::{OpenWindow, RenameForm, StatusView};
 use lucia_proto::orders::OrderKind;
-use lucia_proto::owner_api::{DraftsView, OwnerEndpoint, RosterView};
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionsView};
 
 use crate::args::{
     Admit, Args, Audit, AuditVerb, CloneVerb, ContextVerb, PasskeyVerb, Place, ReleaseLapse, SessionVerb, Sign,

@@ -3,19 +3,18 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_people::host_api::{DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, StatusView};
+use lucia_people::why::{Next, Renaming};
+use lucia_people::words;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::DiskId;
 use lucia_proto::base::text::{bytes, counted, shown, span};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::NewName;
-use lucia_proto::host_api::{
-    DeviceView, NodeLine, NodeView, NodesView, OnboardingView, Rename, Sample, SnapshotState, StatusView,
-};
 use lucia_proto::node::heartbeat::DirectoryState;
 use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::state::SnapshotState;
 use lucia_proto::pki::key::Fingerprint;
-use lucia_proto::why::{Next, Renaming};
-use lucia_proto::words;
 
 mod audit;
 mod clones;

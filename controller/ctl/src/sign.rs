@@ -3,13 +3,13 @@
 //! What is shown is made from the bytes that are signed. The code is computed from them anew and has to be the one that
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
+use lucia_people::owner_api::{DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::DRAFTS_MAX;
 use lucia_proto::base::text::{chain, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::roster::{Roster, VerifiedRoster};
 use lucia_proto::orders::{Body, Draft, DraftError, OrderSignature, ReadDraft, Terms};
-use lucia_proto::owner_api::{DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use thiserror::Error;
 

@@ -8,16 +8,17 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use lucia_people::host_api::NodeLine;
+use lucia_people::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use lucia_proto::base::names::AccountName;
 use lucia_proto::base::text::counted;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{KeyLabel, NodeLine};
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::ssh_key::SshKey;
 use lucia_proto::orders::{Body, LabelledKey, OrderKind, SshKeys, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
 use lucia_proto::pki::key::VerificationCode;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use lucia_people::host_api::OnboardingView;
 use lucia_proto::base::json;
-use lucia_proto::host_api::OnboardingView;
 use lucia_proto::pki::key::Fingerprint;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! `token`: made with the owner key, shown once.
 
-use lucia_proto::owner_api::OwnerEndpoint;
-use lucia_proto::token::{TokenForm, TokenMade, TokenScopes, TokenView, TokensView};
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::token::{TokenForm, TokenMade, TokenScopes, TokenView, TokensView};
 
 use crate::args::{AddToken, TokenVerb};
 use crate::client::Client;

@@ -1,11 +1,11 @@
 //! Whether the enrollment worker is there: `enrollment-responses/enrollment-worker.json`.
 
 use lucia_durable::{FileRules, Loaded};
+use lucia_people::host_api::WorkerView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::WORKER_STATUS_MAX;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::worker_status::WorkerStatus;
-use lucia_proto::host_api::WorkerView;
 
 use crate::refusal::{Refusal, chain};
 use crate::store::layout::{Responses, SHARED_FILE, name};
@@ -23,11 +23,11 @@ pub(crate) fn available(responses: &Responses, now: UnixTime) -> Result<(), Refu
 pub(crate) fn view(responses: &Responses, now: UnixTime) -> WorkerView {
     match status(responses) {
         Err(log) => {
-            WorkerView { ready: false, checked_at: None, message: lucia_proto::host_api::Message::fitted(&log) }
+            WorkerView { ready: false, checked_at: None, message: lucia_people::host_api::Message::fitted(&log) }
         }
         Ok(status) => {
             let fresh = status.fresh(now);
-            let message = fresh.err().and_then(|error| lucia_proto::host_api::Message::fitted(&error.to_string()));
+            let message = fresh.err().and_then(|error| lucia_people::host_api::Message::fitted(&error.to_string()));
             WorkerView { ready: fresh.is_ok(), checked_at: Some(status.checked_at), message }
         }
     }

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use http::StatusCode;
 use http::request::Parts;
+use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint};
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::Code;
 use lucia_proto::node::challenge::Scope;
-use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
 
 use super::error::ApiError;
 use super::route::{RouteTarget, Row};

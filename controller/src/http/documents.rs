@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lucia_proto::audit::AuditVia;
+use lucia_people::audit::AuditVia;
+use lucia_people::host_api::{EVENTS_PER_ANSWER_MAX, EventLine, NodeLine};
+use lucia_people::owner_api::{DraftLine, DraftState};
+use lucia_people::sign_in::SessionView;
+use lucia_people::why::Why;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::DRAFTS_MAX;
 use lucia_proto::base::names::AccountName;
-use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EventLine, NodeLine};
 use lucia_proto::orders::owner::{PageOrigin, Role};
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{Body, OrderKind, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::sign_in::SessionView;
-use lucia_proto::why::Why;
 
 use super::page::Page;
 use super::route::RouteTarget;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use lucia_people::audit::AuditAction;
+use lucia_people::host_api::{
+    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RenameForm, StatusView,
+};
 use lucia_proto::api::Endpoint;
-use lucia_proto::audit::AuditAction;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::NODES_PER_ANSWER_MAX;
 use lucia_proto::base::names::Hostname;
-use lucia_proto::host_api::{
-    ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RenameForm, StatusView,
-};
 use tokio::sync::watch;
 
 use super::error::ApiError;

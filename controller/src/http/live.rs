@@ -15,7 +15,7 @@ use http::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 use http_body_util::Full;
 use hyper::body::{Bytes, Frame, SizeHint};
-use lucia_proto::audit::AuditVia;
+use lucia_people::audit::AuditVia;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};

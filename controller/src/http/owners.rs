@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use http::request::Parts;
-use lucia_proto::audit::AuditVia;
+use lucia_people::audit::AuditVia;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use lucia_proto::node::challenge::Scope;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::owner_proof::Method;
 use lucia_proto::orders::{Draft, OrderSignature};
-use lucia_proto::owner_api::Application;
 use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;

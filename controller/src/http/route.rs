@@ -5,11 +5,11 @@
 
 use std::fmt;
 
+use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint, role_for};
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::orders::owner::Role;
-use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint, role_for};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
@@ -29,7 +29,7 @@ pub(super) enum Side {
 pub(super) enum Row {
     /// Of `lucia_proto::api`.
     Base(Endpoint),
-    /// Of `lucia_proto::owner_api`.
+    /// Of `lucia_people::owner_api`.
     Owner(OwnerEndpoint),
     /// A document or file of the page.
     Page(Page),

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use http::header::{self, HeaderMap, HeaderValue};
+use lucia_people::sign_in::{PasskeyForm, SignIn};
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner::PageOrigin;
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::sign_in::{PasskeyForm, SignIn};
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking, edge, who};

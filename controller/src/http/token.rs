@@ -7,12 +7,12 @@ use std::net::IpAddr;
 
 use http::request::Parts;
 use http::{HeaderMap, header};
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::token::{TokenForm, TokenScope};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
-use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::token::{TokenForm, TokenScope};
 
 use super::error::ApiError;
 use super::route::{RouteTarget, Row};

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
+use lucia_people::audit::AuditVia;
+use lucia_people::host_api::ApproveForm;
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::api::Endpoint;
-use lucia_proto::audit::AuditVia;
 use lucia_proto::base::code::Code;
-use lucia_proto::host_api::ApproveForm;
 use lucia_proto::orders::owner::{PageOrigin, Role};
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
-use lucia_proto::owner_api::OwnerEndpoint;
-use lucia_proto::sign_in::SESSION_COOKIE;
 
 use super::error::ApiError;
 use super::route::Row;

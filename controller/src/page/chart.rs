@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_people::host_api::Sample;
 use lucia_proto::base::limits::{HEARTBEAT_FRESH, SAMPLES_AGE_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::Sample;
 
 use super::words::ago;
 

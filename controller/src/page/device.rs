@@ -1,12 +1,12 @@
 //! A machine that is no node yet: what it is, the fingerprint to compare, and what may be decided about it.
 
 use askama::Template;
+use lucia_people::host_api::{DeviceView, ERASE};
+use lucia_people::owner_api::{DraftLine, DraftState};
+use lucia_people::why::Next;
 use lucia_proto::base::text::{bytes, shown};
-use lucia_proto::host_api::{DeviceView, ERASE};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::{Admit, Body};
-use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::why::Next;
 
 use super::server::OrderButton;
 use super::servers::{Acts, announced, machine, phase};

@@ -1,12 +1,12 @@
 //! SSH keys by account, and the form that drafts the next order about them.
 
 use askama::Template;
+use lucia_people::host_api::NodeLine;
+use lucia_people::owner_api::DraftState;
 use lucia_proto::base::names::AccountName;
 use lucia_proto::base::text::{counted, shown};
-use lucia_proto::host_api::NodeLine;
 use lucia_proto::orders::SshKeys;
 use lucia_proto::orders::ssh_key::{BadSshKey, SshKeyKind};
-use lucia_proto::owner_api::DraftState;
 use lucia_proto::pki::key::VerificationCode;
 
 use super::orders::tone;

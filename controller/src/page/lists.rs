@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use askama::Template;
-use lucia_proto::audit::{AuditActor, AuditEntry, AuditVia};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditVia};
+use lucia_people::host_api::OnboardingView;
+use lucia_people::sign_in::{PasskeyView, SessionView};
+use lucia_people::words::{action, call_refused, order_refused};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{counted, shown};
-use lucia_proto::host_api::OnboardingView;
 use lucia_proto::orders::OrderId;
-use lucia_proto::sign_in::{PasskeyView, SessionView};
-use lucia_proto::words::{action, call_refused, order_refused};
 
 use super::people::SessionRow;
 use super::words::{ago, clock, left};

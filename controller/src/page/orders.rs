@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
+use lucia_people::owner_api::{DraftLine, DraftState, GoneNode};
+use lucia_people::words::{actor, order_refused};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{counted, shown};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerKey, Role};
 use lucia_proto::orders::roster::Roster;
 use lucia_proto::orders::{Actor, OrderCode, OrderKind, ReadDraft, Rule, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState, GoneNode, Outcome};
 use lucia_proto::pki::key::NodePublicKey;
-use lucia_proto::words::{actor, order_refused};
 
 use super::words::{NOTHING, ago, left};
 use super::{Frame, Tone};

@@ -1,11 +1,11 @@
 //! Who may order, who asks to, and where one is signed in.
 
 use askama::Template;
+use lucia_people::sign_in::SessionView;
+use lucia_people::token::TokenView;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::{KeyUse, Role};
 use lucia_proto::orders::roster::Roster;
-use lucia_proto::sign_in::SessionView;
-use lucia_proto::token::TokenView;
 
 use super::Frame;
 use super::words::{ago, left, print_rows};

@@ -1,15 +1,15 @@
 //! A node: its last hour, who it is, what is wrong with it, and what may be decided about it.
 
 use askama::Template;
+use lucia_people::host_api::{EventLine, NodeView};
+use lucia_people::why::{Removed, Why, restored};
+use lucia_people::words::{actor, event_named, order_refused};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::RENEW_UNDER;
 use lucia_proto::base::text::{bytes, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Holder;
-use lucia_proto::host_api::{EventLine, NodeView};
 use lucia_proto::orders::{Body, CloneDecision, Decision, ReleaseLapse, RemoveIdentity};
-use lucia_proto::why::{Removed, Why, restored};
-use lucia_proto::words::{actor, event_named, order_refused};
 
 use super::chart::{Chart, charts};
 use super::servers::state;
@@ -170,7 +170,7 @@ impl Server {
             Some(frozen) => frozen.holders.iter().map(holder).collect(),
             None => view.holder.iter().map(holder).collect(),
         };
-        let refused = |order: &lucia_proto::why::RefusedOrder| RefusedRow {
+        let refused = |order: &lucia_people::why::RefusedOrder| RefusedRow {
             code: order.code.to_string(),
             kind: super::orders::kind(order.kind),
             ago: ago(now, order.at),

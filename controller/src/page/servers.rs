@@ -1,12 +1,13 @@
 //! The list: machines that wait for a decision first, then nodes.
 
 use askama::Template;
+use lucia_people::host_api::{DeviceView, NodeLine, OnboardingView, Sample};
+use lucia_people::why::{Known, Next, Why, taken};
 use lucia_proto::base::text::{bytes, counted, shown};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{DeviceView, NodeLine, OnboardingView, Sample, SnapshotState};
 use lucia_proto::node::inventory::{BootMode, HardwareInventory};
 use lucia_proto::node::phase::DevicePhase;
-use lucia_proto::why::{Known, Next, Why, taken};
+use lucia_proto::node::state::SnapshotState;
 use serde::Serialize;
 
 use super::chart::spark;

@@ -1,14 +1,16 @@
 //! Documents as they leave: nothing from a node is markup, nothing is inline, all of it is small.
 
-use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote, AuditVia};
+use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote, AuditVia};
+use lucia_people::host_api::{DeviceView, EventLine, NodeLine, NodeView, OnboardingView, WorkerView};
+use lucia_people::owner_api::{DraftLine, DraftState};
+use lucia_people::sign_in::{PasskeyView, SessionView};
+use lucia_people::why::{Finding, Why};
 use lucia_proto::base::json;
-use lucia_proto::host_api::{DeviceView, EventLine, NodeLine, NodeView, OnboardingView, SnapshotState, WorkerView};
+use lucia_proto::files::audit_chain::AuditChain;
+use lucia_proto::node::state::SnapshotState;
 use lucia_proto::orders::roster::Roster;
 use lucia_proto::orders::{Body, LabelledKey, OrderCode, OrderKind};
-use lucia_proto::owner_api::{DraftLine, DraftState};
-use lucia_proto::sign_in::{PasskeyView, SessionView};
 use lucia_proto::test_support::OrderWorld;
-use lucia_proto::why::{Finding, Why};
 
 use super::*;
 
@@ -64,7 +66,11 @@ fn onboarding(devices: Vec<DeviceView>) -> OnboardingView {
     OnboardingView {
         server_time: time(NOW),
         window_expires_at: Some(time(NOW + 300)),
-        worker: WorkerView { ready: false, checked_at: None, message: lucia_proto::host_api::Message::fitted(HOSTILE) },
+        worker: WorkerView {
+            ready: false,
+            checked_at: None,
+            message: lucia_people::host_api::Message::fitted(HOSTILE),
+        },
         devices,
     }
 }
@@ -179,7 +185,7 @@ fn names() -> std::collections::BTreeMap<lucia_proto::base::ids::NodeId, lucia_p
     [(line().node_id, line().hostname)].into()
 }
 
-fn label() -> lucia_proto::host_api::KeyLabel {
+fn label() -> lucia_proto::base::bounded::KeyLabel {
     HOSTILE.chars().take(64).collect::<String>().parse().unwrap()
 }
 
@@ -234,8 +240,8 @@ fn entry() -> AuditEntry {
         token: None,
         more: None,
     };
-    let line = AuditChain::default().add(note).unwrap();
-    AuditChain::default().follow(line.as_bytes()).unwrap()
+    let line = lucia_people::audit::add(&mut AuditChain::default(), note).unwrap();
+    lucia_people::audit::follow(&mut AuditChain::default(), line.as_bytes()).unwrap()
 }
 
 /// A refusal to an operator who has a session of the page, and two more of its minute.

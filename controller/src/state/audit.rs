@@ -4,11 +4,11 @@
 //! change is made; one that was made and whose entry could not be written is not acknowledged, and its entry comes first
 //! when the disk takes it again.
 
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote, AuditView};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote, AuditView};
+use lucia_people::token::TokenName;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::orders::OrderId;
-use lucia_proto::token::TokenName;
 
 use super::{By, Controller, lock};
 use crate::refusal::Refusal;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::audit::AuditVia;
+use lucia_people::audit::AuditVia;
 use lucia_proto::orders::owner::{OwnerId, OwnerName};
 
 /// Who asks.

@@ -1,12 +1,12 @@
 //! Frozen identities: from a heartbeat that shows one to the journal, and what an operator decides (design.md I8).
 
+use lucia_people::host_api::KeepForm;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::text::shown;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{Holder, KeptRow};
-use lucia_proto::host_api::KeepForm;
 use lucia_proto::node::enrollment::Lineage;
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::report::NodeCall;

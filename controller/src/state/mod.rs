@@ -36,14 +36,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lucia_people::host_api::{
+    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RenameForm,
+};
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::{Clock, UnixTime};
-use lucia_proto::host_api::{
-    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RenameForm,
-};
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::node::challenge::{Challenge, NextChallenge, Scope};
 use lucia_proto::node::heartbeat::HeartbeatReply;

@@ -1,10 +1,10 @@
 //! The calls under `/api/host`: what an operator decides.
 
 use lucia_durable::crash_point;
+use lucia_people::host_api::{ApproveForm, Minutes};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::files::journal::{EventKind, Journal};
-use lucia_proto::host_api::{ApproveForm, Minutes};
 
 use super::journal::{self, Approval};
 use super::nodes::NodeState;

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
+use lucia_people::host_api::{NodeLine, OrdersHeld, Sample};
+use lucia_people::why::{RefusedOrder, refused_orders};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{NodeLine, OrdersHeld, Sample};
 use lucia_proto::node::heartbeat::DirectoryReport;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::certificate::{Leaf, LeafRules};
-use lucia_proto::why::{RefusedOrder, refused_orders};
 
 use super::view::line;
 use super::{Controller, lock};

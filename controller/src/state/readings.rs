@@ -1,9 +1,9 @@
 //! What there is, in numbers: for metrics and health. Never a name, an id or an address.
 
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::SnapshotState;
 use lucia_proto::node::heartbeat::DirectoryState;
 use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::state::SnapshotState;
 
 use super::nodes::NodeState;
 use super::{Controller, Counters, lock};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lucia_proto::audit::{AuditAction, AuditNote};
+use lucia_people::audit::{AuditAction, AuditNote};
 use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lucia_people::why::{KeyEnd, Machine, Removed};
+use lucia_proto::base::bounded::Label;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::files::journal::{EventKind, EventRow, Journal};
-use lucia_proto::host_api::Label;
-use lucia_proto::why::{KeyEnd, Machine, Removed};
 
 use super::Controller;
 

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use lucia_people::host_api::RenameForm;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
-use lucia_proto::host_api::RenameForm;
 
 use super::journal::{self, Renamed};
 use super::nodes::{Known, Under};

@@ -8,14 +8,14 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lucia_proto::audit::AuditAction;
+use lucia_people::audit::AuditAction;
+use lucia_people::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
-use lucia_proto::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
 use subtle::ConstantTimeEq as _;
 
 use super::sign_in::own;

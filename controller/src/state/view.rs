@@ -1,17 +1,19 @@
 //! What an operator is shown, made at one moment from journal, records and samples.
 
+use lucia_people::host_api::{
+    DeviceView, EventLine, EventsView, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename, RenameStep,
+    TaskView,
+};
+use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::RENEW_UNDER;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{DeviceRow, EventRow, FrozenRow, Journal};
-use lucia_proto::host_api::{
-    DeviceView, EventLine, EventsView, Label, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename,
-    RenameStep, SnapshotState, TaskView,
-};
 use lucia_proto::node::enrollment::Lineage;
 use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::node::state::SnapshotState;
 
 use super::nodes::NodeState;
 use super::{Controller, clone_calls, lock};

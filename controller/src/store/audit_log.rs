@@ -1,4 +1,4 @@
-//! `audit/audit.jsonl` and what follows it: who changed or ordered what (design.md O6), in the form of `lucia_proto::audit`.
+//! `audit/audit.jsonl` and what follows it: who changed or ordered what (design.md O6), in the form of `lucia_people::audit`.
 //!
 //! Lines are only added. A file that has its size is left as it is, and the next one goes on with the chain: its name has
 //! the number of its first line, and that line the hash of the last one before. No file is renamed, and none deleted: who
@@ -10,9 +10,11 @@
 use std::path::PathBuf;
 
 use lucia_durable::{AppendError, AppendFile, DirError, FileName, PrivateDir};
-use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditError, AuditNote};
+use lucia_people::audit::AuditError;
+use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote};
 use lucia_proto::base::limits::{AUDIT_FILE_MAX, AUDIT_FILES_MAX, AUDIT_LINE_MAX};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
 use thiserror::Error;
 
 use super::layout::{Layout, LayoutError, name};
@@ -189,7 +191,7 @@ impl AuditLog {
             if chain.entries.saturating_sub(part.before).is_multiple_of(STRIDE) {
                 places.push(part.file.len().saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX)));
             }
-            text.push_str(&chain.add(note.clone()).map_err(AuditLogError::Entry)?);
+            text.push_str(&lucia_people::audit::add(&mut chain, note.clone()).map_err(AuditLogError::Entry)?);
         }
         if let Err(error) = part.file.append(text.as_bytes()) {
             self.broken = !matches!(error, AppendError::Full { .. });
@@ -306,7 +308,7 @@ impl Part {
                 if chain.entries.saturating_sub(self.before).is_multiple_of(STRIDE) {
                     self.places.push(offset);
                 }
-                if let Err(source) = chain.follow(line) {
+                if let Err(source) = lucia_people::audit::follow(chain, line) {
                     return Err(AuditLogError::Damaged { path: self.path.clone(), source });
                 }
                 offset = offset.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));

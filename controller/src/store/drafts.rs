@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lucia_durable::{DirError, FileName, PrivateDir, WriteError};
+use lucia_proto::base::bounded::Label;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::limits::{DRAFT_FILE_MAX, DRAFTS_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::Label;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{Draft, DraftError, OrderId, OrderSignature};
-use lucia_proto::owner_api::Outcome;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

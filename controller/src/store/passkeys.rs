@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 
 use lucia_durable::PrivateDir;
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::limits::{OWNERS_MAX, PASSKEYS_FILE_MAX, PASSKEYS_PER_OWNER_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::KeyLabel;
 use lucia_proto::orders::owner::{CredentialId, OwnerId};
 use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 use serde::{Deserialize, Serialize};

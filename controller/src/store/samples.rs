@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 
+use lucia_people::host_api::Sample;
 use lucia_proto::base::limits::{SAMPLES_AGE_MAX, SAMPLES_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::Sample;
 use lucia_proto::node::heartbeat::HeartbeatFields;
 
 /// Room is made for this many more samples at a time: a quarter of an hour.

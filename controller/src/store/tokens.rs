@@ -4,12 +4,12 @@
 //! of them. Whoever writes it can look, as whoever holds this controller can anyway.
 
 use lucia_durable::PrivateDir;
+use lucia_people::token::{TokenName, TokenScopes};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::TOKENS_FILE_MAX;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::OwnerId;
-use lucia_proto::token::{TokenName, TokenScopes};
 use serde::{Deserialize, Serialize};
 
 use super::json_file::{JsonFile, JsonFileError};

@@ -1,11 +1,12 @@
 //! Who asks to become an owner, over the wire and on the disk (design.md O3).
 
+use lucia_people::owner_api::{Applied, OwnerEndpoint};
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{APPLICATION_LIFETIME, APPLICATIONS_PER_SOURCE};
 use lucia_proto::files::owner_queue::ApplicationFile;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner;
 use lucia_proto::orders::owner::OwnerId;
-use lucia_proto::owner_api::{Application, Applied, OwnerEndpoint};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
 

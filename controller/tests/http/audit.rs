@@ -1,9 +1,9 @@
 //! Every change through `/api/host` is an entry of the audit, whoever made it and whatever came of it (design.md O6).
 
+use lucia_people::audit::{AuditAction, AuditActor, AuditView, verify};
+use lucia_people::owner_api::OwnerEndpoint;
 use lucia_proto::api::{Caller, Endpoint};
-use lucia_proto::audit::{AuditAction, AuditActor, AuditView, verify};
 use lucia_proto::base::code::Code;
-use lucia_proto::owner_api::OwnerEndpoint;
 use nix::unistd::Uid;
 
 use crate::machine::Machine;

@@ -2,10 +2,10 @@
 //!
 //! axe-core is run and not shipped; `make setup` gets it by npm, at the version and with the hash of `tests/browser/axe`.
 
+use lucia_people::owner_api::{DraftView, OwnerEndpoint};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::json;
 use lucia_proto::orders::OrderKind;
-use lucia_proto::owner_api::{DraftView, OwnerEndpoint};
 
 use crate::machine::Machine;
 use crate::owners::{freeze, owned};

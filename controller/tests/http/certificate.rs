@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use lucia_controller::http::Timeouts;
+use lucia_people::host_api::StatusView;
 use lucia_proto::base::bounded::{PemText, Version};
 use lucia_proto::base::digest::Digest;
-use lucia_proto::host_api::StatusView;
 use lucia_proto::node::enrollment::{EndpointAnswer, EndpointRequest};
 use lucia_proto::pki::csr::endpoint_check;
 use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};

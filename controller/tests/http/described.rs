@@ -3,9 +3,9 @@
 
 use std::sync::OnceLock;
 
+use lucia_people::host_api::{NodeLine, NodesView};
+use lucia_people::owner_api::OwnerEndpoint;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::host_api::{NodeLine, NodesView};
-use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::pki::key::VerificationCode;
 use serde_json::Value;
 

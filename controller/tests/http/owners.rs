@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint, RosterView};
+use lucia_people::token::{TokenMade, TokenScope, TokensView};
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
@@ -12,10 +14,8 @@ use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
 use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
-use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint, RosterView};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, TestOwner};
-use lucia_proto::token::{TokenMade, TokenScope, TokensView};
 
 use crate::machine::{Machine, next};
 use crate::site::{Answer, Site, exchange, request};

@@ -1,15 +1,15 @@
 //! The page over the wire and in a real browser.
 
+use lucia_people::host_api::OnboardingView;
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::sign_in::PasskeysView;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::json;
-use lucia_proto::host_api::OnboardingView;
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::owner::{KeyUse, OwnerKey};
 use lucia_proto::orders::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
-use lucia_proto::owner_api::OwnerEndpoint;
 use lucia_proto::pki::key::NodeKey;
-use lucia_proto::sign_in::PasskeysView;
 
 use crate::machine::Machine;
 use crate::owners::{asked, call, challenge, owned, publish};

@@ -1,17 +1,18 @@
 //! Orders on the page, in a real browser: drafted there, signed on an owner's own machine, carried out by a node, and each
 //! step seen without a reload (design.md O2). Keys by keyboard alone.
 
+use lucia_people::host_api::{NodeView, OnboardingView};
+use lucia_people::owner_api::{DraftState, DraftView, DraftsView, OwnerEndpoint};
+use lucia_people::why::Why;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::json;
-use lucia_proto::host_api::{NodeView, OnboardingView};
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::node::phase::DevicePhase;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
 use lucia_proto::orders::{Body, Decision, OrderId, OrderKind};
-use lucia_proto::owner_api::{Application, DraftState, DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
-use lucia_proto::why::Why;
 use serde_json::{Value, json as value};
 
 use crate::machine::Machine;

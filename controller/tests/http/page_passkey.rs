@@ -1,10 +1,10 @@
 //! Passkeys for orders, in a real browser: made there, signed with there, and only what the roster names (design.md O2).
 
+use lucia_people::owner_api::{DraftState, DraftView, OwnerEndpoint};
+use lucia_people::sign_in::{PasskeyForm, PasskeysView};
 use lucia_proto::base::json;
 use lucia_proto::orders::owner::{self, KeyUse, OwnerKey};
 use lucia_proto::orders::{OrderCode, OrderKind, OrderSignature, SignedOrder, passkey_challenge};
-use lucia_proto::owner_api::{DraftState, DraftView, OwnerEndpoint};
-use lucia_proto::sign_in::{PasskeyForm, PasskeysView};
 use lucia_proto::test_support::assertion;
 
 use crate::machine::Machine;

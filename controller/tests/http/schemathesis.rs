@@ -12,12 +12,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lucia_people::owner_api::{DraftView, OwnerCaller, OwnerEndpoint};
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
 use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
 use lucia_proto::orders::{OrderId, OrderKind};
-use lucia_proto::owner_api::{DraftView, OwnerCaller, OwnerEndpoint};
 use lucia_proto::test_support::OrderWorld;
 use tokio::time::Instant;
 

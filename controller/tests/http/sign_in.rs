@@ -1,12 +1,12 @@
 //! Signing in over the wire: the cookie, what a session may, and what it never may.
 
+use lucia_people::audit::{AuditAction, AuditVia, AuditView};
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::sign_in::{self, PasskeyAsked, PasskeyForm, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::api::Endpoint;
-use lucia_proto::audit::{AuditAction, AuditVia, AuditView};
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::json;
-use lucia_proto::host_api::KeyLabel;
 use lucia_proto::orders::owner::{CredentialId, PageOrigin};
-use lucia_proto::owner_api::OwnerEndpoint;
-use lucia_proto::sign_in::{self, PasskeyAsked, PasskeyForm, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::test_support::{TestOwner, assertion, key};
 
 use crate::owners::{call, challenge, owned, publish};

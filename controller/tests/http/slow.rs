@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use lucia_controller::http::Timeouts;
-use lucia_proto::host_api::EventsView;
+use lucia_people::host_api::EventsView;
 use tokio::time::Instant;
 
 use crate::site::{Site, Tls, answer, closed, exchange, request, until_closed};

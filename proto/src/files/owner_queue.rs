@@ -9,18 +9,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::AuditChain;
 use crate::base::bounded::{Text, Version};
 use crate::base::digest::Digest;
 use crate::base::ids::NodeId;
 use crate::base::json::json_file;
 use crate::base::limits::{AUDIT_HEAD_FILE_MAX, FRESHNESS_FILE_MAX, MESSAGE_MAX, QUEUE_FILE_MAX};
 use crate::base::time::UnixTime;
+use crate::files::audit_chain::AuditChain;
 use crate::node::challenge::Nonce;
-use crate::orders::OrderId;
+use crate::orders::application::Application;
 use crate::orders::freshness::SignedFreshness;
 use crate::orders::owner::OwnerId;
-use crate::owner_api::{Application, Outcome};
+use crate::orders::{OrderCode, OrderId};
 
 /// The roster in force, [`crate::orders::roster::SignedRoster`], in `owner-responses/`.
 pub const ROSTER_FILE: &str = "roster.json";
@@ -134,6 +134,19 @@ json_file!(RejectionFile, QUEUE_FILE_MAX);
 json_file!(FreshnessFile, FRESHNESS_FILE_MAX);
 json_file!(OrderAnswerFile, QUEUE_FILE_MAX);
 json_file!(AuditHeadFile, AUDIT_HEAD_FILE_MAX);
+
+/// What became of an order at one of those who carry it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Outcome {
+    /// The node, or the node that the worker was asked for.
+    pub node_id: NodeId,
+    /// When it was told.
+    pub at: UnixTime,
+    /// Why it was refused; absent when it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<OrderCode>,
+}
 
 #[cfg(test)]
 mod tests {

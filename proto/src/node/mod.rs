@@ -9,3 +9,4 @@ pub mod heartbeat;
 pub mod inventory;
 pub mod phase;
 pub mod report;
+pub mod state;

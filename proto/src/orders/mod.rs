@@ -8,6 +8,7 @@
 //!
 //! The order of reading: `kind`, `policy`, `body`, this file, `signed`, `passkey`, `check`, `memory`, `words`.
 
+pub mod application;
 pub mod exchange;
 pub mod freshness;
 pub mod lists;
@@ -48,7 +49,7 @@ pub use body::{
 pub use check::Checker;
 pub use kind::{Actor, BadLaterKind, LaterKind, OrderKind, PageKinds};
 pub use memory::{Order, OrderMemory};
-pub(crate) use passkey::verify_over;
+pub use passkey::verify_over;
 pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge};
 pub use policy::{OpenPolicy, OrderPolicy, Rule};
 pub use refusal::{OrderCode, OrderRefusal};

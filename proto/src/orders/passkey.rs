@@ -111,7 +111,7 @@ pub(super) fn verify(
 ///
 /// # Errors
 /// The first of [`AssertionError`] that applies.
-pub(crate) fn verify_over(
+pub fn verify_over(
     assertion: &Assertion,
     key: &NodePublicKey,
     challenge: &[u8; 32],

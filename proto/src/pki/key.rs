@@ -136,7 +136,8 @@ pub struct BadVerificationCode;
 
 impl VerificationCode {
     /// The short form of any SHA-256 value.
-    pub(crate) fn of(value: &Digest) -> Self {
+    #[must_use]
+    pub fn of(value: &Digest) -> Self {
         let hex = value.to_string();
         let group = |at: usize| hex.get(at..at + 4).unwrap_or_default();
         Self(format!("{}-{}-{}", group(0), group(4), group(8)))

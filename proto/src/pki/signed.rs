@@ -90,12 +90,12 @@ macro_rules! signed_kind {
 pub(crate) use signed_kind;
 
 /// Padded standard base64.
-pub(crate) fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+pub fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&STANDARD.encode(bytes))
 }
 
 /// Padded standard base64 in its one form, of at most `MAX` bytes.
-pub(crate) fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+pub fn from_base64<'de, const MAX: usize, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.len() > MAX.div_ceil(3) * 4 {
         return Err(de::Error::custom(format_args!("more than {MAX} bytes in base64")));
@@ -124,15 +124,15 @@ mod tests {
         ("lucia-freshness-v1", "orders/freshness.rs"),
         ("lucia-intent-passkey-v1", "orders/passkey.rs"),
         ("lucia-intent-v1", "orders/mod.rs"),
-        ("lucia-owner-application-v2", "owner_api.rs"),
-        ("lucia-owner-passkey-v1", "owner_api.rs"),
+        ("lucia-owner-application-v2", "orders/application.rs"),
+        ("lucia-owner-passkey-v1", "orders/application.rs"),
         ("lucia-owner-v1", "orders/owner_proof.rs"),
         ("lucia-roster-v1", "orders/roster.rs"),
-        ("lucia-sign-in-v1", "sign_in.rs"),
+        ("lucia-sign-in-v1", "people/sign_in.rs"),
     ];
     /// First lines of what is hashed or sealed, where nothing may be taken for something signed either.
     const OTHERS: [(&str, &str); 2] =
-        [("lucia-reader-v1", "pki/sealed.rs"), ("lucia-sign-in-passkey-v1", "sign_in.rs")];
+        [("lucia-reader-v1", "pki/sealed.rs"), ("lucia-sign-in-passkey-v1", "people/sign_in.rs")];
 
     /// Every `"lucia-...-v<number>` in what is no test.
     #[expect(clippy::disallowed_methods, reason = "a test looks through the sources")]
@@ -166,7 +166,9 @@ mod tests {
     #[test]
     fn everything_signed_has_a_first_line_of_its_own() {
         let mut all = BTreeMap::new();
-        found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut all);
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        found(&here.join("src"), "", &mut all);
+        found(&here.join("people/src"), "people/", &mut all);
         for (head, file) in HEADS.iter().chain(&OTHERS) {
             assert!(all.get(*head).is_some_and(|files| files.contains(*file)), "{head}: {file}");
         }

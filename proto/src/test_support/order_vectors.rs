@@ -11,11 +11,11 @@ use crate::base::json;
 use crate::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
 use crate::base::time::UnixTime;
 use crate::node::challenge::{Challenge, ChallengeId, Nonce};
+use crate::orders::application::Application;
 use crate::orders::freshness::{Freshness, FreshnessAnswer, FreshnessRequest, SignedFreshness};
 use crate::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerRequest};
 use crate::orders::roster::SignedRoster;
 use crate::orders::{Draft, OrderKind, OrderMemory, SignedOrder};
-use crate::owner_api::Application;
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 

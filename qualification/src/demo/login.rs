@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use lucia_proto::host_api::NodeView;
+use lucia_people::host_api::NodeView;
 use lucia_proto::node::heartbeat::DirectoryState;
 
 use super::daemon::ran;

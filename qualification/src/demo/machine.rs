@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use lucia_people::host_api::{NodeView, NodesView, OnboardingView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::DiskId;
 use lucia_proto::base::text::counted;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{NodeView, NodesView, OnboardingView};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
 use super::DemoError;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lucia_proto::host_api::StatusView;
+use lucia_people::host_api::StatusView;
 use serde::de::DeserializeOwned;
 
 use super::DemoError;

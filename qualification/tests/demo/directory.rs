@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lucia_proto::host_api::NodeView;
+use lucia_people::host_api::NodeView;
 use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState};
 use lucia_qualification::program::Program;
 use lucia_qualification::skip::{note, workspace};

@@ -1,5 +1,6 @@
 //! All that is done with orders by whoever has a controller, with what refuses it at the node and at the worker.
 
+use lucia_people::sign_in;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::UnixTime;
@@ -11,7 +12,6 @@ use lucia_proto::orders::{
     ReleaseLapse, RemoveIdentity, SignedOrder, SshKeys, Terms, passkey_challenge,
 };
 use lucia_proto::pki::key::NodeKey;
-use lucia_proto::sign_in;
 use lucia_proto::test_support::{TestNode, TestOwner, assertion, key};
 
 use super::{HOUR, alice, carol, lapsed_at, mallory, victor};

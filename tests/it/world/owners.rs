@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lucia_controller::state::By;
+use lucia_people::owner_api::{DraftLine, DraftState};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::ORDER_LIFETIME_MAX;
@@ -12,7 +13,6 @@ use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{Body, Draft, LabelledKey, OrderHead, SshKeys, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::TestOwner;
 use lucia_worker::config::Settings;
@@ -125,7 +125,7 @@ impl World {
             id: owner.id.clone(),
             name: owner.name.parse().unwrap(),
             from: [10, 9, 9, 9].into(),
-            via: lucia_proto::audit::AuditVia::Key,
+            via: lucia_people::audit::AuditVia::Key,
         };
         let code = draft.read().unwrap().code();
         self.controller().add_draft(draft.clone(), &by).unwrap();

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lucia_people::host_api::{ApproveForm, ERASE, KeepForm, Minutes};
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::time::Clock as _;
-use lucia_proto::host_api::{ApproveForm, ERASE, KeepForm, Minutes};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_worker::config::Settings;

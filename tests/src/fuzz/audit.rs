@@ -1,8 +1,9 @@
 //! The audit: lines as they are, and the same lines put into a chain.
 
-use lucia_proto::audit::{AuditChain, AuditEntry, AuditNote, AuditView, verify};
+use lucia_people::audit::{AuditEntry, AuditNote, AuditView, verify};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{ANSWER_MAX, AUDIT_LINE_MAX};
+use lucia_proto::files::audit_chain::AuditChain;
 use serde_json::Value;
 
 use super::twice;
@@ -17,7 +18,7 @@ pub(super) fn run(input: &[u8]) {
         let Some(entry) = twice::<AuditEntry>(line, AUDIT_LINE_MAX) else { continue };
         let AuditEntry { at, actor, from, action, node, intent, refused, intent_refused, token, more, via, .. } = entry;
         let note = AuditNote { at, actor, from, action, node, intent, refused, intent_refused, token, more, via };
-        let Ok(line) = chain.add(note) else { continue };
+        let Ok(line) = lucia_people::audit::add(&mut chain, note) else { continue };
         lines += &line;
     }
     assert_eq!(verify(lines.as_bytes(), Some(&chain)).unwrap(), chain, "{lines}");

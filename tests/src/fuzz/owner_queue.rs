@@ -2,8 +2,8 @@
 
 use lucia_proto::files::owner_queue::{ApplicationFile, FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::orders::SignedOrder;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::freshness::FreshnessRequest;
-use lucia_proto::owner_api::Application;
 
 use super::twice;
 

@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
+use lucia_people::sign_in::{PasskeyForm, SignIn};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{HOST_BODY_MAX, SIGN_IN_MAX};
 use lucia_proto::node::challenge::{ChallengeId, Nonce};
 use lucia_proto::orders::owner::CredentialId;
 use lucia_proto::orders::{Assertion, OrderKind, OrderSignature};
 use lucia_proto::pki::key::NodeKey;
-use lucia_proto::sign_in::{PasskeyForm, SignIn};
 use lucia_proto::test_support::{OrderWorld, key};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn id() -> ChallengeId {
 }
 
 fn right() -> [u8; 32] {
-    lucia_proto::sign_in::challenge(&id(), &nonce())
+    lucia_people::sign_in::challenge(&id(), &nonce())
 }
 
 fn sign_in(authenticator_data: Vec<u8>, client_data_json: &str) -> SignIn {
@@ -78,7 +78,7 @@ fn judge(sign_in: &SignIn) {
     assert!(order.check_signature(&signature, OrderKind::SshKey, &WORLD.roster).is_err(), "an order by a sign-in");
     let Ok(()) = sign_in.verify(&nonce(), PASSKEY.public(), &origin) else { return };
     let value: Value = serde_json::from_str(&sign_in.assertion.client_data_json).unwrap();
-    let challenge = lucia_proto::sign_in::challenge(&sign_in.challenge_id, &nonce());
+    let challenge = lucia_people::sign_in::challenge(&sign_in.challenge_id, &nonce());
     let challenge = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, challenge);
     for (field, want) in [("type", "webauthn.get"), ("challenge", &challenge), ("origin", origin.as_str())] {
         assert_eq!(value[field].as_str(), Some(want), "{field}");

@@ -6,9 +6,10 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lucia_proto::audit::{AuditChain, AuditError};
+use lucia_people::audit::AuditError;
 use lucia_proto::base::limits::AUDIT_LINE_MAX;
 use lucia_proto::base::text::{counted, shown};
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::acts::typed;
@@ -145,7 +146,7 @@ fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure>
         if read.map_err(|error| Failure::of(&error))? == 0 {
             break;
         }
-        so_far.follow(&line).map_err(|error| damaged(&error))?;
+        lucia_people::audit::follow(&mut so_far, &line).map_err(|error| damaged(&error))?;
         while let Some(anchor) = anchors.next_if(|anchor| anchor.chain.entries <= so_far.entries) {
             if anchor.chain != so_far {
                 return Err(damaged(&AuditError::Chain { number: so_far.entries }));

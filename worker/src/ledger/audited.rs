@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
 use serde::Serialize;
 
 /// Anchors that are remembered, the last ones: a month of hours. Each proves all that came before it.

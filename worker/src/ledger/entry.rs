@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::orders::OrderId;
 use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::orders::roster::RosterMark;

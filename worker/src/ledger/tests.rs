@@ -3,7 +3,7 @@
 mod people;
 
 use lucia_durable::DirRules;
-use lucia_proto::audit::AuditChain;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::orders::OrderId;
 use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::orders::roster::RosterMark;

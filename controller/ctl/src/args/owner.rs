@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::names::Hostname;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::orders::owner::{OwnerName, PageOrigin};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 

@@ -1,7 +1,7 @@
 //! What is said of automation tokens.
 
 use clap::{Args as ClapArgs, Subcommand};
-use lucia_proto::token::{Days, TokenName, TokenScope};
+use lucia_people::token::{Days, TokenName, TokenScope};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {

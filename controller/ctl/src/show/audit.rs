@@ -1,11 +1,12 @@
 //! Lines of the audit and events, in the same columns and words, and what a check of the audit found.
 
-use lucia_proto::audit::{AuditActor, AuditChain, AuditEntry, AuditVia};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditVia};
+use lucia_people::host_api::EventLine;
+use lucia_people::words;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::text::{counted, shown};
-use lucia_proto::host_api::EventLine;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::orders::OrderCode;
-use lucia_proto::words;
 
 use super::clones;
 use crate::names::Names;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use lucia_people::host_api::NodeView;
+use lucia_people::why::restored;
 use lucia_proto::base::ids::StartId;
 use lucia_proto::files::journal::Holder;
-use lucia_proto::host_api::NodeView;
-use lucia_proto::why::restored;
 
 use super::line;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lucia_people::host_api::{NodeView, Sample};
 use lucia_proto::base::limits::SAMPLES_AGE_MAX;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{NodeView, Sample};
 
 use super::{head, line};
 use crate::table::{Screen, Tone, paint};

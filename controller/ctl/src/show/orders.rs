@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use lucia_people::host_api::NodeView;
+use lucia_people::owner_api::{DraftLine, DraftState, DraftsView};
+use lucia_people::words;
 use lucia_proto::base::text::{counted, shown};
-use lucia_proto::host_api::NodeView;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::OrderCode;
 use lucia_proto::orders::owner::OwnerId;
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftsView, Outcome};
-use lucia_proto::words;
 
 use super::{line, span};
 use crate::names::Names;

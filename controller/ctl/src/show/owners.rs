@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use lucia_people::sign_in::{PasskeyView, PasskeysView, SessionView, SessionsView};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::text::shown;
 use lucia_proto::base::time::UnixTime;
@@ -10,7 +11,6 @@ use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerName, PageOr
 use lucia_proto::orders::roster::Roster;
 use lucia_proto::orders::{OrderKind, Rule};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
-use lucia_proto::sign_in::{PasskeyView, PasskeysView, SessionView, SessionsView};
 use serde::Serialize;
 
 use super::{compared, line, span};

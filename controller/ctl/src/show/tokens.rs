@@ -1,6 +1,6 @@
 //! Automation tokens, without the tokens.
 
-use lucia_proto::token::{TokenView, TokensView};
+use lucia_people::token::{TokenView, TokensView};
 
 use crate::table::{Screen, Tone, table};
 

@@ -1,14 +1,15 @@
 //! `why`: what the controller knows of a node, what is wrong with it, and what cures that.
 
+use lucia_people::host_api::NodeView;
+use lucia_people::owner_api::DraftLine;
+use lucia_people::why;
+use lucia_people::words;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::host_api::{NodeView, SnapshotState};
+use lucia_proto::node::state::SnapshotState;
 use lucia_proto::orders::{OrderCode, OrderKind};
-use lucia_proto::owner_api::DraftLine;
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::why;
-use lucia_proto::words;
 use serde::Serialize;
 
 use super::{certificate, clones::clones, line, paint, span, state};

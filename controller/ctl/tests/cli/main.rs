@@ -13,8 +13,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use expect_test::expect_file;
+use lucia_people::host_api::{EventsView, NodesView, OnboardingView};
 use lucia_proto::base::json;
-use lucia_proto::host_api::{EventsView, NodesView, OnboardingView};
 use lucia_proto::pki::key::Fingerprint;
 use serde::Deserialize;
 

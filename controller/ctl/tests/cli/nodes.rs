@@ -1,8 +1,8 @@
 //! Nodes: two holders of one identity, names, and what happened to them.
 
 use expect_test::expect_file;
+use lucia_people::host_api::NodeView;
 use lucia_proto::base::json;
-use lucia_proto::host_api::NodeView;
 
 use crate::{FINGERPRINT, Fake, ID, NEW, NODE, OLD, nodes, onboarding, said};
 

@@ -1,9 +1,10 @@
 //! The audit on an owner's machine: what is shown and written out, and which changes of it are found.
 
 use expect_test::expect_file;
-use lucia_proto::audit::{AuditAction, AuditActor, AuditChain, AuditEntry, AuditNote, AuditView};
+use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote, AuditView};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::orders::{OrderCode, OrderId};
 use lucia_proto::test_support::OrderWorld;
 
@@ -28,7 +29,7 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
             token: None,
             more: None,
         };
-        let line = chain.add(note).unwrap();
+        let line = lucia_people::audit::add(&mut chain, note).unwrap();
         entries.push(json::from_str(line.trim_end(), 4096, 8).unwrap());
     }
     (entries, chain)

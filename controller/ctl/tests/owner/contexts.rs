@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use lucia_proto::host_api::NodesView;
+use lucia_people::host_api::NodesView;
 
 use crate::server::{Server, get};
 use crate::site::{Site, config, ended, world};

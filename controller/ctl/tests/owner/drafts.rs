@@ -1,9 +1,10 @@
 //! The list of orders: in parts, with what became of each, and what can still be thrown away.
 
 use expect_test::expect_file;
-use lucia_proto::host_api::EventsView;
+use lucia_people::host_api::EventsView;
+use lucia_people::owner_api::DraftState;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{Draft, OrderCode, OrderKind};
-use lucia_proto::owner_api::{DraftState, Outcome};
 
 use crate::orders::{drafts, node, nodes, who};
 use crate::server::{By, Server, get, step};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use lucia_people::owner_api::RosterView;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::{Roster, SignedRoster};
 use lucia_proto::orders::{OrderKind, Rule};
-use lucia_proto::owner_api::RosterView;
 use lucia_proto::pki::bundle::SignedBundle;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 

@@ -1,7 +1,7 @@
 //! SSH keys: what an owner orders about an account, and on what that is built.
 
+use lucia_people::owner_api::{DraftState, DraftView};
 use lucia_proto::orders::{Body, Draft, OrderKind, OrderSignature, Terms};
-use lucia_proto::owner_api::{DraftState, DraftView};
 use lucia_proto::test_support::OrderWorld;
 
 use crate::orders::{add, drafts, nodes, order, signed, taken};

@@ -1,8 +1,9 @@
 //! Waiting for one's turn, a node as it lives, sessions, and a fingerprint that is typed.
 
 use expect_test::expect_file;
+use lucia_people::owner_api::{DraftState, DraftsView, GoneNode};
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{OrderCode, OrderKind};
-use lucia_proto::owner_api::{DraftState, DraftsView, GoneNode, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
 use crate::orders::{drafts, node, nodes, onboarding, read, who};
@@ -41,7 +42,7 @@ fn sampled(world: &OrderWorld) -> Step {
         node.fingerprint.verification_code(),
         node.fingerprint,
     );
-    get(format!("GET /api/host/nodes/{id}"), &read::<lucia_proto::host_api::NodeView>(&text))
+    get(format!("GET /api/host/nodes/{id}"), &read::<lucia_people::host_api::NodeView>(&text))
 }
 
 // spec: CT-60
@@ -253,7 +254,7 @@ fn why_and_node_of_a_machine_that_is_no_node_yet_say_what_comes_next() {
     for verb in ["why", "node"] {
         for text in [code.as_str(), world.node.node_id.as_str(), "demo-2"] {
             let no_nodes = format!(r#"{{"serverTime":"{}","nodes":[]}}"#, world.now);
-            let view: lucia_proto::host_api::NodesView = read(&no_nodes);
+            let view: lucia_people::host_api::NodesView = read(&no_nodes);
             let task = format!(
                 r#","task":{{"taskId":"00000000-0000-4000-8000-000000000000","phase":"Approved","hostname":"demo-2",
                 "diskId":"wwn-0x5","authorityExpiresAt":"{0}","progressExpiresAt":"{0}"}}"#,

@@ -1,12 +1,13 @@
 //! Becoming an owner: the key, its passphrase, the application, the waiting.
 
+use lucia_people::owner_api::{Applied, RosterView};
+use lucia_people::sign_in::PasskeyForm;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{APPLICATION_LIFETIME, HOST_BODY_MAX};
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::{self, CredentialId, OwnerId, Role};
 use lucia_proto::orders::roster::SignedRoster;
-use lucia_proto::owner_api::{Application, Applied, RosterView};
 use lucia_proto::pki::key::{Fingerprint, NodeKey};
-use lucia_proto::sign_in::PasskeyForm;
 use lucia_proto::test_support::{OrderWorld, TestCa};
 
 use crate::server::{Asked, By, Server, Step, get, refusal, step};
@@ -307,7 +308,7 @@ fn a_passkey_for_orders_is_asked_for_with_the_owner_key_after_a_yes() {
     let world = world();
     let passkey = lucia_proto::test_support::key(77);
     let form = PasskeyForm {
-        label: lucia_proto::host_api::KeyLabel::fitted("phone").unwrap(),
+        label: lucia_proto::base::bounded::KeyLabel::fitted("phone").unwrap(),
         credential_id: CredentialId::from_bytes(vec![7; 20]).unwrap(),
         public_key: passkey.public().der().to_vec(),
     };

@@ -1,7 +1,7 @@
 //! What this machine keeps of the roster that it believed last.
 
+use lucia_people::owner_api::RosterView;
 use lucia_proto::orders::roster::SignedRoster;
-use lucia_proto::owner_api::RosterView;
 use lucia_proto::pki::bundle::SignedBundle;
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;

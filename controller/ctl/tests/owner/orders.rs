@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use lucia_people::host_api::{ApproveForm, NodeView, NodesView, OnboardingView};
+use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{ANSWER_MAX, HOST_BODY_MAX};
-use lucia_proto::host_api::{ApproveForm, NodeView, NodesView, OnboardingView};
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerKey};
 use lucia_proto::orders::{Body, Decision, Draft, OrderKind, OrderSignature, SignedOrder, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, Outcome};
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 use serde::de::DeserializeOwned;
 

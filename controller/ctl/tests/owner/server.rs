@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use lucia_people::owner_api::NamesView;
 use lucia_proto::base::json;
 use lucia_proto::base::pem;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::challenge::{Challenge, ChallengeId, NEXT_CHALLENGE_HEADER, NextChallenge, Nonce};
 use lucia_proto::orders::lists::{List, NamedNode, SignedList};
 use lucia_proto::orders::owner_proof::{Arrived, Method, OWNER_PROOF_HEADER, OwnerProof};
-use lucia_proto::owner_api::NamesView;
 use lucia_proto::pki::key::{NodeKey, VerificationCode};
 use lucia_proto::test_support::{CertificateSpec, OrderWorld, TestCa, TestNode, key};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use lucia_people::owner_api::RosterView;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::HOST_BODY_MAX;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::owner_api::RosterView;
 use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
 use serde::Deserialize;

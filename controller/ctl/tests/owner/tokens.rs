@@ -1,7 +1,7 @@
 //! Automation tokens: made with the owner key, shown once, and removed by name.
 
-use lucia_proto::host_api::NodesView;
-use lucia_proto::token::{TokenForm, TokenSecret};
+use lucia_people::host_api::NodesView;
+use lucia_people::token::{TokenForm, TokenSecret};
 
 use crate::server::{By, Server, get, step};
 use crate::site::{Site, ended, said, world};
@@ -32,7 +32,7 @@ fn a_token_is_made_with_the_owner_key_shown_once_and_removed_by_its_name() {
         listed(&list),
         get(
             "GET /api/host/tokens",
-            &lucia_proto::base::json::from_str::<lucia_proto::token::TokensView>(&list, 4096, 8).unwrap(),
+            &lucia_proto::base::json::from_str::<lucia_people::token::TokensView>(&list, 4096, 8).unwrap(),
         ),
         step(format!("DELETE /api/host/tokens/{code}"), By::Alice, move |_, _| (200, none.clone())),
     ];

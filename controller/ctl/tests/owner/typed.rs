@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
+use lucia_people::host_api::{NodeView, NodesView};
+use lucia_people::owner_api::{DraftsView, NamesView};
 use lucia_proto::base::limits::LIST_AGE_MAX;
-use lucia_proto::host_api::{NodeView, NodesView};
 use lucia_proto::orders::lists::{NamedNode, SignedList};
 use lucia_proto::orders::{Body, Draft, OrderKind};
-use lucia_proto::owner_api::{DraftsView, NamesView};
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 
 use crate::orders::{add, drafts, onboarding, order, read, signed, taken, view, who};

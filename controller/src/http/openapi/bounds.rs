@@ -1,6 +1,8 @@
 //! What the types' source does not say: the one form of each checked text, and the bound of each list and plain text. Every
 //! number is the code's own.
 
+use lucia_people::host_api::{ERASE, EVENTS_PER_ANSWER_MAX};
+use lucia_people::token::TokenScope;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
@@ -10,9 +12,7 @@ use lucia_proto::base::limits::{
     SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, TOKEN_LIFETIME_MAX,
     TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
-use lucia_proto::host_api::{ERASE, EVENTS_PER_ANSWER_MAX};
 use lucia_proto::orders::OrderCode;
-use lucia_proto::token::TokenScope;
 use serde_json::{Value, json};
 
 use super::source::BASE64;

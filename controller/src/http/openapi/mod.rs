@@ -11,13 +11,13 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint};
+use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{CHALLENGE_LIFETIME, OWNER_PROOF_HEADER_MAX};
 use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
-use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
-use lucia_proto::sign_in::SESSION_COOKIE;
 use serde_json::{Map, Value, json};
 
 use self::rows::{Call, Gives};

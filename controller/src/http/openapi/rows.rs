@@ -1,10 +1,10 @@
 //! What each call that people make takes and answers. Every row is named: a new one does not compile until somebody says.
 
+use lucia_people::host_api::{EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX};
+use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint};
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{AUDIT_PER_ANSWER_MAX, NODES_PER_ANSWER_MAX};
-use lucia_proto::host_api::{EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX};
-use lucia_proto::owner_api::{OwnerCaller, OwnerEndpoint};
 use serde_json::{Value, json};
 
 use super::super::route::Row;

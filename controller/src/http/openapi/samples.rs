@@ -1,15 +1,16 @@
 //! One value of every type that people send or are sent, with every member it may have.
 
-use lucia_proto::audit::AuditView;
-use lucia_proto::base::code::ErrorBody;
-use lucia_proto::host_api::{
+use lucia_people::audit::AuditView;
+use lucia_people::host_api::{
     ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RenameForm, StatusView,
 };
+use lucia_people::owner_api::{Applied, DraftView, DraftsView, NamesView, RosterView};
+use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
+use lucia_people::token::{TokenForm, TokenMade, TokensView};
+use lucia_proto::base::code::ErrorBody;
 use lucia_proto::node::challenge::Challenge;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::{Draft, OrderSignature};
-use lucia_proto::owner_api::{Application, Applied, DraftView, DraftsView, NamesView, RosterView};
-use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
-use lucia_proto::token::{TokenForm, TokenMade, TokensView};
 use serde_json::{Value, json};
 
 use super::agree::Sample;

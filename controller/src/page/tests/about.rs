@@ -19,7 +19,7 @@ fn a_list_of_orders_says_what_each_is_about_and_who_carried_it_out() {
     line.outcomes.iter_mut().for_each(|outcome| outcome.refused = None);
     assert!(list(&line).contains(">n1</td>") && told(&line) == "n1");
     // What others wrote is cut and never markup.
-    line.about = lucia_proto::host_api::Label::fitted(HOSTILE);
+    line.about = lucia_proto::base::bounded::Label::fitted(HOSTILE);
     assert!(list(&line).contains("<strong>&#60;script&#62;") && !list(&line).contains("<script>alert"));
     // Once it is signed, it says who comes next and how long that takes.
     let sentence = orders::sentence(&draft_line(DraftState::Signed));

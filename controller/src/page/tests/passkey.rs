@@ -1,7 +1,7 @@
 //! Passkeys for orders, and what an order's and a node's document say of being too late.
 
+use lucia_people::why::Readiness;
 use lucia_proto::orders::owner::KeyUse;
-use lucia_proto::why::Readiness;
 
 use super::*;
 use crate::state::WaitingPasskey;

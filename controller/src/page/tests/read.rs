@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lucia_proto::why::{Next, Removed};
-use lucia_proto::words;
+use lucia_people::why::{Next, Removed};
+use lucia_people::words;
 
 use super::*;
 
-pub(super) fn token() -> lucia_proto::token::TokenView {
+pub(super) fn token() -> lucia_people::token::TokenView {
     read(&format!(
         r#"{{"code":"0123-4567-89ab","name":"prometheus","owner":"alice","scopes":["status","nodes"],"addedAt":"{0}",
         "expiresAt":"{1}"}}"#,
@@ -104,7 +104,7 @@ fn the_list_counts_what_a_servers_document_lists() {
     let view = node();
     let drafts = [draft_line(DraftState::Refused)];
     let why = Why::of(&view, &drafts);
-    let refused = lucia_proto::why::refused_orders(&drafts).remove(&view.node.node_id).unwrap_or_default();
+    let refused = lucia_people::why::refused_orders(&drafts).remove(&view.node.node_id).unwrap_or_default();
     let sample = view.samples.last().copied();
     let (line, directory, orders) = (view.node.clone(), view.directory.clone(), view.orders.clone());
     let row = ServerRow { line, sample, loads: [None; 12], directory, orders, refused };
@@ -117,7 +117,7 @@ fn the_list_counts_what_a_servers_document_lists() {
 // spec: PG-99
 #[test]
 fn ones_tokens_are_listed_with_how_they_are_made_and_ended() {
-    let with = |tokens: &[lucia_proto::token::TokenView]| {
+    let with = |tokens: &[lucia_people::token::TokenView]| {
         render(&Owners::new(frame("/owners"), None, &[], (&[], tokens))).unwrap()
     };
     let (none, one) = (with(&[]), with(&[token()]));
@@ -132,7 +132,7 @@ fn ones_tokens_are_listed_with_how_they_are_made_and_ended() {
 pub(super) fn nobody_left() -> DraftLine {
     let node_id = OrderWorld::new(time(NOW)).node.node_id.clone();
     let hostname = Some("web-1".parse().unwrap());
-    let gone = lucia_proto::owner_api::GoneNode { node_id, hostname, removed_at: Some(time(NOW - 60)) };
+    let gone = lucia_people::owner_api::GoneNode { node_id, hostname, removed_at: Some(time(NOW - 60)) };
     DraftLine { outcomes: Vec::new(), gone: vec![gone], ..draft_line(DraftState::NobodyLeft) }
 }
 
@@ -165,8 +165,8 @@ fn removed() -> Removed {
         by: "owner:alice".parse().unwrap(),
         replaced: false,
         heir: None,
-        key: lucia_proto::why::KeyEnd::AwaitsConfirmation,
-        machine: lucia_proto::why::Machine::Kept,
+        key: lucia_people::why::KeyEnd::AwaitsConfirmation,
+        machine: lucia_people::why::Machine::Kept,
     }
 }
 

@@ -15,7 +15,7 @@ fn what_the_worker_refused_for_good_is_said_and_not_to_sign_an_order() {
     let document = |device: &DeviceView| render(&Device::new(frame("/devices/{id}"), device, Some(&line))).unwrap();
     let sign = format!("luciactl sign {}", line.code);
     assert!(document(&device).contains(&sign));
-    device.task.as_mut().unwrap().refused = lucia_proto::host_api::Message::fitted(text);
+    device.task.as_mut().unwrap().refused = lucia_people::host_api::Message::fitted(text);
     let refused = document(&device);
     assert!(refused.contains("web-1 is reserved") && !refused.contains(&sign), "{refused}");
 }
@@ -27,7 +27,7 @@ fn a_new_node_wants_no_look_in_its_first_half_minute() {
     let mut row = row();
     row.line.certificate_expires_at = Some(time(NOW).plus(lucia_proto::base::limits::LEAF_LIFETIME));
     (row.line.state, row.line.last_seen_at, row.orders) = (SnapshotState::AwaitingHeartbeat, None, None);
-    let asks: lucia_proto::host_api::OrdersHeld =
+    let asks: lucia_people::host_api::OrdersHeld =
         read(r#"{"bundleVersion":1,"rosterVersion":4,"rosterNewest":5,"asks":true}"#);
     for (state, orders) in [(SnapshotState::AwaitingHeartbeat, None), (SnapshotState::Online, Some(asks))] {
         (row.line.state, row.orders) = (state, orders);

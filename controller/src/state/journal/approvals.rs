@@ -1,12 +1,12 @@
 //! What an operator approves: this key, on this hardware, under this name, onto this disk, or as it runs.
 
+use lucia_people::host_api::{ApproveForm, ERASE};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::limits::INSTALL_AUTHORITY;
 use lucia_proto::base::names::{DiskId, Hostname};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{DeviceRow, EventKind, Journal, TaskRow};
-use lucia_proto::host_api::{ApproveForm, ERASE};
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase, TaskPhase};
 use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucia_proto::host_api::Label;
+use lucia_proto::base::bounded::Label;
 use lucia_proto::orders::{Body, SshKeys, Subject, Terms, about};
 
 use super::progress::Entry;

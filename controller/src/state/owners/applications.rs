@@ -6,16 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::owner_api::Applied;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile, RejectionFile};
+use lucia_proto::orders::application::{Application, ApplicationError};
 use lucia_proto::orders::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName};
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::owner_api::{Application, ApplicationError, Applied};
 use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 
 use super::super::{Controller, lock};

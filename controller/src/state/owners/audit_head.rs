@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::super::{Controller, lock};
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!((first.entries, told()), (1, first));
         let operator = crate::state::By::Operator(0);
         let act = || {
-            let act = crate::state::Act::new(lucia_proto::audit::AuditAction::WindowClosed, None);
+            let act = crate::state::Act::new(lucia_people::audit::AuditAction::WindowClosed, None);
             world.controller.audited(&operator, &act, |_| Ok(())).unwrap();
         };
         act();

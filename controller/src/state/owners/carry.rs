@@ -6,18 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::host_api::{KeepForm, OrdersHeld};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::text::shown;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
-use lucia_proto::host_api::{KeepForm, OrdersHeld};
 use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
 use lucia_proto::orders::{Actor, Body, Checker, Decision, OrderCode, OrderId, OrderMemory, OrderPolicy};
-use lucia_proto::owner_api::Outcome;
 
 use super::super::{Controller, lock};
 use super::orders::{Orders, signed};

@@ -5,9 +5,9 @@
 //! it is an order like any other, or none.
 
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::OrderCode;
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::owner_api::Outcome;
 
 use super::super::{Controller, lock};
 use super::orders::is_enough;

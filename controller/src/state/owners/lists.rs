@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lucia_durable::PrivateDir;
+use lucia_people::owner_api::NamesView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
@@ -11,7 +12,6 @@ use lucia_proto::base::limits::LIST_FILE_MAX;
 use lucia_proto::base::text::shown;
 use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
 use lucia_proto::orders::lists::{Barred, ListEntry, ListError, Names, SignedBarred, SignedList, VerifiedList};
-use lucia_proto::owner_api::NamesView;
 use lucia_proto::pki::bundle::VerifiedBundle;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::pki::taken::Taken;

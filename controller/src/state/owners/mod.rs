@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use lucia_durable::PrivateDir;
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::owner_api::RosterView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{APPLICATIONS_PER_SOURCE, OWNER_CALLS_PER_SOURCE, QUEUE_FILE_MAX};
 use lucia_proto::files::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
@@ -32,7 +33,6 @@ use lucia_proto::orders::OrderId;
 use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, VerifiedRequest};
 use lucia_proto::orders::roster::{TakenRoster, VerifiedRoster};
-use lucia_proto::owner_api::RosterView;
 use lucia_proto::pki::key::Signature;
 
 use super::challenges::Whose;
@@ -188,7 +188,7 @@ impl Controller {
         self.follow_worker();
         self.follow_lists();
         let roster = self.owners.roster();
-        let is_there = |application: &lucia_proto::owner_api::Application| {
+        let is_there = |application: &lucia_proto::orders::application::Application| {
             let key = application.key().ok();
             key.is_some_and(|key| roster.as_ref().is_some_and(|roster| applications::has(roster, application, &key)))
         };

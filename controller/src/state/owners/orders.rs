@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
+use lucia_people::why::Machine;
+use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{
@@ -13,15 +16,12 @@ use lucia_proto::base::limits::{
 };
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::EventRow;
-use lucia_proto::host_api::Label;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{
     Actor, Draft, DraftError, OrderCode, OrderId, OrderSignature, Rule, SignedOrder, SshKeys, Terms,
 };
-use lucia_proto::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::why::Machine;
 
 use super::super::removed::removals;
 use super::super::{Act, By, Controller, lock};

@@ -7,14 +7,15 @@
 
 use std::time::Duration;
 
+use lucia_people::owner_api::DraftState;
+use lucia_people::why::Machine;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{ORDER_LIFETIME_MAX, SPLIT_OFFERED};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerId, Role};
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{Actor, Body, Decision, OrderCode, OrderHead, OrderId, OrderKind, OrderSignature, Terms};
-use lucia_proto::owner_api::{DraftState, Outcome};
-use lucia_proto::why::Machine;
 
 use crate::store::drafts::DraftRow;
 

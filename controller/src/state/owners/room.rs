@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{
     DRAFTS_BYTES_MAX, DRAFTS_MAX, DRAFTS_UNSIGNED_PER_PERSON_MAX, ORDERS_PER_OWNER_MAX, OWNERS_MAX,
 };
-use lucia_proto::host_api::Label;
 use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::orders::{OrderId, Terms};
 

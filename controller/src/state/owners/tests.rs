@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lucia_durable::crash_point::{crash_at, record};
+use lucia_people::owner_api::{DraftLine, DraftState};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{ORDER_AHEAD, ORDER_LIFETIME_MAX};
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::ssh_key::BadSshKey;
 use lucia_proto::orders::{Draft, OrderHead, OrderKind, OrderPolicy, Rule, Terms};
-use lucia_proto::owner_api::{DraftLine, DraftState};
 use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use lucia_people::sign_in::PasskeyForm;
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::limits::{PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE};
-use lucia_proto::host_api::KeyLabel;
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::sign_in::PasskeyForm;
 
 use crate::source::{Source, gives_way};
 

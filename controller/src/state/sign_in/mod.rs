@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use lucia_proto::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
 use lucia_proto::node::challenge::Scope;
 use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
-use lucia_proto::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 
 use super::challenges::Whose;
 use super::{Act, By, Controller, lock};

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lucia_people::sign_in::SessionView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{SESSION_IDLE, SESSION_LIFETIME, SESSIONS_PER_OWNER_MAX};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
-use lucia_proto::sign_in::SessionView;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

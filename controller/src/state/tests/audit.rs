@@ -1,10 +1,11 @@
 //! The audit on the disk: before the answer, whole after every crash, and nothing is changed without it.
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditActor, AuditEntry, AuditError, AuditVia, verify};
+use lucia_people::audit::AuditError;
+use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditVia, verify};
+use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
-use lucia_proto::host_api::Minutes;
 use lucia_proto::orders::{OrderCode, OrderId, OrderKind};
 use lucia_proto::test_support::OrderWorld;
 
@@ -174,7 +175,7 @@ fn pages_of_the_audit_are_found_wherever_they_begin() {
 fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
     use lucia_proto::base::bounded::Version;
     use lucia_proto::files::owner_queue::OrderAnswerFile;
-    use lucia_proto::owner_api::Outcome;
+    use lucia_proto::files::owner_queue::Outcome;
     let world = World::new();
     let node = world.node(7);
     let fleet = fleet(&world);

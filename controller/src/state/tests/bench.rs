@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_people::host_api::{ApproveForm, Minutes};
 use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::base::bounded::{Text, Version};
 use lucia_proto::base::code::Code;
@@ -13,7 +14,6 @@ use lucia_proto::base::ids::{NodeId, RequestId, TaskId};
 use lucia_proto::base::json;
 use lucia_proto::base::time::{Clock, ManualClock, UnixTime};
 use lucia_proto::files::worker_status::WorkerStatus;
-use lucia_proto::host_api::{ApproveForm, Minutes};
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::node::challenge::{Challenge, Scope};
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};

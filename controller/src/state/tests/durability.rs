@@ -242,7 +242,7 @@ fn after_a_failed_write_nothing_is_changed_until_a_restart() {
     }
     assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
     assert_eq!(
-        code(world.controller.open_window(lucia_proto::host_api::Minutes::new(1).unwrap(), OPERATOR)),
+        code(world.controller.open_window(lucia_people::host_api::Minutes::new(1).unwrap(), OPERATOR)),
         Some(Code::PersistenceFailed)
     );
     assert_eq!(world.journal(), journal);

@@ -2,9 +2,9 @@
 
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::TaskId;
-use lucia_proto::host_api::SnapshotState;
 use lucia_proto::node::phase::DevicePhase as P;
 use lucia_proto::node::report::{EnrollRequest, Purpose};
+use lucia_proto::node::state::SnapshotState;
 use lucia_proto::test_support::{TestCa, hostile_answers, hostile_csrs};
 
 use super::bench::{Machine, OPERATOR, WORKER_REFUSES, World, code};

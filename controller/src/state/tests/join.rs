@@ -1,7 +1,7 @@
 //! A machine that runs joins as it is: a kind of approval of its own, with no disk.
 
+use lucia_people::host_api::ApproveForm;
 use lucia_proto::base::code::Code;
-use lucia_proto::host_api::ApproveForm;
 use lucia_proto::node::phase::{DevicePhase, TaskKind};
 use lucia_proto::node::report::GrantRequest;
 

@@ -1,13 +1,13 @@
 //! The worker's lists at the controller: whom it refuses by them, what every view says of that, and what it carries.
 
+use lucia_people::why::{Finding, Next, findings};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::LIST_INTERVAL;
-use lucia_proto::host_api::SnapshotState;
+use lucia_proto::node::state::SnapshotState;
 use lucia_proto::orders::OrderKind;
 use lucia_proto::orders::lists::{List, ListEntry, NamedNode, SignedBarred, SignedList, SignedNames};
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::test_support::{OrderWorld, key};
-use lucia_proto::why::{Finding, Next, findings};
 
 use super::bench::{Machine, World, code, write};
 use super::owners::{fleet, publish};

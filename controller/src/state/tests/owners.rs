@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, record};
+use lucia_people::owner_api::Applied;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -11,8 +12,8 @@ use lucia_proto::base::limits::{
     APPLICATION_CLOCK, APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE,
 };
 use lucia_proto::files::owner_queue::{ApplicationFile, RejectionFile};
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerKey};
-use lucia_proto::owner_api::{Application, Applied};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, key};
 

@@ -1,8 +1,8 @@
 //! Every phase and every call; what each refuses leaves the journal's bytes alone.
 
+use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::RequestId;
-use lucia_proto::host_api::Minutes;
 use lucia_proto::node::phase::DevicePhase as P;
 
 use super::bench::{Machine, OPERATOR, World, code, inventory};

@@ -1,11 +1,13 @@
 //! Orders on their way: a scripted worker, nodes that say what they hold, ask and did (design.md O2 to O4).
 
 use lucia_durable::crash_point::fail_at;
-use lucia_proto::audit::AuditAction;
+use lucia_people::audit::AuditAction;
+use lucia_people::owner_api::{DraftLine, DraftState};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{ANSWER_MAX, FRESHNESS_QUESTION, ORDER_LIFETIME_MAX, SPLIT_OFFERED};
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile};
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
@@ -15,7 +17,6 @@ use lucia_proto::orders::freshness::{FreshnessAnswer, FreshnessRequest, SignedFr
 use lucia_proto::orders::{
     Body, CloneDecision, Decision, Draft, OrderCode, OrderHead, OrderId, OrderKind, SignedOrder, Terms,
 };
-use lucia_proto::owner_api::{DraftLine, DraftState, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
 use super::bench::{Machine, World, code, write};
@@ -474,7 +475,7 @@ fn a_steady_heartbeat_with_orders_is_one_public_key_operation_and_no_write() {
 #[test]
 fn an_order_that_waits_for_a_node_is_in_its_why_until_it_told() {
     let (world, fleet, node) = owned();
-    let why = || lucia_proto::why::Why::of(&world.controller.node(node.id()).unwrap(), &[]);
+    let why = || lucia_people::why::Why::of(&world.controller.node(node.id()).unwrap(), &[]);
     assert_eq!(handed(&world, &node, &fleet), None);
     let before = why();
     let id = ordered(&world, &fleet, &keys(&fleet, 4));

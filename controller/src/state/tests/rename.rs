@@ -1,10 +1,10 @@
 //! Another name for a node: what it reports, what the operator may say, and under which names it is heard meanwhile.
 
+use lucia_people::host_api::{NodeLine, RenameForm};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::json;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::files::journal::{EventKind, FrozenRow, Holder, NewName};
-use lucia_proto::host_api::{NodeLine, RenameForm};
 use lucia_proto::node::heartbeat::HeartbeatReply;
 use lucia_proto::node::report::{NodeCall, Proof};
 use lucia_proto::test_support::TestNode;
@@ -211,7 +211,7 @@ fn a_rename_under_way_can_be_taken_back_and_nothing_else() {
 // spec: NN-29
 #[test]
 fn the_name_that_a_rename_holds_is_refused_with_what_really_cures() {
-    use lucia_proto::host_api::ApproveForm;
+    use lucia_people::host_api::ApproveForm;
     let prepared = || {
         let (world, old) = renamed();
         let mut new = Machine::new(2);
@@ -278,7 +278,7 @@ fn a_frozen_identity_is_given_no_name() {
 
 /// What the page and `luciactl why` say of it.
 fn findings(world: &World, machine: &Machine) -> String {
-    let why = lucia_proto::why::Why::of(&world.controller.node(machine.id()).unwrap(), &[]);
+    let why = lucia_people::why::Why::of(&world.controller.node(machine.id()).unwrap(), &[]);
     why.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 

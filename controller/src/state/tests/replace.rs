@@ -1,10 +1,10 @@
 //! `approve --replaces`: one act that removes the old node and approves the new one, or changes nothing.
 
 use lucia_durable::crash_point::{crash_at, record};
+use lucia_people::host_api::ApproveForm;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::files::journal::EventKind;
-use lucia_proto::host_api::ApproveForm;
 use lucia_proto::node::phase::DevicePhase;
 
 use super::bench::{Machine, OPERATOR, World, code};

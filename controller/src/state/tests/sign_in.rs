@@ -3,20 +3,20 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditVia};
+use lucia_people::audit::{AuditAction, AuditVia};
+use lucia_people::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
+use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{
     OWNER_CALLS_PER_SOURCE, PASSKEY_REQUEST_LIFETIME, PASSKEY_REQUESTS_MAX, PASSKEY_REQUESTS_OPEN_PER_SOURCE,
     PASSKEYS_PER_OWNER_MAX, PROOFS_PER_SECOND, SIGN_INS_PER_SOURCE,
 };
-use lucia_proto::host_api::KeyLabel;
 use lucia_proto::node::challenge::Scope;
+use lucia_proto::orders::application::Application;
 use lucia_proto::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerKey, PageOrigin, Role};
 use lucia_proto::orders::passkey_challenge;
 use lucia_proto::orders::roster::Roster;
-use lucia_proto::owner_api::Application;
 use lucia_proto::pki::key::VerificationCode;
-use lucia_proto::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
 use lucia_proto::test_support::{OrderWorld, TestOwner, assertion, key};
 
 use super::bench::{World, code};

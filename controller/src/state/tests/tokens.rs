@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_proto::audit::{AuditAction, AuditVia};
+use lucia_people::audit::{AuditAction, AuditVia};
+use lucia_people::token::{Days, TokenForm, TokenMade, TokenScope, TokenScopes, TokenSecret};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
 use lucia_proto::orders::owner::Role;
 use lucia_proto::test_support::{OrderWorld, TestOwner};
-use lucia_proto::token::{Days, TokenForm, TokenMade, TokenScope, TokenScopes, TokenSecret};
 
 use super::bench::{World, code};
 use super::owners::{fleet, publish};

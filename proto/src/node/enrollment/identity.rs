@@ -10,8 +10,8 @@ use crate::base::limits::CHAIN_PEM_MAX;
 use crate::base::names::Hostname;
 use crate::base::time::UnixTime;
 use crate::files::journal::Holder;
-use crate::host_api::SnapshotState;
 use crate::node::heartbeat::Heartbeat;
+use crate::node::state::SnapshotState;
 use crate::pki::key::Fingerprint;
 
 /// The record of one node. Its [`state`](Self::state) is not stored: it follows from the time.

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::files::journal::Journal;
-use crate::host_api::SnapshotState;
 use crate::node::heartbeat::Heartbeat;
 use crate::node::phase::{DevicePhase, TaskPhase};
+use crate::node::state::SnapshotState;
 use crate::test_support::fault;
 
 /// 2026-11-29T20:00:00Z, when the vectors play.

@@ -1,7 +1,7 @@
 //! The controller's audit, as far as it was seen.
 
-use lucia_proto::audit::AuditChain;
 use lucia_proto::base::digest::Digest;
+use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::OwnerFile;
 
 use super::{NOW, Story};

@@ -1,10 +1,11 @@
 //! Who pushes out whom: nobody what another needs.
 
+use lucia_people::owner_api::DraftState;
 use lucia_proto::base::limits::{
     DRAFTS_MAX, DRAFTS_PER_ANSWER_MAX, DRAFTS_UNSIGNED_PER_PERSON_MAX, ORDER_LIFETIME_MAX, ORDERS_PER_OWNER_MAX,
 };
+use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{Draft, OrderId, OrderKind, Terms};
-use lucia_proto::owner_api::{DraftState, Outcome};
 use lucia_proto::test_support::OrderWorld;
 
 use super::super::super::lock;
@@ -19,7 +20,7 @@ fn person(fleet: &OrderWorld, n: usize) -> By {
         id: fleet.alice.id.clone(),
         name: format!("p{n}").parse().unwrap(),
         from: std::net::Ipv4Addr::LOCALHOST.into(),
-        via: lucia_proto::audit::AuditVia::Session,
+        via: lucia_people::audit::AuditVia::Session,
     }
 }
 

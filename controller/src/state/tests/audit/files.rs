@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_proto::audit::{AuditAction, AuditEntry, AuditError, verify};
+use lucia_people::audit::AuditError;
+use lucia_people::audit::{AuditAction, AuditEntry, verify};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 

@@ -1,9 +1,9 @@
 //! Orders for nodes that were removed meanwhile, and what is still told of such a node.
 
+use lucia_people::owner_api::DraftState;
+use lucia_people::why::{KeyEnd, Machine};
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::{Body, CloneDecision, Decision, Draft, OrderKind};
-use lucia_proto::owner_api::DraftState;
-use lucia_proto::why::{KeyEnd, Machine};
 
 use super::{OPERATOR, handed, keys, ordered, owned, state_of, tells, worker_says};
 

@@ -1,9 +1,9 @@
 //! Orders of people who may order no more, and orders that somebody was handed.
 
+use lucia_people::owner_api::DraftState;
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::{Actor, OrderCode, OrderHead, OrderKind, Rule, SignedOrder};
-use lucia_proto::owner_api::DraftState;
 
 use super::super::bench::{World, code};
 use super::super::owners::publish;

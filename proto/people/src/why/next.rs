@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::names::Hostname;
-use crate::base::text::{shown, span};
-use crate::base::time::UnixTime;
 use crate::host_api::DeviceView;
-use crate::node::phase::DevicePhase;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{shown, span};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::phase::DevicePhase;
 
 /// A certificate request that waits longer than this waits for a person.
 const WORKER_PATIENCE: Duration = Duration::from_secs(10);
@@ -166,7 +166,7 @@ mod tests {
             "macAddress":"52:54:00:12:34:56","addresses":[]}}],"disks":[]}}{task}}}"#,
             end = NOW.plus(Duration::from_secs(1800)),
         );
-        crate::base::json::from_str(&text, 1 << 16, 24).unwrap()
+        lucia_proto::base::json::from_str(&text, 1 << 16, 24).unwrap()
     }
 
     // spec: PG-110, PG-341

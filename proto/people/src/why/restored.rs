@@ -1,6 +1,6 @@
 //! What two holders of one identity most likely are, where what they sent tells.
 
-use crate::files::journal::Holder;
+use lucia_proto::files::journal::Holder;
 
 /// A holder that remembers no earlier start lost its memory, or is a second machine; two at one address within one boot are
 /// hardly two machines. Nothing where neither is so.
@@ -44,7 +44,7 @@ mod tests {
             "firstSeenAt":"2026-11-29T19:00:00Z","lastSeenAt":"2026-11-29T19:5{last}:00Z"}}"#,
             start.repeat(32)
         );
-        crate::base::json::from_str(&text, 4096, 8).unwrap()
+        lucia_proto::base::json::from_str(&text, 4096, 8).unwrap()
     }
 
     // spec: CL-282

@@ -2,10 +2,10 @@
 //! `luciactl` say the same; the code itself goes beside it where it is small, and is what a program reads.
 
 use crate::audit::AuditAction;
-use crate::base::code::Code;
-use crate::base::text::shown;
-use crate::files::journal::EventKind;
-use crate::orders::OrderCode;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::text::shown;
+use lucia_proto::files::journal::EventKind;
+use lucia_proto::orders::OrderCode;
 
 /// Who did something, from the journal's name for them: `owner:alice` is alice. What is none of these is said as it stands.
 #[must_use]

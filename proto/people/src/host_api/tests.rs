@@ -1,8 +1,8 @@
 //! Forms and views as they travel.
 
 use super::*;
-use crate::base::json;
-use crate::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::json;
+use lucia_proto::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
 
 // spec: HT-2
 #[test]

@@ -8,15 +8,15 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::digest::Digest;
-use crate::base::limits::SPKI_DER_MAX;
-use crate::base::time::UnixTime;
-use crate::host_api::KeyLabel;
-use crate::node::challenge::{ChallengeId, Nonce};
-use crate::orders::owner::{CredentialId, OwnerName, PageOrigin, Role};
-use crate::orders::{Assertion, AssertionError, verify_over};
-use crate::pki::key::{KeyError, NodePublicKey, VerificationCode};
-use crate::pki::signed::{from_base64, to_base64};
+use lucia_proto::base::bounded::KeyLabel;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::SPKI_DER_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::challenge::{ChallengeId, Nonce};
+use lucia_proto::orders::owner::{CredentialId, OwnerName, PageOrigin, Role};
+use lucia_proto::orders::{Assertion, AssertionError, verify_over};
+use lucia_proto::pki::key::{KeyError, NodePublicKey, VerificationCode};
+use lucia_proto::pki::signed::{from_base64, to_base64};
 
 /// What is hashed for the challenge of a sign-in begins with this line.
 pub const SIGN_IN_HEAD: &str = "lucia-sign-in-v1";
@@ -166,8 +166,8 @@ pub struct SessionsView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::orders::passkey_challenge;
-    use crate::test_support::{OrderWorld, assertion, key};
+    use lucia_proto::orders::passkey_challenge;
+    use lucia_proto::test_support::{OrderWorld, assertion, key};
 
     fn id() -> ChallengeId {
         ChallengeId::from_parts(1_795_982_400_000, 7)

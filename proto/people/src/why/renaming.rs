@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::base::names::Hostname;
-use crate::base::text::shown;
 use crate::host_api::{NodeLine, RenameStep};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::shown;
 
 /// A node that was given another name and is not heard under it yet. Its text says what it waits for, with the command.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,16 @@
 //! Where orders stand: what a list of them says, and that in words for whoever shows it.
 
+use lucia_proto::files::owner_queue::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::NodeId;
-use crate::base::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_NODES_MAX};
-use crate::base::names::Hostname;
-use crate::base::time::UnixTime;
-use crate::host_api::Label;
-use crate::orders::owner::OwnerId;
-use crate::orders::{Actor, Draft, OrderCode, OrderId, OrderKind, OrderSignature};
-use crate::pki::key::VerificationCode;
+use lucia_proto::base::bounded::Label;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_NODES_MAX};
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::{Actor, Draft, OrderCode, OrderId, OrderKind, OrderSignature};
+use lucia_proto::pki::key::VerificationCode;
 
 /// Nodes that one sentence names at most; the others are counted.
 const GONE_NAMED: usize = 4;
@@ -70,7 +71,7 @@ pub struct DraftLine {
     /// What is ordered.
     pub kind: OrderKind,
     /// What it is about, in a few words made from its own body, and of an order about keys from the one before it; see
-    /// [`about`](crate::orders::about). For telling orders apart in a list, and nothing to sign by.
+    /// [`about`](lucia_proto::orders::about). For telling orders apart in a list, and nothing to sign by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<Label>,
     /// By whom.
@@ -209,19 +210,6 @@ impl DraftLine {
     }
 }
 
-/// What became of an order at one of those who carry it out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Outcome {
-    /// The node, or the node that the worker was asked for.
-    pub node_id: NodeId,
-    /// When it was told.
-    pub at: UnixTime,
-    /// Why it was refused; absent when it was carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<OrderCode>,
-}
-
 /// Answer to [`OwnerEndpoint::Drafts`](super::OwnerEndpoint::Drafts), newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -268,7 +256,7 @@ mod tests {
                 r#"{{"code":"1a2b-3c4d-5e6f","intent":"{id}{id}","kind":"ssh-key","owner":"{id}","signers":[],
                 "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","gone":[{gone}]}}"#
             );
-            crate::base::json::from_str(&text, 1 << 14, 8).unwrap()
+            lucia_proto::base::json::from_str(&text, 1 << 14, 8).unwrap()
         };
         let web = format!(r#"{{"nodeId":"{id}","hostname":"web-1","removedAt":"2026-11-30T20:00:00Z"}}"#);
         let old = format!(r#"{{"nodeId":"{id}"}}"#);
@@ -308,7 +296,7 @@ mod tests {
                 "state":"{state}","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{}]}}"#,
                 told.join(",")
             );
-            crate::base::json::from_str(&text, 1 << 14, 8).unwrap()
+            lucia_proto::base::json::from_str(&text, 1 << 14, 8).unwrap()
         };
         let said = |line: &DraftLine| line.told_words(|node| node.as_str().chars().take(1).collect());
         for (kind, outcomes, words) in [

@@ -1,6 +1,6 @@
 //! Why lines are no audit.
 
-use crate::base::json::JsonError;
+use lucia_proto::base::json::JsonError;
 
 /// Why lines are no audit, or no longer the one that was written.
 #[derive(Debug, thiserror::Error)]

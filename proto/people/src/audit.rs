@@ -10,18 +10,19 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Endpoint;
-use crate::base::bounded::OutOfBounds;
-use crate::base::code::Code;
-use crate::base::digest::Digest;
-use crate::base::ids::NodeId;
-use crate::base::json::{self, JsonError};
-use crate::base::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
-use crate::base::time::UnixTime;
-use crate::orders::owner::{OwnerId, OwnerName};
-use crate::orders::{OrderCode, OrderId};
 use crate::token::TokenName;
 pub use error::AuditError;
+use lucia_proto::api::Endpoint;
+use lucia_proto::base::bounded::OutOfBounds;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::{AUDIT_LINE_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::audit_chain::AuditChain;
+use lucia_proto::orders::owner::{OwnerId, OwnerName};
+use lucia_proto::orders::{OrderCode, OrderId};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -359,78 +360,46 @@ pub struct AuditView {
     pub head: Digest,
 }
 
-/// How far an audit was read or written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct AuditChain {
-    /// Lines so far.
-    pub entries: u64,
-    /// SHA-256 of the last of them.
-    pub head: Digest,
+/// The next line, its end included.
+///
+/// # Errors
+/// [`AuditError::TooLong`]; nothing is changed then.
+pub fn add(chain: &mut AuditChain, note: AuditNote) -> Result<String, AuditError> {
+    let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, token, more } = note;
+    let (sequence, prev) = (chain.entries.saturating_add(1), chain.head);
+    let entry =
+        AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, token, more, prev };
+    let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
+    if line.len() > AUDIT_LINE_MAX {
+        return Err(AuditError::TooLong);
+    }
+    (chain.entries, chain.head) = (sequence, Digest::of(line.as_bytes()));
+    Ok(line)
 }
 
-impl Default for AuditChain {
-    fn default() -> Self {
-        Self { entries: 0, head: Digest::ZERO }
+/// Reads the next line, its end included.
+///
+/// # Errors
+/// Why it is not the next one; nothing is changed then.
+pub fn follow(chain: &mut AuditChain, line: &[u8]) -> Result<AuditEntry, AuditError> {
+    let number = chain.entries.saturating_add(1);
+    if line.last() != Some(&b'\n') {
+        return Err(AuditError::Cut { number: chain.entries });
     }
+    let entry: AuditEntry =
+        json::from_slice(line, AUDIT_LINE_MAX, JSON_DEPTH_MAX).map_err(|source| AuditError::Line { number, source })?;
+    if entry.to_line().is_ok_and(|text| text.as_bytes() != line) {
+        return Err(AuditError::Form { number });
+    }
+    if entry.sequence != number {
+        return Err(AuditError::Sequence { number, found: entry.sequence });
+    }
+    if entry.prev != chain.head {
+        return Err(AuditError::Chain { number });
+    }
+    (chain.entries, chain.head) = (number, Digest::of(line));
+    Ok(entry)
 }
-
-impl AuditChain {
-    /// The next line, its end included.
-    ///
-    /// # Errors
-    /// [`AuditError::TooLong`]; nothing is changed then.
-    pub fn add(&mut self, note: AuditNote) -> Result<String, AuditError> {
-        let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, token, more } = note;
-        let (sequence, prev) = (self.entries.saturating_add(1), self.head);
-        let entry = AuditEntry {
-            sequence,
-            at,
-            actor,
-            from,
-            via,
-            action,
-            node,
-            intent,
-            refused,
-            intent_refused,
-            token,
-            more,
-            prev,
-        };
-        let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
-        if line.len() > AUDIT_LINE_MAX {
-            return Err(AuditError::TooLong);
-        }
-        (self.entries, self.head) = (sequence, Digest::of(line.as_bytes()));
-        Ok(line)
-    }
-
-    /// Reads the next line, its end included.
-    ///
-    /// # Errors
-    /// Why it is not the next one; nothing is changed then.
-    pub fn follow(&mut self, line: &[u8]) -> Result<AuditEntry, AuditError> {
-        let number = self.entries.saturating_add(1);
-        if line.last() != Some(&b'\n') {
-            return Err(AuditError::Cut { number: self.entries });
-        }
-        let entry: AuditEntry = json::from_slice(line, AUDIT_LINE_MAX, JSON_DEPTH_MAX)
-            .map_err(|source| AuditError::Line { number, source })?;
-        if entry.to_line().is_ok_and(|text| text.as_bytes() != line) {
-            return Err(AuditError::Form { number });
-        }
-        if entry.sequence != number {
-            return Err(AuditError::Sequence { number, found: entry.sequence });
-        }
-        if entry.prev != self.head {
-            return Err(AuditError::Chain { number });
-        }
-        (self.entries, self.head) = (number, Digest::of(line));
-        Ok(entry)
-    }
-}
-
 /// Reads a whole audit, up to its end or beyond what is known of it from elsewhere.
 ///
 /// # Errors
@@ -438,7 +407,7 @@ impl AuditChain {
 pub fn verify(lines: &[u8], anchor: Option<&AuditChain>) -> Result<AuditChain, AuditError> {
     let mut chain = AuditChain::default();
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
-        chain.follow(line)?;
+        follow(&mut chain, line)?;
         if let Some(anchor) = anchor
             && anchor.entries == chain.entries
             && anchor.head != chain.head

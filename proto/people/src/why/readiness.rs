@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::limits::FRESHNESS_MAX;
-use crate::base::text::span;
-use crate::base::time::UnixTime;
 use crate::host_api::OrdersHeld;
+use lucia_proto::base::limits::FRESHNESS_MAX;
+use lucia_proto::base::text::span;
+use lucia_proto::base::time::UnixTime;
 
 /// How it stands to orders. Its text says so in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::base::bounded::OutOfBounds;
-use crate::base::digest::Digest;
-use crate::base::limits::TOKEN_LIFETIME_MAX;
-use crate::base::time::UnixTime;
-use crate::checked_text;
-use crate::orders::owner::OwnerName;
-use crate::pki::key::VerificationCode;
+use lucia_proto::base::bounded::OutOfBounds;
+use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::TOKEN_LIFETIME_MAX;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::checked_text;
+use lucia_proto::orders::owner::OwnerName;
+use lucia_proto::pki::key::VerificationCode;
 
 /// What every token begins with: its form and that form's version.
 pub const TOKEN_HEAD: &str = "t1.";
@@ -291,7 +291,7 @@ pub struct TokenMade {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::json;
+    use lucia_proto::base::json;
 
     // spec: AP-21
     #[test]

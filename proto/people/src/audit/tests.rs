@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::Caller;
+use lucia_proto::api::Caller;
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
@@ -33,7 +33,7 @@ fn notes() -> Vec<AuditNote> {
 
 fn written() -> (String, AuditChain) {
     let mut chain = AuditChain::default();
-    let text = notes().into_iter().map(|note| chain.add(note).unwrap()).collect();
+    let text = notes().into_iter().map(|note| add(&mut chain, note).unwrap()).collect();
     (text, chain)
 }
 
@@ -121,9 +121,9 @@ fn a_session_is_told_from_a_key() {
     {
         let note = AuditNote { via, ..notes()[1].clone() };
         let mut before = chain;
-        let line = chain.add(note).unwrap();
+        let line = add(&mut chain, note).unwrap();
         assert!(line.contains(&format!("{word},\"action\"")), "{line}");
-        assert_eq!(before.follow(line.as_bytes()).unwrap().via, via);
+        assert_eq!(follow(&mut before, line.as_bytes()).unwrap().via, via);
     }
 }
 

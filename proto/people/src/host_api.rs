@@ -10,20 +10,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::base::bounded::Text;
-use crate::base::code::Code;
-use crate::base::ids::{NodeId, StartId, TaskId};
-use crate::base::limits::{HEARTBEAT_FRESH, MESSAGE_MAX, WINDOW_MAX};
-use crate::base::names::{DiskId, Hostname};
-use crate::base::time::UnixTime;
-use crate::files::journal::{FrozenRow, Holder, KeptRow, NewName};
-use crate::node::heartbeat::{DirectoryReport, DirectoryState, Gpu};
-use crate::node::inventory::HardwareInventory;
-use crate::node::phase::{DevicePhase, TaskPhase};
-use crate::pki::key::{Fingerprint, VerificationCode};
+use lucia_proto::base::bounded::Text;
+use lucia_proto::base::code::Code;
+use lucia_proto::base::ids::{NodeId, StartId, TaskId};
+use lucia_proto::base::limits::{MESSAGE_MAX, WINDOW_MAX};
+use lucia_proto::base::names::{DiskId, Hostname};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::files::journal::{FrozenRow, Holder, KeptRow, NewName};
+use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState, Gpu};
+use lucia_proto::node::inventory::HardwareInventory;
+use lucia_proto::node::phase::{DevicePhase, TaskPhase};
+use lucia_proto::node::state::SnapshotState;
+use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 pub use rename::{Rename, RenameForm, RenameStep};
 
-pub use crate::base::bounded::{KeyLabel, Label};
+use lucia_proto::base::bounded::Label;
 
 /// What an approval must hold as its confirmation, because a disk is erased.
 pub const ERASE: &str = "ERASE";
@@ -207,31 +208,6 @@ pub struct TaskView {
     pub refused: Option<Message>,
 }
 
-/// How a node looks from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum SnapshotState {
-    /// It has a certificate and was not heard from since.
-    AwaitingHeartbeat,
-    /// Heard from in the last two minutes.
-    Online,
-    /// Not heard from for two minutes or longer.
-    Stale,
-    /// The worker bars its key and it is refused, though the journal has it: that is one of before its removal.
-    Barred,
-}
-
-impl SnapshotState {
-    /// The state of a node last heard from at `last_seen`.
-    #[must_use]
-    pub fn of(last_seen: Option<UnixTime>, now: UnixTime) -> Self {
-        match last_seen {
-            None => Self::AwaitingHeartbeat,
-            Some(seen) if now.since(seen) < HEARTBEAT_FRESH => Self::Online,
-            Some(_) => Self::Stale,
-        }
-    }
-}
-
 /// Answer of `GET /api/host/nodes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -284,6 +260,33 @@ pub struct NodeLine {
     /// How it stands to the directory, at the last heartbeat; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectoryState>,
+}
+
+impl NodeLine {
+    /// Its names for people: while it is renamed both, else with the one that its machine has given itself.
+    #[must_use]
+    pub fn names(&self) -> String {
+        match (&self.former_hostname, &self.new_hostname) {
+            (Some(former), _) => format!("{} (still {former})", self.hostname),
+            (None, Some(new)) => format!("{} (calls itself {new})", self.hostname),
+            (None, None) => self.hostname.to_string(),
+        }
+    }
+
+    /// Whether `text` is its name; both are while it is renamed.
+    #[must_use]
+    pub fn is_called(&self, text: &str) -> bool {
+        [Some(&self.hostname), self.former_hostname.as_ref()].into_iter().flatten().any(|name| name.as_str() == text)
+    }
+
+    /// The name that an order for it must have: that of the certificate it holds.
+    #[must_use]
+    pub fn certified_name(&self) -> &Hostname {
+        match self.rename_step {
+            Some(RenameStep::Heartbeat) => &self.hostname,
+            _ => self.former_hostname.as_ref().unwrap_or(&self.hostname),
+        }
+    }
 }
 
 /// Answer of `GET /api/host/nodes/{id}`.

@@ -11,16 +11,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::ids::NodeId;
-use crate::base::limits::LEAF_LIFETIME;
-use crate::base::names::Hostname;
-use crate::base::text::{shown, span};
-use crate::base::time::UnixTime;
-use crate::host_api::{NodeLine, NodeView, OrdersHeld, Sample, SnapshotState};
-use crate::node::heartbeat::{DirectoryReport, DirectoryState};
-use crate::orders::{OrderCode, OrderKind};
+use crate::host_api::{NodeLine, NodeView, OrdersHeld, Sample};
 use crate::owner_api::DraftLine;
-use crate::pki::key::VerificationCode;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::LEAF_LIFETIME;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::{shown, span};
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState};
+use lucia_proto::node::state::SnapshotState;
+use lucia_proto::orders::{OrderCode, OrderKind};
+use lucia_proto::pki::key::VerificationCode;
 
 pub use next::Next;
 pub use readiness::Readiness;
@@ -331,7 +332,7 @@ mod tests {
             "orders":{{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":false}}{about}}}"#,
             id = "1a2b3c4d5e6f00000000000000000000",
         );
-        crate::base::json::from_str(&text, 1 << 16, 24).unwrap()
+        lucia_proto::base::json::from_str(&text, 1 << 16, 24).unwrap()
     }
 
     const NO_SAMPLES: &str = r#","samples":[]"#;
@@ -399,7 +400,7 @@ mod tests {
                 r#"{{"code":"1a2b-3c4d-5e6f","intent":"{node}{node}","kind":"ssh-key","owner":"{node}","signers":[],
                 "state":"refused","at":"2026-11-29T19:00:00Z","draftedBy":"owner:alice","outcomes":[{outcomes}]}}"#
             );
-            crate::base::json::from_str(&text, 4096, 8).unwrap()
+            lucia_proto::base::json::from_str(&text, 4096, 8).unwrap()
         };
         let outcome =
             |node: &str, refused: &str| format!(r#"{{"nodeId":"{node}","at":"2026-11-29T19:30:00Z"{refused}}}"#);

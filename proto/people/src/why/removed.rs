@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::base::ids::NodeId;
-use crate::base::names::Hostname;
-use crate::base::time::UnixTime;
-use crate::host_api::Label;
-use crate::pki::key::VerificationCode;
 use crate::words;
+use lucia_proto::base::bounded::Label;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::VerificationCode;
 
 /// A node that was removed, as its controller remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
