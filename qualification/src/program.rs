@@ -24,6 +24,8 @@ pub enum Program {
     Certutil,
     /// `script` of util-linux, which gives a program a terminal.
     Script,
+    /// `install` of coreutils, for a file that is run: it is never open for writing in this process.
+    Install,
     /// A binary of this workspace, by its path.
     Built(PathBuf),
 }
@@ -41,6 +43,7 @@ impl Program {
             Self::Script => Path::new("script"),
             Self::SshKeygen => Path::new("ssh-keygen"),
             Self::Certutil => Path::new("certutil"),
+            Self::Install => Path::new("install"),
             Self::Built(path) => path,
         }
     }

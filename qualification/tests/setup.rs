@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests stop the test where it stands")]
 
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -44,8 +44,13 @@ impl Story {
     }
 
     fn put(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).unwrap();
-        fs::set_permissions(self.0.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        // Another program writes it: what this process has open for writing, a child of another test's may hold for a moment,
+        // and such a file cannot be run (ETXTBSY).
+        let mut install = Program::Install.command();
+        install.args(["-m", "755", "/dev/stdin"]).arg(self.0.join(name)).stdin(Stdio::piped());
+        let mut install = install.spawn().unwrap();
+        install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(install.wait().unwrap().success());
     }
 
     fn said_no(&self) -> PathBuf {

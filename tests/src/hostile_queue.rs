@@ -41,7 +41,7 @@ impl Queue {
     /// When the journal cannot be read.
     pub fn stolen(dir: &Path, now: UnixTime) -> Result<Self, crate::sim::Failure> {
         let journal = Journal::from_bytes(&fs::read(dir.join("onboarding/state.json"))?)?;
-        Ok(Self(fixture::Controller { dir: dir.to_owned(), journal, now }))
+        Ok(Self(fixture::Controller { dir: dir.to_owned(), journal, now: now.into() }))
     }
 
     /// Puts a file into the owners' requests, as a controller does.
@@ -86,7 +86,7 @@ impl Queue {
     /// What the node's request says, if nobody lies.
     #[must_use]
     pub fn request(&self, node: &TestNode) -> EnrollmentRequest {
-        fixture::request(node, self.0.now.plus(Duration::from_secs(600)))
+        fixture::request(node, self.0.now.get().plus(Duration::from_secs(600)))
     }
 
     /// Writes a node's request beside and renames it, as a controller does.

@@ -1,5 +1,6 @@
 //! For the worker's tests: a controller as the worker sees it, which is a directory, in a scratch place gone at the end.
 
+use std::cell::Cell;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +47,7 @@ impl Drop for Scratch {
 pub(crate) struct Controller {
     pub(crate) dir: PathBuf,
     pub(crate) journal: Journal,
-    pub(crate) now: UnixTime,
+    pub(crate) now: Cell<UnixTime>,
 }
 
 pub(crate) const fn secs(count: u64) -> Duration {
@@ -70,7 +71,7 @@ impl Controller {
             std::fs::create_dir(&path).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o2750)).unwrap();
         }
-        let controller = Self { dir: dir.to_owned(), journal: Journal::empty(), now };
+        let controller = Self { dir: dir.to_owned(), journal: Journal::empty(), now: Cell::new(now) };
         controller.write_journal();
         controller
     }
@@ -87,7 +88,7 @@ impl Controller {
 
     /// Puts a node that awaits enrolment into the journal and writes it.
     pub(crate) fn approve(&mut self, node: &TestNode) {
-        let (device, task) = rows(node, self.now);
+        let (device, task) = rows(node, self.now.get());
         self.journal.devices.push(device);
         self.journal.tasks.push(task);
         self.write_journal();
@@ -104,7 +105,7 @@ impl Controller {
 
     /// The same of this kind, about this node.
     pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
-        let (at, actor, device_id) = (self.now, "operator:1000".parse().unwrap(), node.cloned());
+        let (at, actor, device_id) = (self.now.get(), "operator:1000".parse().unwrap(), node.cloned());
         self.journal.record(Event { device_id, ..Event::new(at, kind, actor) }).unwrap();
         self.journal.generation += 1;
         self.write_journal();
@@ -134,7 +135,7 @@ impl Controller {
 
     /// Asks for a node's certificate; gives the request.
     pub(crate) fn ask(&self, node: &TestNode) -> EnrollmentRequest {
-        let request = request(node, self.now.plus(secs(600)));
+        let request = request(node, self.now.get().plus(secs(600)));
         self.put_request(&request);
         request
     }
@@ -229,13 +230,14 @@ impl Controller {
 
     /// What somebody signs who asks to become an owner.
     pub(crate) fn application(&self, name: &str, key: &NodeKey) -> Application {
-        Application::sign(name.parse().unwrap(), self.fleet(), self.now, key)
+        Application::sign(name.parse().unwrap(), self.fleet(), self.now.get(), key)
     }
 
     /// Somebody asks to become an owner.
     pub(crate) fn apply(&self, who: &TestOwner) {
         let application = self.application(who.name, &who.key);
-        let asked = ApplicationFile { schema_version: Version, application, expires_at: self.now.plus(secs(3600)) };
+        let asked =
+            ApplicationFile { schema_version: Version, application, expires_at: self.now.get().plus(secs(3600)) };
         self.put_owner(&OwnerFile::Application(who.id.clone()), &asked.to_bytes().unwrap());
     }
 

@@ -257,7 +257,7 @@ fn q6_what_the_journal_does_not_say_is_refused_by_field() {
             *asked = request(&named, asked.expires_at);
         }),
         ("progressExpiresAt", |site, _| {
-            let at = site.controller.now;
+            let at = site.controller.now.get();
             let task = site.controller.journal.tasks.iter_mut().find(|task| task.device_id == bad().node_id).unwrap();
             let grant = task.grant.as_mut().unwrap();
             (grant.granted_at, grant.progress_expires_at) = (at.minus(secs(7200)), at.minus(secs(1)));

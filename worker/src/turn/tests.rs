@@ -66,7 +66,7 @@ impl Story {
         let scratch = Scratch::new();
         copy(self.scratch.path(), scratch.path());
         let dir = scratch.path().join("controller");
-        let controller = Controller { dir, journal: self.controller.journal.clone(), now: self.controller.now };
+        let controller = Controller { dir, journal: self.controller.journal.clone(), now: self.controller.now.clone() };
         Self { scratch, controller, more: self.more }
     }
 

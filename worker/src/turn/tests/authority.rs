@@ -87,7 +87,7 @@ fn a_journal_that_went_back_stops_everything_until_it_is_accepted() {
         worker = story.worker();
     }
     // It went on after that, past what was seen: the events are others.
-    story.controller.now = NOW.plus(secs(1));
+    story.controller.now.set(NOW.plus(secs(1)));
     (0..9).for_each(|_| story.controller.happen());
     let why = continues(&story.controller.journal, story.records().mark()).unwrap_err();
     assert!(matches!(why, AuthorityError::Differs { .. }), "{why:?}");
@@ -191,7 +191,7 @@ fn the_event_alone_suspends_and_absence_alone_does_not() {
     assert_eq!((summary.suspended, summary.removed), (1, 1));
     assert!(story.record(1).suspended.is_none() && story.record(2).barred_at.is_some());
     // An event from before the node was let in is of another life of its machine.
-    story.controller.now = NOW.minus(secs(60));
+    story.controller.now.set(NOW.minus(secs(60)));
     story.controller.remove(&TestNode::new(3).node_id);
     std::fs::remove_file(story.queue_file(&format!("removals/{}.json", TestNode::new(3).node_id))).unwrap();
     assert_eq!(story.turn(NOW).suspended, 0);
@@ -348,7 +348,7 @@ fn busy() -> (Story, UnixTime) {
     let at = NOW.plus(secs(2 * DAY));
     let mut heir = TestNode::new(4);
     heir.hostname = TestNode::new(2).hostname;
-    story.controller.now = at;
+    story.controller.now.set(at);
     story.controller.remove(&TestNode::new(1).node_id);
     story.controller.remove(&TestNode::new(2).node_id);
     story.controller.approve(&heir);

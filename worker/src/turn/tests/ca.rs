@@ -56,7 +56,7 @@ impl Foreign {
     }
 
     fn ask_again(&mut self, nodes: &[TestNode], at: UnixTime) {
-        self.story.controller.now = at;
+        self.story.controller.now.set(at);
         for node in nodes {
             self.story.controller.ask(node);
         }

@@ -32,7 +32,7 @@ fn q1_q2_what_is_not_a_plain_file_of_the_controller_is_skipped_and_others_are_se
             std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o640)).unwrap();
         }),
         ("writable by others", |s, at| {
-            std::fs::write(at, request(&TestNode::new(2), s.controller.now.plus(secs(600))).to_bytes().unwrap())
+            std::fs::write(at, request(&TestNode::new(2), s.controller.now.get().plus(secs(600))).to_bytes().unwrap())
                 .unwrap();
             std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o666)).unwrap();
         }),
