@@ -48,13 +48,13 @@ pub(super) async fn installation(
 /// `POST /api/boot/devices/{id}/grant`.
 pub(super) async fn grant(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.grant(&id, call, from)).await.map(|grant| HttpAnswer::ok(&grant))
+    blocking(edge, move |controller| controller.grant(&id, &call, from)).await.map(|grant| HttpAnswer::ok(&grant))
 }
 
 /// `POST /api/boot/devices/{id}/progress`.
 pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.progress(&id, call, from))
+    blocking(edge, move |controller| controller.progress(&id, &call, from))
         .await
         .map(|accepted| HttpAnswer::ok(&accepted))
 }
@@ -62,5 +62,5 @@ pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: I
 /// `POST /api/boot/devices/{id}/enroll`.
 pub(super) async fn enroll(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.enroll(&id, call, from)).await.map(|state| enrolled(&state))
+    blocking(edge, move |controller| controller.enroll(&id, &call, from)).await.map(|state| enrolled(&state))
 }

@@ -27,7 +27,7 @@ where
     let (by, id) = (by.clone(), id.cloned());
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
     let act = Act::new(AuditAction::of(endpoint).ok_or_else(unknown)?, id);
-    blocking(edge, move |controller| controller.audited(&by, &act, |controller| call(controller, &by.actor()))).await
+    blocking(edge, move |controller| controller.audited(&by, &act, || call(controller, &by.actor()))).await
 }
 
 /// `GET /api/host/onboarding`.
@@ -107,7 +107,7 @@ pub(super) async fn status(edge: &Edge) -> Result<HttpAnswer, ApiError> {
             public_key_operations: counters.public_key_operations,
             heartbeats: counters.heartbeats,
             used_challenges: counters.used_challenges,
-            refusals: counters.refusals.into_iter().collect(),
+            refusals: edge.shared.refusals.totals().into_iter().filter(|(_, count)| *count > 0).collect(),
         },
     }))
 }

@@ -23,9 +23,9 @@ pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: Ip
     let controller = &edge.shared.controller;
     let reply = if controller.heartbeat_waits(id) {
         let id = id.clone();
-        blocking(edge, move |controller| controller.heartbeat(&id, call, from)).await?
+        blocking(edge, move |controller| controller.heartbeat(&id, &call, from)).await?
     } else {
-        controller.heartbeat(id, call, from).map_err(ApiError::from)?
+        controller.heartbeat(id, &call, from).map_err(ApiError::from)?
     };
     if reply.frozen && controller.freezes_wait() {
         // On disk before it is told.
@@ -41,7 +41,7 @@ pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: Ip
 /// `POST /api/nodes/{id}/renew`.
 pub(super) async fn renew(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.renew(&id, call, from)).await.map(|state| enrolled(&state))
+    blocking(edge, move |controller| controller.renew(&id, &call, from)).await.map(|state| enrolled(&state))
 }
 
 /// 202 while the worker has not answered, then its answer as it signed it.

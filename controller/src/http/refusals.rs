@@ -86,6 +86,7 @@ mod tests {
         assert_eq!(lines(Code::NotFound, start), 0);
         assert_eq!(refusals.take_counted().as_deref(), Some("challenge_refused 950, not_found 1000"));
         assert_eq!(refusals.take_counted(), None);
+        assert!(refusals.totals().contains(&(Code::ChallengeRefused, 1000)));
         // They come back evenly.
         assert_eq!(lines(Code::NotFound, start + SECOND / 2), 25);
         assert_eq!(lines(Code::NotFound, start + SECOND * 2), 50);

@@ -39,16 +39,10 @@ impl Controller {
     ///
     /// # Errors
     /// What the change refuses; `persistence_failed` when it cannot be noted.
-    pub fn audited<T>(
-        &self,
-        by: &By,
-        act: &Act,
-        change: impl FnOnce(&Self) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+    pub fn audited<T>(&self, by: &By, act: &Act, change: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         // What waits goes first: no change is made while it cannot be noted.
         self.note(Vec::new())?;
-        let done = change(self);
-        self.noted(by, act, done)
+        self.noted(by, act, change())
     }
 
     /// Notes a change that was made, or refused. What is safe to do in any case is done though it cannot be noted yet.
@@ -127,10 +121,8 @@ impl Controller {
     /// `persistence_failed` when it cannot be read.
     pub fn audit(&self, after: u64, limit: usize) -> Result<AuditView, Refusal> {
         let audit = lock(&self.audit);
-        let entries = audit.read(after, limit).map_err(|error| Refusal::persistence(&error));
+        let entries = audit.read(after, limit).map_err(|error| Refusal::persistence(&error))?;
         let chain = audit.chain();
-        drop(audit);
-        let entries = self.counted(entries)?;
         Ok(AuditView { entries, last_sequence: chain.entries, head: chain.head })
     }
 }

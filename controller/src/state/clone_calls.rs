@@ -84,7 +84,11 @@ impl Controller {
         lineage
     }
 
-    pub(super) fn try_keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
+    /// Keeps one holder of a frozen identity: it goes on, and the others are told that they are frozen.
+    ///
+    /// # Errors
+    /// `not_frozen`, `unknown_node`, `invalid_onboarding_request` for a start that no holder or more than one has.
+    pub fn keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
         let known = self.nodes.get(id).ok_or_else(unknown)?;
@@ -102,8 +106,11 @@ impl Controller {
         Ok(())
     }
 
-    /// As a removal, of an identity that is frozen.
-    pub(super) fn try_split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+    /// Removes a frozen identity for good, whoever holds it.
+    ///
+    /// # Errors
+    /// `not_frozen`, and as [`Controller::remove`].
+    pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         self.write_freezes();
         let frozen = self.keeper.read().device(id).map(|device| device.frozen.is_some());

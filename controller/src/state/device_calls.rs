@@ -21,12 +21,20 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 
 impl Controller {
-    pub(super) fn try_boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
+    /// A challenge for first contact.
+    ///
+    /// # Errors
+    /// `admission_closed`.
+    pub fn boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
         self.window_is_open()?;
         Ok(self.challenges.issue(&Scope::Boot, from).challenge())
     }
 
-    pub(super) fn try_discover(&self, call: DiscoverCall, from: IpAddr) -> Result<Discovered, Refusal> {
+    /// First contact. The same key and inventory get the same answer.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn discover(&self, call: DiscoverCall, from: IpAddr) -> Result<Discovered, Refusal> {
         self.window_is_open()?;
         if call.public_key_pem.len() > PUBLIC_KEY_PEM_MAX {
             return Err(Refusal::new(Code::BadKey, format!("publicKeyPem: over {PUBLIC_KEY_PEM_MAX} characters.")));
@@ -62,12 +70,11 @@ impl Controller {
         Ok(answer)
     }
 
-    pub(super) fn try_device_state(
-        &self,
-        id: &NodeId,
-        header: &HeaderProof,
-        from: IpAddr,
-    ) -> Result<DeviceState, Refusal> {
+    /// What became of a device.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn device_state(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<DeviceState, Refusal> {
         self.device_call::<Question>(id, Purpose::DeviceState, header_proof(header)?, from)?;
         let journal = self.keeper.read();
         let device = journal.device(id).ok_or_else(|| Refusal::identity(format!("device {id} was removed")))?;
@@ -83,30 +90,41 @@ impl Controller {
         })
     }
 
-    pub(super) fn try_installation(
-        &self,
-        id: &NodeId,
-        header: &HeaderProof,
-        from: IpAddr,
-    ) -> Result<Installation, Refusal> {
+    /// What a device may install.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn installation(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<Installation, Refusal> {
         self.device_call::<Question>(id, Purpose::Installation, header_proof(header)?, from)?;
         journal::installation(&self.keeper.read(), id, self.clock.now())
     }
 
-    pub(super) fn try_grant(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
+    /// The one-time permission to install.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn grant(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
         let request = self.device_call::<GrantRequest>(id, Purpose::Grant, &call.proof, from)?;
         let now = self.clock.now();
         self.keeper.change(|journal| journal::grant(journal, &request, now))
     }
 
-    pub(super) fn try_progress(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
+    /// How far the installer is.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn progress(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
         let report = self.device_call::<Progress>(id, Purpose::Progress, &call.proof, from)?;
         let now = self.clock.now();
         self.keeper.change(|journal| journal::progress(journal, &report, now))?;
         Ok(Accepted { accepted: true })
     }
 
-    pub(super) fn try_enroll(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+    /// The first certificate.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn enroll(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
         let request = self.device_call::<EnrollRequest>(id, Purpose::Enroll, &call.proof, from)?;
         self.enrolment(id, &request)
     }

@@ -36,18 +36,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lucia_people::host_api::{
-    ApproveForm, EventsView, KeepForm, Minutes, NodeView, NodesView, OnboardingView, RenameForm,
-};
-use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
-use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::{Clock, UnixTime};
 use lucia_proto::node::answer::SignedAnswer;
-use lucia_proto::node::challenge::{Challenge, NextChallenge, Scope};
-use lucia_proto::node::heartbeat::HeartbeatReply;
-use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall};
+use lucia_proto::node::challenge::{NextChallenge, Scope};
 use lucia_proto::pki::endpoint_names::EndpointNames;
 use tokio::sync::watch;
 
@@ -110,7 +102,6 @@ pub struct Controller {
     /// Held for itself alone.
     refused_calls: Mutex<RefusedCalls>,
     heartbeats: AtomicU64,
-    refusals: Vec<(Code, AtomicU64)>,
 }
 
 /// What became of a request for a certificate.
@@ -129,8 +120,6 @@ pub struct Counters {
     pub public_key_operations: u64,
     /// Heartbeats accepted.
     pub heartbeats: u64,
-    /// Refusals by code, in the order of [`Code::ALL`]; codes never used are absent.
-    pub refusals: Vec<(Code, u64)>,
     /// Used challenges remembered now.
     pub used_challenges: u64,
 }
@@ -152,77 +141,14 @@ impl Controller {
         self.challenges.issue(scope, from)
     }
 
-    /// A challenge for first contact.
-    ///
-    /// # Errors
-    /// `admission_closed`.
-    pub fn boot_challenge(&self, from: IpAddr) -> Result<Challenge, Refusal> {
-        self.counted(self.try_boot_challenge(from))
-    }
-
     /// Whether a first contact from this address can be answered at all, whatever machine it is of: before anything of it
     /// is read.
     ///
     /// # Errors
     /// `admission_closed`, `registry_full`.
     pub fn may_discover(&self, from: IpAddr) -> Result<(), Refusal> {
-        self.counted(self.window_is_open().and_then(|()| self.has_room_for(from)))
-    }
-
-    /// First contact. The same key and inventory get the same answer.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn discover(&self, call: DiscoverCall, from: IpAddr) -> Result<Discovered, Refusal> {
-        self.counted(self.try_discover(call, from))
-    }
-
-    /// What became of a device.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    pub fn device_state(&self, id: &NodeId, proof: &HeaderProof, from: IpAddr) -> Result<DeviceState, Refusal> {
-        self.counted(self.try_device_state(id, proof, from))
-    }
-
-    /// What a device may install.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    pub fn installation(&self, id: &NodeId, proof: &HeaderProof, from: IpAddr) -> Result<Installation, Refusal> {
-        self.counted(self.try_installation(id, proof, from))
-    }
-
-    /// The one-time permission to install.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn grant(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
-        self.counted(self.try_grant(id, &call, from))
-    }
-
-    /// How far the installer is.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn progress(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
-        self.counted(self.try_progress(id, &call, from))
-    }
-
-    /// The first certificate.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    pub fn enroll(&self, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
-        self.counted(self.try_enroll(id, &call, from))
-    }
-
-    /// A node is alive.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn heartbeat(&self, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
-        self.counted(self.try_heartbeat(id, &call, from))
+        self.window_is_open()?;
+        self.has_room_for(from)
     }
 
     /// Whether the next heartbeat of this node, if it is accepted, moves the journal and so waits for the disk.
@@ -231,122 +157,6 @@ impl Controller {
             let state = lock(&known.state);
             state.record.is_some() && (!state.managed || state.renaming().is_some())
         })
-    }
-
-    /// The next certificate; the only call a lapsed leaf may make.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    pub fn renew(&self, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
-        self.counted(self.try_renew(id, &call, from))
-    }
-
-    /// Opens the discovery window, or sets its end anew.
-    ///
-    /// # Errors
-    /// `persistence_failed`.
-    pub fn open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_open_window(minutes, actor))
-    }
-
-    /// Closes the discovery window; one that is closed stays so.
-    ///
-    /// # Errors
-    /// `persistence_failed`.
-    pub fn close_window(&self, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_close_window(actor))
-    }
-
-    /// Approves an installation.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_approve(id, form, actor))
-    }
-
-    /// Rejects a discovered device.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_reject(id, actor))
-    }
-
-    /// Takes a device off the list that is discovered, rejected or failed.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_dismiss(id, actor))
-    }
-
-    /// Puts a rejected device back on the list.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_restore(id, actor))
-    }
-
-    /// Removes a node, or a device in any phase, for good.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_remove(id, actor))
-    }
-
-    /// Gives a node the name that its machine calls itself by, or takes a rename back that is under way.
-    ///
-    /// # Errors
-    /// See [`Refusal`]; nothing is changed then.
-    pub fn rename(&self, id: &NodeId, form: &RenameForm, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_rename(id, form, actor))
-    }
-
-    /// Keeps one holder of a frozen identity: it goes on, and the others are told that they are frozen.
-    ///
-    /// # Errors
-    /// `not_frozen`, `unknown_node`, `invalid_onboarding_request` for a start that no holder or more than one has.
-    pub fn keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_keep_clone(id, form, actor))
-    }
-
-    /// Removes a frozen identity for good, whoever holds it.
-    ///
-    /// # Errors
-    /// `not_frozen`, and as [`Controller::remove`].
-    pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        self.counted(self.try_split_clone(id, actor))
-    }
-
-    /// Window, worker and the devices that are no nodes yet.
-    pub fn onboarding(&self) -> OnboardingView {
-        self.view_onboarding()
-    }
-
-    /// Every node.
-    pub fn nodes(&self) -> NodesView {
-        self.view_nodes()
-    }
-
-    /// At most `limit` nodes whose name comes after `after`.
-    pub fn nodes_after(&self, after: Option<&Hostname>, limit: usize) -> NodesView {
-        self.view_nodes_after(after, limit)
-    }
-
-    /// One node with its last hour.
-    ///
-    /// # Errors
-    /// `unknown_node`.
-    pub fn node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
-        self.counted(self.view_node(id))
-    }
-
-    /// At most `limit` events with a sequence over `after`.
-    pub fn events(&self, after: u64, limit: usize) -> EventsView {
-        self.view_events(after, limit)
     }
 
     /// Whether the journal can still be written: after a failure that leaves open what the disk holds, only a new start
@@ -376,17 +186,6 @@ impl Controller {
         lock(&self.queue).endpoint_answer(self.clock.now())
     }
 
-    /// What time brings about: call it every few seconds. Writes what heartbeats left to write, ends what expired,
-    /// collects the worker's answers, forgets used challenges.
-    pub fn tick(&self) {
-        self.do_tick();
-    }
-
-    /// Writes what ticks have left to write: for the end of the program, when no call comes any more.
-    pub fn flush(&self) {
-        self.do_flush();
-    }
-
     /// Where nodes last called from, as their records say.
     pub fn node_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.all();
@@ -405,11 +204,9 @@ impl Controller {
 
     /// Numbers since the start.
     pub fn counters(&self) -> Counters {
-        let used = self.refusals.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)));
         Counters {
             public_key_operations: self.nodes.operations(),
             heartbeats: self.heartbeats.load(Ordering::Relaxed),
-            refusals: used.filter(|(_, count)| *count > 0).collect(),
             used_challenges: u64::try_from(self.challenges.remembered()).unwrap_or(u64::MAX),
         }
     }
@@ -418,15 +215,6 @@ impl Controller {
     fn window_until(&self) -> Option<UnixTime> {
         lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
         self.keeper.read().window_expires_at.filter(|until| self.clock.now() < *until)
-    }
-
-    fn counted<T>(&self, answer: Result<T, Refusal>) -> Result<T, Refusal> {
-        if let Err(refusal) = &answer
-            && let Some((_, count)) = self.refusals.iter().find(|(code, _)| *code == refusal.code)
-        {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        answer
     }
 }
 

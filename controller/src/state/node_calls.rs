@@ -37,7 +37,11 @@ fn clock_is_behind(now: UnixTime) -> Refusal {
 }
 
 impl Controller {
-    pub(super) fn try_heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
+    /// A node is alive.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
         let now = self.clock.now();
         let (known, heartbeat, under) =
             self.node_call::<Heartbeat>(id, Purpose::Heartbeat, call, Lapsed::Refused, from, now)?;
@@ -88,7 +92,11 @@ impl Controller {
         Ok(reply)
     }
 
-    pub(super) fn try_renew(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
+    /// The next certificate; the only call a lapsed leaf may make.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn renew(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<Enrolled, Refusal> {
         let now = self.clock.now();
         let (_, request, _) = self.node_call::<EnrollRequest>(id, Purpose::Renew, call, Lapsed::Taken, from, now)?;
         self.note_address(id, from.to_canonical());

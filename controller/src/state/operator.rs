@@ -13,7 +13,11 @@ use crate::bridge::queue::Queue;
 use crate::refusal::Refusal;
 
 impl Controller {
-    pub(super) fn try_open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
+    /// Opens the discovery window, or sets its end anew.
+    ///
+    /// # Errors
+    /// `persistence_failed`.
+    pub fn open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let span = minutes.duration();
         let until = self.clock.since_boot().saturating_add(span);
@@ -23,7 +27,11 @@ impl Controller {
         Ok(())
     }
 
-    pub(super) fn try_close_window(&self, actor: &str) -> Result<(), Refusal> {
+    /// Closes the discovery window; one that is closed stays so.
+    ///
+    /// # Errors
+    /// `persistence_failed`.
+    pub fn close_window(&self, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let mut window = lock(&self.window);
         // Closed at once, whatever becomes of the journal.
@@ -31,7 +39,11 @@ impl Controller {
         self.keeper.change(|journal| journal::close_window(journal, EventKind::AdmissionClosed, actor, now))
     }
 
-    pub(super) fn try_approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
+    /// Approves an installation.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
         self.may_be_approved(id)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random)
@@ -63,26 +75,40 @@ impl Controller {
         queue.withdraw_removal(id)
     }
 
-    pub(super) fn try_reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+    /// Rejects a discovered device.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         self.keeper.change(|journal| journal::reject(journal, id, actor, now))
     }
 
-    pub(super) fn try_restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+    /// Puts a rejected device back on the list.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         self.keeper.change(|journal| journal::restore(journal, id, actor, now))
     }
 
-    pub(super) fn try_dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+    /// Takes a device off the list that is discovered, rejected or failed.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let queue = lock(&self.queue);
         self.keeper.change(|journal| journal::dismiss(journal, id, actor, now))?;
         self.drop_node(&queue, id)
     }
 
-    /// The worker's note first, then the journal, then the files: a crash in between leaves either a node that is there
-    /// (the note is withdrawn at the next start) or one that is gone (the files are).
-    pub(super) fn try_remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+    /// Removes a node, or a device in any phase, for good.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn remove(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         self.remove_by(id, |journal| journal::remove(journal, id, actor, now))
     }

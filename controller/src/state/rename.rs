@@ -16,7 +16,11 @@ use super::{Controller, lock};
 use crate::refusal::Refusal;
 
 impl Controller {
-    pub(super) fn try_rename(&self, id: &NodeId, form: &RenameForm, actor: &str) -> Result<(), Refusal> {
+    /// Gives a node the name that its machine calls itself by, or takes a rename back that is under way.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn rename(&self, id: &NodeId, form: &RenameForm, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
         let known = self.nodes.get(id).ok_or_else(unknown)?;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::ROOT_PEM_MAX;
 use lucia_proto::base::time::Clock;
@@ -171,7 +170,6 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         audit: Mutex::new(audit),
         refused_calls: Mutex::default(),
         heartbeats: AtomicU64::new(0),
-        refusals: Code::ALL.iter().map(|code| (*code, AtomicU64::new(0))).collect(),
     };
     // Before the first call: an owner is not to be refused for a second after each start.
     controller.start_orders();

@@ -83,10 +83,6 @@ impl Controller {
     /// # Errors
     /// `actor_required` for whatever is none, `too_many_requests`.
     pub fn token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
-        self.counted(self.try_token(presented, from))
-    }
-
-    fn try_token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
         let since_boot = self.clock.since_boot();
         self.tokens.calls.allow(from, since_boot)?;
         let secret = presented.and_then(|text| text.parse::<TokenSecret>().ok());
@@ -121,38 +117,37 @@ impl Controller {
     /// already and when they have as many as they may; `persistence_failed`.
     pub fn make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
         let act = Act { token: Some(form.name.clone()), ..Act::new(AuditAction::TokenMade, None) };
-        self.counted(self.audited(by, &act, |controller| controller.try_make_token(form, by)))
-    }
-
-    fn try_make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
-        let By::Owner { id, .. } = by else {
-            return Err(Refusal::actor("the operator has no tokens"));
-        };
-        let now = self.clock.now();
-        let mut store = lock(&self.tokens.store);
-        let own = store.list().iter().filter(|token| token.owner == *id && self.goes_on(token, now));
-        let refuse = |message: String| Err(Refusal::new(Code::InvalidOnboardingRequest, message));
-        if own.clone().any(|token| token.name == form.name) {
-            return refuse(format!("name: you have a token {} already; remove it first.", form.name));
-        }
-        if own.count() >= TOKENS_PER_OWNER_MAX {
-            return refuse(format!("You have {TOKENS_PER_OWNER_MAX} tokens already; remove one first."));
-        }
-        let mut random = [0; 32];
-        getrandom::fill(&mut random)
-            .map_err(|error| Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string()))?;
-        let secret = TokenSecret::from_random(&random);
-        let token = Token {
-            owner: id.clone(),
-            name: form.name,
-            scopes: form.scopes,
-            hash: secret.kept(),
-            added_at: now,
-            expires_at: now.plus(form.days.duration()),
-        };
-        let view = self.view(&token).ok_or_else(|| Refusal::new(Code::Busy, "The token has no code."))?;
-        store.add(token, |there| self.goes_on(there, now)).map_err(|error| Refusal::persistence(&error))?;
-        Ok(TokenMade { token: view, secret })
+        self.audited(by, &act, || {
+            let By::Owner { id, .. } = by else {
+                return Err(Refusal::actor("the operator has no tokens"));
+            };
+            let now = self.clock.now();
+            let mut store = lock(&self.tokens.store);
+            let own = store.list().iter().filter(|token| token.owner == *id && self.goes_on(token, now));
+            let refuse = |message: String| Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+            if own.clone().any(|token| token.name == form.name) {
+                return refuse(format!("name: you have a token {} already; remove it first.", form.name));
+            }
+            if own.count() >= TOKENS_PER_OWNER_MAX {
+                return refuse(format!("You have {TOKENS_PER_OWNER_MAX} tokens already; remove one first."));
+            }
+            let mut random = [0; 32];
+            getrandom::fill(&mut random).map_err(|error| {
+                Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string())
+            })?;
+            let secret = TokenSecret::from_random(&random);
+            let token = Token {
+                owner: id.clone(),
+                name: form.name,
+                scopes: form.scopes,
+                hash: secret.kept(),
+                added_at: now,
+                expires_at: now.plus(form.days.duration()),
+            };
+            let view = self.view(&token).ok_or_else(|| Refusal::new(Code::Busy, "The token has no code."))?;
+            store.add(token, |there| self.goes_on(there, now)).map_err(|error| Refusal::persistence(&error))?;
+            Ok(TokenMade { token: view, secret })
+        })
     }
 
     fn view(&self, token: &Token) -> Option<TokenView> {
@@ -186,16 +181,16 @@ impl Controller {
             |token: &Token| code(token).as_ref() == Some(wanted) && of.is_none_or(|owner| token.owner == *owner);
         let name = lock(&self.tokens.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
         let act = Act { token: name, ..Act::new(AuditAction::TokenRemoved, None) };
-        self.counted(self.audited(by, &act, |controller| {
-            let mut store = lock(&controller.tokens.store);
+        self.audited(by, &act, || {
+            let mut store = lock(&self.tokens.store);
             let gone = store.forget(is_meant).map_err(|error| Refusal::persistence(&error))?;
             if gone.is_empty() {
                 return Err(Refusal::new(Code::TokenNotFound, format!("You have no token {wanted}.")));
             }
-            let mut used = lock(&controller.tokens.used);
+            let mut used = lock(&self.tokens.used);
             used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));
             Ok(())
-        }))
+        })
     }
 
     /// Takes away what is over, and what somebody made who is no owner any more: they come back without it.

@@ -24,7 +24,9 @@ const RECORDS_AT_ONCE: usize = 256;
 const NEW_STARTS_PER_TICK: usize = 32;
 
 impl Controller {
-    pub(super) fn do_tick(&self) {
+    /// What time brings about: call it every few seconds. Writes what heartbeats left to write, ends what expired,
+    /// collects the worker's answers, forgets used challenges.
+    pub fn tick(&self) {
         self.challenges.forget();
         if !self.keeper.is_ours() {
             return;
@@ -45,8 +47,8 @@ impl Controller {
         self.write_records(RECORDS_PER_TICK);
     }
 
-    /// Writes every record that says more than its file: before the program ends.
-    pub(super) fn do_flush(&self) {
+    /// Writes what ticks have left to write: for the end of the program, when no call comes any more.
+    pub fn flush(&self) {
         // Each batch but the last has that many at least.
         let batches = self.nodes.len().div_ceil(RECORDS_AT_ONCE);
         let _ = (0..batches).all(|_| self.write_records(RECORDS_AT_ONCE));

@@ -25,7 +25,8 @@ use crate::refusal::Refusal;
 const RENAMES_SHOWN: usize = 8;
 
 impl Controller {
-    pub(super) fn view_onboarding(&self) -> OnboardingView {
+    /// Window, worker and the devices that are no nodes yet.
+    pub fn onboarding(&self) -> OnboardingView {
         let now = self.clock.now();
         let journal = self.keeper.read();
         let queue = lock(&self.queue);
@@ -54,7 +55,8 @@ impl Controller {
         OnboardingView { server_time: now, window_expires_at: self.window_until(), worker, devices }
     }
 
-    pub(super) fn view_nodes(&self) -> NodesView {
+    /// Every node.
+    pub fn nodes(&self) -> NodesView {
         let now = self.clock.now();
         let journal = self.keeper.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
@@ -64,9 +66,9 @@ impl Controller {
         NodesView { server_time: now, nodes, next: None }
     }
 
-    /// A part of them: at most `limit` whose name comes after `after`.
-    pub(super) fn view_nodes_after(&self, after: Option<&Hostname>, limit: usize) -> NodesView {
-        let mut view = self.view_nodes();
+    /// At most `limit` nodes whose name comes after `after`.
+    pub fn nodes_after(&self, after: Option<&Hostname>, limit: usize) -> NodesView {
+        let mut view = self.nodes();
         let begin = after.map_or(0, |after| view.nodes.partition_point(|node| node.hostname <= *after));
         view.nodes.drain(..begin);
         if view.nodes.len() > limit {
@@ -76,7 +78,11 @@ impl Controller {
         view
     }
 
-    pub(super) fn view_node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
+    /// One node with its last hour.
+    ///
+    /// # Errors
+    /// `unknown_node`.
+    pub fn node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
         let now = self.clock.now();
         let unknown = || {
             // Who was removed is told apart: whoever asks may look at everything that says so.
@@ -143,7 +149,8 @@ impl Controller {
         }
     }
 
-    pub(super) fn view_events(&self, after: u64, limit: usize) -> EventsView {
+    /// At most `limit` events with a sequence over `after`.
+    pub fn events(&self, after: u64, limit: usize) -> EventsView {
         let journal = self.keeper.read();
         let start = journal.events.partition_point(|event| event.sequence <= after);
         let events = journal.events.iter().skip(start).take(limit).filter_map(event_line).collect();

@@ -182,10 +182,6 @@ impl Controller {
     /// `bad_key`, `invalid_onboarding_request` for a signature that is not the key's, `too_many_requests`,
     /// `registry_full` while as many wait as may.
     pub fn apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
-        self.counted(self.try_apply(asked, from))
-    }
-
-    fn try_apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
         self.owners.asking.allow(from, self.clock.since_boot())?;
         self.nodes.count_operation();
         let roster = self.owners.roster();

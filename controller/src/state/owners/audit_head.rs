@@ -63,7 +63,7 @@ mod tests {
         let operator = crate::state::By::Operator(0);
         let act = || {
             let act = crate::state::Act::new(lucia_people::audit::AuditAction::WindowClosed, None);
-            world.controller.audited(&operator, &act, |_| Ok(())).unwrap();
+            world.controller.audited(&operator, &act, || Ok(())).unwrap();
         };
         act();
         world.advance(AUDIT_HEAD_INTERVAL.as_secs() - 1);

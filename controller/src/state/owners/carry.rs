@@ -267,17 +267,15 @@ impl Controller {
         let actor = roster.owner(&entry.intent.owner).map(|owner| format!("owner:{}", owner.name))?;
         let done = match &entry.body {
             Body::CloneDecision(body) => match (body.decision, &body.start_id) {
-                (Decision::Keep, Some(start)) => {
-                    self.try_keep_clone(node, &KeepForm { start_id: start.clone() }, &actor)
-                }
+                (Decision::Keep, Some(start)) => self.keep_clone(node, &KeepForm { start_id: start.clone() }, &actor),
                 (Decision::Keep, None) => return outcome(Some(OrderCode::Malformed)),
-                (Decision::Split, _) => match self.try_split_clone(node, &actor) {
+                (Decision::Split, _) => match self.split_clone(node, &actor) {
                     // Its key is barred all the same.
-                    Err(refusal) if refusal.code == Code::NotFrozen => self.try_remove(node, &actor),
+                    Err(refusal) if refusal.code == Code::NotFrozen => self.remove(node, &actor),
                     done => done,
                 },
             },
-            Body::RemoveIdentity(_) => self.try_remove(node, &actor),
+            Body::RemoveIdentity(_) => self.remove(node, &actor),
             Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => {
                 return outcome(Some(OrderCode::KindElsewhere));
             }

@@ -143,10 +143,6 @@ impl Controller {
     /// # Errors
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
     pub fn owner(&self, call: &OwnerCall<'_>, from: IpAddr) -> Result<VerifiedRequest, Refusal> {
-        self.counted(self.try_owner(call, from))
-    }
-
-    fn try_owner(&self, call: &OwnerCall<'_>, from: IpAddr) -> Result<VerifiedRequest, Refusal> {
         self.owners.calls.allow(from, self.clock.since_boot())?;
         let OwnerCall { proof, method, target, body } = *call;
         let nonce = self.challenges.open(&proof.challenge_id, &Scope::Owner, from)?;
@@ -179,8 +175,8 @@ impl Controller {
     /// # Errors
     /// `too_many_requests`.
     pub fn count_change(&self, owner: &OwnerId, from: IpAddr) -> Result<(), Refusal> {
-        let allowed = self.owners.calls.allow(from, self.clock.since_boot());
-        self.counted(allowed.and_then(|()| self.challenges.count_owner(owner)))
+        self.owners.calls.allow(from, self.clock.since_boot())?;
+        self.challenges.count_owner(owner)
     }
 
     /// What time brings about owners: the worker's newest files, and who no longer waits.

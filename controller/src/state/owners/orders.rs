@@ -245,36 +245,34 @@ impl Controller {
     pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
         let intent = Some(OrderId::of(&draft.intent_json));
         let act = Act { intent, ..Act::new(AuditAction::DraftAdded, None) };
-        self.counted(self.audited(by, &act, |controller| controller.try_add_draft(draft, by)))
-    }
-
-    fn try_add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
-        let (now, roster) = (self.clock.now(), self.roster_or_none()?);
-        check_draft(&draft, &roster, now)?;
-        let by = Label::fitted(&by.actor());
-        let by = by.ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "This call names nobody."))?;
-        let new = entry(DraftRow::new(draft, by, now));
-        let new = new.ok_or_else(|| refused(OrderCode::Malformed, "a draft that was read cannot be read"))?;
-        if new.has(Actor::Node)
-            && let Some(node) = new.intent.nodes.iter().find(|node| !self.is_there(node))
-        {
-            return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
-        }
-        let mut orders = lock(&self.owners.orders);
-        if let Some(there) = orders.get(&new.id) {
-            return Ok(view(there));
-        }
-        if orders.of_code(&new.id.code()).is_some() {
-            let message = "Another draft has this code; draft it anew, which makes another code.";
-            return Err(Refusal::new(Code::VerificationCodeCollision, message));
-        }
-        let bytes = new.row.draft.intent_json.len() + new.row.draft.body.len();
-        let is_there = |node: &NodeId| self.is_there(node);
-        let (by, owner) = (&new.row.drafted_by, &new.intent.owner);
-        orders.make_room(by, owner, bytes, |entry| entry.is_ended(now, is_there), is_there)?;
-        let answer = view(&new);
-        orders.write(new)?;
-        Ok(answer)
+        self.audited(by, &act, || {
+            let (now, roster) = (self.clock.now(), self.roster_or_none()?);
+            check_draft(&draft, &roster, now)?;
+            let by = Label::fitted(&by.actor());
+            let by = by.ok_or_else(|| Refusal::new(Code::InvalidOnboardingRequest, "This call names nobody."))?;
+            let new = entry(DraftRow::new(draft, by, now));
+            let new = new.ok_or_else(|| refused(OrderCode::Malformed, "a draft that was read cannot be read"))?;
+            if new.has(Actor::Node)
+                && let Some(node) = new.intent.nodes.iter().find(|node| !self.is_there(node))
+            {
+                return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
+            }
+            let mut orders = lock(&self.owners.orders);
+            if let Some(there) = orders.get(&new.id) {
+                return Ok(view(there));
+            }
+            if orders.of_code(&new.id.code()).is_some() {
+                let message = "Another draft has this code; draft it anew, which makes another code.";
+                return Err(Refusal::new(Code::VerificationCodeCollision, message));
+            }
+            let bytes = new.row.draft.intent_json.len() + new.row.draft.body.len();
+            let is_there = |node: &NodeId| self.is_there(node);
+            let (by, owner) = (&new.row.drafted_by, &new.intent.owner);
+            orders.make_room(by, owner, bytes, |entry| entry.is_ended(now, is_there), is_there)?;
+            let answer = view(&new);
+            orders.write(new)?;
+            Ok(answer)
+        })
     }
 
     /// Drafts, the newest first: at most a hundred, older than the one with the code `after`.
@@ -282,10 +280,6 @@ impl Controller {
     /// # Errors
     /// `draft_not_found` when there is no draft of that code.
     pub fn drafts(&self, after: Option<&VerificationCode>) -> Result<DraftsView, Refusal> {
-        self.counted(self.try_drafts(after))
-    }
-
-    fn try_drafts(&self, after: Option<&VerificationCode>) -> Result<DraftsView, Refusal> {
         let now = self.clock.now();
         let orders = lock(&self.owners.orders);
         let before = match after {
@@ -330,8 +324,7 @@ impl Controller {
     /// # Errors
     /// `draft_not_found`.
     pub fn draft(&self, code: &VerificationCode) -> Result<DraftView, Refusal> {
-        let view = lock(&self.owners.orders).of_code(code).map(view);
-        self.counted(view.ok_or_else(|| not_found(code)))
+        lock(&self.owners.orders).of_code(code).map(view).ok_or_else(|| not_found(code))
     }
 
     /// Whether this draft is still kept.
@@ -345,57 +338,55 @@ impl Controller {
     /// `draft_not_found`, `intent_refused`, `no_roster`.
     pub fn sign(&self, code: &VerificationCode, signature: OrderSignature, by: &By) -> Result<DraftView, Refusal> {
         let act = self.act_on(AuditAction::IntentSigned, code);
-        self.counted(self.audited(by, &act, |controller| controller.try_sign(code, signature)))
+        self.audited(by, &act, || {
+            let (now, roster) = (self.clock.now(), self.roster_or_none()?);
+            let mut orders = lock(&self.owners.orders);
+            let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
+            if there.row.signatures.contains(&signature) {
+                return Ok(view(there));
+            }
+            let for_nobody = || {
+                let message =
+                    "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
+                Refusal::new(Code::UnknownNode, message)
+            };
+            match there.state(now, |node| self.is_there(node)) {
+                DraftState::Drafted if there.is_for_nobody(|node| self.is_there(node)) => return Err(for_nobody()),
+                DraftState::Drafted | DraftState::Signed => {}
+                DraftState::Expired => return Err(refused(OrderCode::Expired, "the draft's time is over")),
+                DraftState::Done => return Err(refused(OrderCode::AlreadyDone, "the order was carried out")),
+                DraftState::NobodyLeft => return Err(for_nobody()),
+                // A second owner's signature may be what was lacking.
+                DraftState::Refused | DraftState::Replaced => {
+                    if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {
+                        return Err(refused(code, "the order was refused"));
+                    }
+                }
+            }
+            let signer = roster.owner(&signature.owner).map(|owner| owner.name.clone());
+            let signer = signer.map(|name| AuditActor::Owner(signature.owner.clone(), name));
+            let next = add_signature(there, signature, &roster, now)?;
+            let was_signed = there.row.signed_at.is_some();
+            let (answer, is_new) = (view(&next), !was_signed && next.row.signed_at.is_some());
+            orders.write(next.clone())?;
+            if is_new {
+                tracing::info!(intent = %next.id, kind = next.kind().as_str(), owner = %next.intent.owner, "an order was signed");
+            }
+            // The order stands on the disk: whatever becomes of its entry, it goes to those who carry it out.
+            self.carry_one(&mut orders, &next.id, now);
+            if is_new && let Some(actor) = signer {
+                // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
+                let note = AuditNote::new(now, actor, AuditAction::OrderGiven);
+                self.note(vec![AuditNote { intent: Some(next.id), ..note }])?;
+            }
+            Ok(answer)
+        })
     }
 
     /// What is done about the draft of this code.
     fn act_on(&self, action: AuditAction, code: &VerificationCode) -> Act {
         let intent = lock(&self.owners.orders).of_code(code).map(|entry| entry.id);
         Act { intent, ..Act::new(action, None) }
-    }
-
-    fn try_sign(&self, code: &VerificationCode, signature: OrderSignature) -> Result<DraftView, Refusal> {
-        let (now, roster) = (self.clock.now(), self.roster_or_none()?);
-        let mut orders = lock(&self.owners.orders);
-        let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
-        if there.row.signatures.contains(&signature) {
-            return Ok(view(there));
-        }
-        let for_nobody = || {
-            let message =
-                "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
-            Refusal::new(Code::UnknownNode, message)
-        };
-        match there.state(now, |node| self.is_there(node)) {
-            DraftState::Drafted if there.is_for_nobody(|node| self.is_there(node)) => return Err(for_nobody()),
-            DraftState::Drafted | DraftState::Signed => {}
-            DraftState::Expired => return Err(refused(OrderCode::Expired, "the draft's time is over")),
-            DraftState::Done => return Err(refused(OrderCode::AlreadyDone, "the order was carried out")),
-            DraftState::NobodyLeft => return Err(for_nobody()),
-            // A second owner's signature may be what was lacking.
-            DraftState::Refused | DraftState::Replaced => {
-                if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {
-                    return Err(refused(code, "the order was refused"));
-                }
-            }
-        }
-        let signer = roster.owner(&signature.owner).map(|owner| owner.name.clone());
-        let signer = signer.map(|name| AuditActor::Owner(signature.owner.clone(), name));
-        let next = add_signature(there, signature, &roster, now)?;
-        let was_signed = there.row.signed_at.is_some();
-        let (answer, is_new) = (view(&next), !was_signed && next.row.signed_at.is_some());
-        orders.write(next.clone())?;
-        if is_new {
-            tracing::info!(intent = %next.id, kind = next.kind().as_str(), owner = %next.intent.owner, "an order was signed");
-        }
-        // The order stands on the disk: whatever becomes of its entry, it goes to those who carry it out.
-        self.carry_one(&mut orders, &next.id, now);
-        if is_new && let Some(actor) = signer {
-            // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
-            let note = AuditNote::new(now, actor, AuditAction::OrderGiven);
-            self.note(vec![AuditNote { intent: Some(next.id), ..note }])?;
-        }
-        Ok(answer)
     }
 
     /// Throws a draft away that nobody was handed, or that nobody carries out any more: what somebody may have, nobody calls
@@ -405,32 +396,30 @@ impl Controller {
     /// `draft_not_found`, `intent_refused`.
     pub fn drop_draft(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = self.act_on(AuditAction::DraftDropped, code);
-        self.counted(self.audited(by, &act, |controller| controller.try_drop_draft(code)))
-    }
-
-    fn try_drop_draft(&self, code: &VerificationCode) -> Result<(), Refusal> {
-        let mut orders = lock(&self.owners.orders);
-        let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
-        if there.is_begun() {
-            let message =
-                "The order was carried out already, so there is nothing to drop; another order undoes what it did.";
-            return Err(Refusal::new(Code::IntentRefused, message));
-        }
-        let now = self.clock.now();
-        if self.is_handed_out(there, now) {
-            let until = there.not_after().map(|last| format!(" until {last}")).unwrap_or_default();
-            let message = format!(
-                "The order was handed out and cannot be called back: whoever has it may still carry it out{until}. Give one \
-                 against it where that is possible, and look at what becomes of it (luciactl drafts)."
-            );
-            return Err(Refusal::new(Code::IntentRefused, message));
-        }
-        let id = there.id;
-        // First from where it could be carried out.
-        self.withdraw_order(&id)?;
-        orders.remove(&id)?;
-        self.index_orders(&orders);
-        Ok(())
+        self.audited(by, &act, || {
+            let mut orders = lock(&self.owners.orders);
+            let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
+            if there.is_begun() {
+                let message =
+                    "The order was carried out already, so there is nothing to drop; another order undoes what it did.";
+                return Err(Refusal::new(Code::IntentRefused, message));
+            }
+            let now = self.clock.now();
+            if self.is_handed_out(there, now) {
+                let until = there.not_after().map(|last| format!(" until {last}")).unwrap_or_default();
+                let message = format!(
+                    "The order was handed out and cannot be called back: whoever has it may still carry it out{until}. Give one \
+                     against it where that is possible, and look at what becomes of it (luciactl drafts)."
+                );
+                return Err(Refusal::new(Code::IntentRefused, message));
+            }
+            let id = there.id;
+            // First from where it could be carried out.
+            self.withdraw_order(&id)?;
+            orders.remove(&id)?;
+            self.index_orders(&orders);
+            Ok(())
+        })
     }
 }
 

@@ -138,10 +138,6 @@ impl Controller {
     /// # Errors
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
     pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
-        self.counted(self.try_sign_in(sign_in, origin, from))
-    }
-
-    fn try_sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
         let now = self.clock.since_boot();
         self.sign_ins.trying.allow(from, now)?;
         let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
@@ -203,7 +199,7 @@ impl Controller {
             role: session.role,
         });
         drop(sessions);
-        self.counted(found.ok_or_else(|| Refusal::actor("no session of this cookie, or it is over")))
+        found.ok_or_else(|| Refusal::actor("no session of this cookie, or it is over"))
     }
 
     /// Whether a session goes on, without using it.
@@ -224,18 +220,17 @@ impl Controller {
     /// `session_not_found` when one is named that is none of theirs; `persistence_failed` when it cannot be noted, and they
     /// are ended all the same.
     pub fn end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
-        let done = self.try_end_sessions(by, code);
-        self.counted(self.noted(by, &Act::new(AuditAction::SessionEnded, None), done))
-    }
-
-    fn try_end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
         let of = own(by);
-        let ended = lock(&self.sign_ins.sessions)
-            .end(|own, session| of.is_none_or(|owner| session.owner == *owner) && code.is_none_or(|code| code == own));
-        if ended == 0 && code.is_some() {
-            return Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours."));
-        }
-        Ok(())
+        let ends = |own: &VerificationCode, session: &Session| {
+            of.is_none_or(|owner| session.owner == *owner) && code.is_none_or(|code| code == own)
+        };
+        let ended = lock(&self.sign_ins.sessions).end(ends);
+        let done = if ended == 0 && code.is_some() {
+            Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours."))
+        } else {
+            Ok(())
+        };
+        self.noted(by, &Act::new(AuditAction::SessionEnded, None), done)
     }
 
     /// Somebody hands in a passkey. The same one again gets the same answer.
@@ -243,10 +238,6 @@ impl Controller {
     /// # Errors
     /// `bad_key`, `too_many_requests`, `registry_full` while as many wait as may.
     pub fn ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
-        self.counted(self.try_ask_passkey(form, from))
-    }
-
-    fn try_ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
         let now = self.clock.since_boot();
         self.sign_ins.asking.allow(from, now)?;
         form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
@@ -277,76 +268,74 @@ impl Controller {
         }
     }
 
-    /// Confirms a passkey that waits: from now on it signs in whoever confirmed it with their owner key `key`, for as long
+    /// Confirms a passkey that waits: from now on it signs in whoever confirmed it with their owner key, for as long
     /// as the roster has that.
     ///
     /// # Errors
     /// `passkey_not_found`, `invalid_onboarding_request` when they have as many as they may or it signs somebody in
     /// already, `actor_required` for the operator, who has no passkeys, `persistence_failed`.
-    pub fn approve_passkey(&self, code: &VerificationCode, by: &By, key: &Fingerprint) -> Result<PasskeyView, Refusal> {
-        let act = Act::new(AuditAction::PasskeyConfirmed, None);
-        self.counted(self.audited(by, &act, |controller| controller.try_approve_passkey(code, by, *key)))
-    }
-
-    fn try_approve_passkey(
+    pub fn approve_passkey(
         &self,
         code: &VerificationCode,
         by: &By,
-        confirmed_by: Fingerprint,
+        confirmed_by: &Fingerprint,
     ) -> Result<PasskeyView, Refusal> {
-        let By::Owner { id, name, .. } = by else {
-            return Err(Refusal::actor("the operator has no passkeys"));
-        };
-        let none = || Refusal::new(Code::PasskeyNotFound, format!("No passkey waits under {code}; add it anew."));
-        // Only whose it is hears that it is confirmed: to anybody else there is none of this code.
-        let confirmed = || {
-            let passkeys = lock(&self.sign_ins.passkeys);
-            let is_theirs = |passkey: &Passkey| passkey.code == *code && passkey.owner == *id;
-            passkeys.list().iter().any(is_theirs).then(|| {
-                let message =
-                    format!("It is confirmed already: {code} signs you in. luciactl passkey list shows yours.");
-                Refusal::new(Code::InvalidOnboardingRequest, message)
-            })
-        };
-        let mut asked = lock(&self.sign_ins.asked);
-        let form = asked.find(code, self.clock.since_boot()).cloned();
-        let form = form.ok_or_else(|| confirmed().unwrap_or_else(none))?;
-        let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
-        if self.is_for_orders(&form.credential_id, &key) {
-            let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \
-                           is made to sign at a sign-in could be an order. Make another one for signing in (the page, \
-                           Passkeys).";
-            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
-        }
-        let mut passkeys = lock(&self.sign_ins.passkeys);
-        let stays = |owner: &OwnerId| self.standing(owner).is_some();
-        if passkeys.find(&form.credential_id).is_some() {
-            let message = "This passkey signs somebody in already; remove it there first.";
-            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
-        }
-        if !passkeys.has_room(id, stays) {
-            let message = format!("You have {PASSKEYS_PER_OWNER_MAX} passkeys already; remove one first.");
-            return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
-        }
-        let passkey = Passkey {
-            owner: id.clone(),
-            code: code.clone(),
-            label: form.label,
-            credential_id: form.credential_id,
-            key,
-            added_at: self.clock.now(),
-            confirmed_by: Some(confirmed_by),
-        };
-        let view = PasskeyView {
-            code: passkey.code.clone(),
-            owner: Some(name.clone()),
-            label: passkey.label.clone(),
-            added_at: passkey.added_at,
-        };
-        passkeys.add(passkey, stays).map_err(|error| Refusal::persistence(&error))?;
-        asked.forget(code);
-        tracing::info!(owner = %name, %code, "a passkey was confirmed");
-        Ok(view)
+        let act = Act::new(AuditAction::PasskeyConfirmed, None);
+        self.audited(by, &act, || {
+            let By::Owner { id, name, .. } = by else {
+                return Err(Refusal::actor("the operator has no passkeys"));
+            };
+            let none = || Refusal::new(Code::PasskeyNotFound, format!("No passkey waits under {code}; add it anew."));
+            // Only whose it is hears that it is confirmed: to anybody else there is none of this code.
+            let confirmed = || {
+                let passkeys = lock(&self.sign_ins.passkeys);
+                let is_theirs = |passkey: &Passkey| passkey.code == *code && passkey.owner == *id;
+                passkeys.list().iter().any(is_theirs).then(|| {
+                    let message =
+                        format!("It is confirmed already: {code} signs you in. luciactl passkey list shows yours.");
+                    Refusal::new(Code::InvalidOnboardingRequest, message)
+                })
+            };
+            let mut asked = lock(&self.sign_ins.asked);
+            let form = asked.find(code, self.clock.since_boot()).cloned();
+            let form = form.ok_or_else(|| confirmed().unwrap_or_else(none))?;
+            let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
+            if self.is_for_orders(&form.credential_id, &key) {
+                let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \
+                               is made to sign at a sign-in could be an order. Make another one for signing in (the page, \
+                               Passkeys).";
+                return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+            }
+            let mut passkeys = lock(&self.sign_ins.passkeys);
+            let stays = |owner: &OwnerId| self.standing(owner).is_some();
+            if passkeys.find(&form.credential_id).is_some() {
+                let message = "This passkey signs somebody in already; remove it there first.";
+                return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+            }
+            if !passkeys.has_room(id, stays) {
+                let message = format!("You have {PASSKEYS_PER_OWNER_MAX} passkeys already; remove one first.");
+                return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
+            }
+            let passkey = Passkey {
+                owner: id.clone(),
+                code: code.clone(),
+                label: form.label,
+                credential_id: form.credential_id,
+                key,
+                added_at: self.clock.now(),
+                confirmed_by: Some(*confirmed_by),
+            };
+            let view = PasskeyView {
+                code: passkey.code.clone(),
+                owner: Some(name.clone()),
+                label: passkey.label.clone(),
+                added_at: passkey.added_at,
+            };
+            passkeys.add(passkey, stays).map_err(|error| Refusal::persistence(&error))?;
+            asked.forget(code);
+            tracing::info!(owner = %name, %code, "a passkey was confirmed");
+            Ok(view)
+        })
     }
 
     /// The passkeys of whoever asks; the operator sees all.
@@ -370,25 +359,23 @@ impl Controller {
     /// `passkey_not_found`, `persistence_failed`.
     pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = Act::new(AuditAction::PasskeyRemoved, None);
-        self.counted(self.audited(by, &act, |controller| controller.try_remove_passkey(code, by)))
-    }
-
-    fn try_remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
-        let of = own(by);
-        let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));
-        let was_waiting = may_dismiss && lock(&self.sign_ins.asked).forget(code);
-        let mut passkeys = lock(&self.sign_ins.passkeys);
-        let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
-        let removed = passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
-        if removed == 0 && was_waiting {
-            tracing::info!(%code, by = by.actor(), "a passkey that waited was dismissed");
-            return Ok(());
-        }
-        if removed == 0 {
-            return Err(Refusal::new(Code::PasskeyNotFound, format!("You have no passkey {code}.")));
-        }
-        lock(&self.sign_ins.sessions).end(|_, session| session.passkey == *code);
-        Ok(())
+        self.audited(by, &act, || {
+            let of = own(by);
+            let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));
+            let was_waiting = may_dismiss && lock(&self.sign_ins.asked).forget(code);
+            let mut passkeys = lock(&self.sign_ins.passkeys);
+            let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
+            let removed = passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
+            if removed == 0 && was_waiting {
+                tracing::info!(%code, by = by.actor(), "a passkey that waited was dismissed");
+                return Ok(());
+            }
+            if removed == 0 {
+                return Err(Refusal::new(Code::PasskeyNotFound, format!("You have no passkey {code}.")));
+            }
+            lock(&self.sign_ins.sessions).end(|_, session| session.passkey == *code);
+            Ok(())
+        })
     }
 
     /// What time ends.

@@ -33,7 +33,7 @@ fn open(world: &World) -> Result<(), Refusal> {
     let act = Act::new(AuditAction::WindowOpened, None);
     world
         .controller
-        .audited(&OPERATOR, &act, |controller| controller.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
+        .audited(&OPERATOR, &act, || world.controller.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
 }
 
 fn all(world: &World) -> Vec<AuditEntry> {

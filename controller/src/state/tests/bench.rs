@@ -313,7 +313,7 @@ impl Machine {
     }
 
     pub(crate) fn grant_with(&self, world: &World, request: &GrantRequest) -> Result<Grant, Refusal> {
-        world.controller.grant(self.id(), DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.controller.grant(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn grant(&mut self, world: &World) -> Result<Grant, Refusal> {
@@ -325,7 +325,7 @@ impl Machine {
     pub(crate) fn progress(&self, world: &World, phase: DevicePhase) -> Result<Accepted, Refusal> {
         let message = format!("{phase:?}");
         let report = Progress { node_id: self.id().clone(), purpose: Purpose::Progress, phase, message };
-        world.controller.progress(self.id(), DeviceCall { proof: self.sign(world, &report) }, self.from)
+        world.controller.progress(self.id(), &DeviceCall { proof: self.sign(world, &report) }, self.from)
     }
 
     pub(crate) fn enroll_request(&self, purpose: Purpose) -> EnrollRequest {
@@ -334,7 +334,7 @@ impl Machine {
     }
 
     pub(crate) fn enroll_with(&self, world: &World, request: &EnrollRequest) -> Result<Enrolled, Refusal> {
-        world.controller.enroll(self.id(), DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.controller.enroll(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn enroll(&self, world: &World) -> Result<Enrolled, Refusal> {
@@ -344,7 +344,7 @@ impl Machine {
     pub(crate) fn renew(&self, world: &World) -> Result<Enrolled, Refusal> {
         let proof = self.sign(world, &self.enroll_request(Purpose::Renew));
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
-        world.controller.renew(self.id(), call, self.from)
+        world.controller.renew(self.id(), &call, self.from)
     }
 
     pub(crate) fn beat(&self) -> Heartbeat {
@@ -364,7 +364,7 @@ impl Machine {
 
     pub(crate) fn heartbeat(&self, world: &World) -> Result<(), Refusal> {
         let call = self.heartbeat_call(&self.challenge(world));
-        world.controller.heartbeat(self.id(), call, self.from).map(drop)
+        world.controller.heartbeat(self.id(), &call, self.from).map(drop)
     }
 }
 

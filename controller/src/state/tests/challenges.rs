@@ -21,7 +21,7 @@ fn s_4_a_challenge_is_of_one_node_and_one_start() {
         challenge.challenge_id = ChallengeId::from_parts(at, rest ^ 1);
         challenge
     }] {
-        let answer = world.controller.heartbeat(a.id(), a.heartbeat_call(&challenge), a.from);
+        let answer = world.controller.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
         assert_eq!(code(answer), Some(Code::ChallengeRefused));
     }
     assert_eq!(world.controller.counters().public_key_operations, operations, "refused before any public-key work");
@@ -30,7 +30,7 @@ fn s_4_a_challenge_is_of_one_node_and_one_start() {
     // Of the controller before its restart.
     let challenge = a.challenge(&world);
     let world = world.restart();
-    let answer = world.controller.heartbeat(a.id(), a.heartbeat_call(&challenge), a.from);
+    let answer = world.controller.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
     assert_eq!(code(answer), Some(Code::ChallengeRefused));
     a.heartbeat(&world).unwrap();
 }
@@ -47,7 +47,7 @@ fn s_5_a_challenge_lives_two_minutes_whatever_the_wall_clock_does() {
         world.advance(wait);
         let now = i64::try_from(world.now().secs()).unwrap() + wall;
         world.clock.set_wall(lucia_proto::base::time::UnixTime::from_secs(u64::try_from(now).unwrap()));
-        let answer = world.controller.heartbeat(machine.id(), machine.heartbeat_call(&challenge), machine.from);
+        let answer = world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from);
         assert_eq!(answer.is_ok(), ok, "{wait} s, wall {wall}: {answer:?}");
         assert!(ok || code(answer) == Some(Code::ChallengeRefused));
     }
@@ -73,7 +73,7 @@ fn s_6_the_source_address_binds_by_setting() {
         let world = World::with(&format!("source-binding = \"{setting}\""));
         let machine = world.node(1);
         let challenge = world.controller.next_challenge(&machine.scope(), get).challenge();
-        let answer = world.controller.heartbeat(machine.id(), machine.heartbeat_call(&challenge), post);
+        let answer = world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), post);
         assert_eq!(answer.is_ok(), ok, "{setting} {get} {post}");
         if ok {
             let address = world.controller.node(machine.id()).unwrap().node.address;
@@ -106,18 +106,18 @@ fn used_challenges_are_forgotten_after_two_minutes_and_never_sooner() {
     let machine = world.node(1);
     let challenge = machine.challenge(&world);
     let call = machine.heartbeat_call(&challenge);
-    world.controller.heartbeat(machine.id(), call.clone(), machine.from).unwrap();
+    world.controller.heartbeat(machine.id(), &call.clone(), machine.from).unwrap();
     for _ in 0..12 {
         world.advance(10);
         world.controller.tick();
-        let again = world.controller.heartbeat(machine.id(), call.clone(), machine.from);
+        let again = world.controller.heartbeat(machine.id(), &call.clone(), machine.from);
         assert_eq!(code(again), Some(Code::ChallengeRefused));
     }
     assert!(world.controller.counters().used_challenges > 0);
     world.advance(1);
     world.controller.tick();
     assert_eq!(world.controller.counters().used_challenges, 0);
-    assert_eq!(code(world.controller.heartbeat(machine.id(), call, machine.from)), Some(Code::ChallengeRefused));
+    assert_eq!(code(world.controller.heartbeat(machine.id(), &call, machine.from)), Some(Code::ChallengeRefused));
 }
 
 // spec: CH-9
@@ -131,12 +131,12 @@ fn ten_proofs_a_second_a_node_are_taken() {
     }
     let challenge = a.challenge(&world);
     let call = a.heartbeat_call(&challenge);
-    let over = world.controller.heartbeat(a.id(), call.clone(), a.from);
+    let over = world.controller.heartbeat(a.id(), &call.clone(), a.from);
     assert_eq!(code(over), Some(Code::TooManyRequests));
     b.heartbeat(&world).unwrap();
     world.advance(1);
     // The refused one consumed nothing.
-    world.controller.heartbeat(a.id(), call, a.from).unwrap();
+    world.controller.heartbeat(a.id(), &call, a.from).unwrap();
 }
 
 #[test]

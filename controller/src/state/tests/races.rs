@@ -42,7 +42,7 @@ fn s_3_of_a_hundred_uses_of_one_challenge_one_wins() {
     let challenge = machine.challenge(&world);
     let call = machine.heartbeat_call(&challenge);
     let won =
-        winners(100, Code::ChallengeRefused, |_| world.controller.heartbeat(machine.id(), call.clone(), machine.from));
+        winners(100, Code::ChallengeRefused, |_| world.controller.heartbeat(machine.id(), &call.clone(), machine.from));
     assert_eq!(won, 1);
     // Another report over it, and so another signature: used is used.
     let mut other = lucia_proto::node::heartbeat::HeartbeatFields::clone(&machine.beat());
@@ -51,7 +51,7 @@ fn s_3_of_a_hundred_uses_of_one_challenge_one_wins() {
     let proof = Proof::sign(&beat, &challenge, &machine.node.key).unwrap();
     assert_ne!(proof.signature, call.proof.signature);
     let again = lucia_proto::node::report::NodeCall { proof, ..call };
-    assert_eq!(code(world.controller.heartbeat(machine.id(), again, machine.from)), Some(Code::ChallengeRefused));
+    assert_eq!(code(world.controller.heartbeat(machine.id(), &again, machine.from)), Some(Code::ChallengeRefused));
 }
 
 // spec: CH-2

@@ -52,7 +52,7 @@ fn say(world: &World, node: &Machine, report: &OrdersReport, more: &str) -> Hear
     let beat: Heartbeat = json::from_str(&format!(r#"{text}{more},"orders":{orders}}}"#), 1 << 16, 8).unwrap();
     let proof = Proof::sign(&beat, &node.challenge(world), &node.node.key).unwrap();
     let call = NodeCall { certificate_pem: node.certificate.clone(), proof };
-    let reply = world.controller.heartbeat(node.id(), call, node.from).unwrap();
+    let reply = world.controller.heartbeat(node.id(), &call, node.from).unwrap();
     // Ten calls a second are taken.
     world.advance(1);
     assert!(json::to_string(&reply).unwrap().len() <= ANSWER_MAX);
@@ -148,7 +148,7 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
     // An agent that does not know of orders is told of none.
     ordered(&world, &fleet, &keys(&fleet, 5));
     let call = node.heartbeat_call(&node.challenge(&world));
-    assert_eq!(world.controller.heartbeat(node.id(), call, node.from).unwrap().orders, None);
+    assert_eq!(world.controller.heartbeat(node.id(), &call, node.from).unwrap().orders, None);
 }
 
 /// threats.md M: a node that is root's enemy can say another reason to wait with each of its ten calls a second.

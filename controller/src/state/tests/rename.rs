@@ -30,7 +30,7 @@ impl Machine {
         let heartbeat: lucia_proto::node::heartbeat::Heartbeat = json::from_str(&fields.to_string(), 4096, 4).unwrap();
         let proof = Proof::sign(&heartbeat, &self.challenge(world), &self.node.key).unwrap();
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
-        world.controller.heartbeat(self.id(), call, self.from)
+        world.controller.heartbeat(self.id(), &call, self.from)
     }
 
     /// The same machine once it asks under another name.

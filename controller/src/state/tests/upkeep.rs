@@ -67,7 +67,7 @@ fn beat(world: &World, machine: &Machine, number: u8) {
     let heartbeat: Heartbeat = json::from_str(&text, 8192, 8).unwrap();
     let proof = Proof::sign(&heartbeat, &machine.challenge(world), &machine.node.key).unwrap();
     let call = NodeCall { certificate_pem: machine.certificate.clone(), proof };
-    let reply = world.controller.heartbeat(machine.id(), call, machine.from).unwrap();
+    let reply = world.controller.heartbeat(machine.id(), &call, machine.from).unwrap();
     assert!(!reply.frozen, "start {number} of {}", machine.id());
 }
 
