@@ -19,8 +19,8 @@ use crate::http::{
     stopped,
 };
 use crate::notify::Notify;
+use crate::parts::{Controller, OpenError};
 use crate::refusal::chain;
-use crate::state::{Controller, OpenError};
 use crate::tls::{EndpointCertificate, TlsError, server_config};
 
 /// Time between two turns of [`Controller::tick`] and looks at the certificate.

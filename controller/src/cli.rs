@@ -16,8 +16,8 @@ use crate::clock::SystemClock;
 use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
 use crate::http::Timeouts;
 use crate::notify::Notify;
+use crate::parts::read_root;
 use crate::refusal::chain;
-use crate::state::read_root;
 use crate::store::{AuditReport, Generation, Health, Report, doctor, restore, verify_audit};
 
 /// How the program ended otherwise than well.

@@ -2,7 +2,7 @@
 //!
 //! Reading order, each module naming only those before it: [`config`] is what the operator wrote, [`refusal`] how a
 //! call is refused, `source` who counts as one and how often, [`store`] what
-//! survives a restart, [`bridge`] the queue shared with the enrollment worker, [`state`] every decision (one
+//! survives a restart, [`bridge`] the queue shared with the enrollment worker, [`parts`] every decision (one
 //! `Controller` with a method for each call), [`tls`] the endpoint's own key and certificate, `metrics` what is told of
 //! it in numbers, `page` what owners are shown, [`http`] the edge that calls come through, [`app`] one running controller, [`cli`] the verbs.
 
@@ -15,8 +15,8 @@ pub mod http;
 mod metrics;
 pub mod notify;
 mod page;
+pub mod parts;
 pub mod refusal;
 mod source;
-pub mod state;
 pub mod store;
 pub mod tls;

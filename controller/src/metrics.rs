@@ -9,7 +9,7 @@ use std::fmt::{Display, Write as _};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::time::UnixTime;
 
-use crate::state::Readings;
+use crate::parts::Readings;
 
 /// All that is told.
 pub(crate) struct MetricsInput<'a> {

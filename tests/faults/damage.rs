@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
 use lucia_controller::config::Config;
-use lucia_controller::state::Controller;
+use lucia_controller::parts::Controller;
 use lucia_controller::store::{Generation, doctor, restore};
 use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;

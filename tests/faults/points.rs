@@ -183,7 +183,7 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Controller, "controller/nodes/enrollment-requests/.endpoint.json.pending", &[Leftover]),
         (Controller, "controller/nodes/removals/.ID.json.pending", &[Leftover]),
         (Controller, "controller/nodes/identities/.ID.json.pending", &[Leftover]),
-        // Without owners; controller/src/state walks applications, drafts, the roster's mark, passkeys, tokens and the audit's lines
+        // Without owners; controller/src/parts walks applications, drafts, the roster's mark, passkeys, tokens and the audit's lines
         // and files.
         (Controller, "controller/audit", &[MakeDir]),
         (Controller, "controller/audit/audit.jsonl", &[Opened]),
@@ -245,11 +245,11 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("agent/src/owners/remove.rs", 2),
     ("controller/src/bridge/owners.rs", 3),
     ("controller/src/bridge/queue.rs", 7),
-    ("controller/src/state/operator.rs", 1),
-    ("controller/src/state/owners/orders.rs", 2),
-    ("controller/src/state/owners/room.rs", 1),
-    ("controller/src/state/sign_in/mod.rs", 1),
-    ("controller/src/state/start.rs", 1),
+    ("controller/src/parts/operator.rs", 1),
+    ("controller/src/parts/owners/orders.rs", 2),
+    ("controller/src/parts/owners/room.rs", 1),
+    ("controller/src/parts/sign_in/mod.rs", 1),
+    ("controller/src/parts/start.rs", 1),
     ("controller/src/store/audit_log.rs", 3),
     ("controller/src/store/doctor.rs", 5),
     ("controller/src/store/drafts.rs", 1),

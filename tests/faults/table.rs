@@ -33,7 +33,7 @@ const FAULTS: &[(&str, Ends, &[&str])] = &[
         Alone,
         &[
             "tests/it/lost.rs: f_2_a_controller_that_dies_at_any_durable_step_has_all_it_acknowledged",
-            "controller/src/state/tests/durability.rs: f_2_a_crash_at_any_step_of_a_removal_needs_no_hands",
+            "controller/src/parts/tests/durability.rs: f_2_a_crash_at_any_step_of_a_removal_needs_no_hands",
             "controller/src/store/journal_file/tests.rs: f_2_a_change_cut_short_anywhere_is_there_or_not",
         ],
     ),
@@ -51,7 +51,7 @@ const FAULTS: &[(&str, Ends, &[&str])] = &[
         &[
             "tests/faults/disks.rs: f_5_a_full_disk_under_anybody_costs_no_heartbeat_and_heals_when_there_is_room",
             "tests/faults/disks.rs: f_5_a_full_etc_keeps_the_keys_it_has_and_withdraws_nevertheless",
-            "controller/src/state/tests/durability.rs: f_5_a_full_disk_refuses_one_change_and_no_heartbeat",
+            "controller/src/parts/tests/durability.rs: f_5_a_full_disk_refuses_one_change_and_no_heartbeat",
             "worker/src/turn/tests.rs: a_full_disk_is_waited_out",
             "proto/durable/src/replace/tests.rs: a_full_disk_leaves_the_old_file",
         ],
@@ -96,7 +96,7 @@ const FAULTS: &[(&str, Ends, &[&str])] = &[
         Act("lucia-controller doctor --restore 1"),
         &[
             "tests/faults/damage.rs: f_10_a_damaged_journal_is_never_replaced_and_one_act_restores_it",
-            "controller/src/state/tests/durability.rs: f_10_what_is_not_a_whole_journal_stops_the_start",
+            "controller/src/parts/tests/durability.rs: f_10_what_is_not_a_whole_journal_stops_the_start",
         ],
     ),
     (
@@ -115,7 +115,7 @@ const FAULTS: &[(&str, Ends, &[&str])] = &[
             "tests/faults/takeover.rs: f_12_a_stopped_controller_that_wakes_after_a_take_over_writes_nothing",
             "proto/durable/src/lease/tests.rs: what_is_written_under_a_lease_is_not_once_it_was_taken_away",
             "proto/durable/src/lease/tests.rs: a_holder_whose_lease_was_taken_away_is_told_so",
-            "controller/src/state/tests/durability.rs: a_second_controller_is_refused_naming_the_first",
+            "controller/src/parts/tests/durability.rs: a_second_controller_is_refused_naming_the_first",
         ],
     ),
     (

@@ -14,7 +14,7 @@ use lucia_proto::node::challenge::Scope;
 use super::error::ApiError;
 use super::route::{RouteTarget, Row};
 use super::{Edge, HttpAnswer, boot, edge, host, node, owners, page, sign_in, token};
-use crate::state::{By, Controller};
+use crate::parts::{By, Controller};
 
 impl Edge {
     /// The table of devices and nodes. Every row is named: a new one does not compile until somebody decided.

@@ -22,8 +22,8 @@ use crate::page::{
     Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Gone, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
     PageError, Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
 };
+use crate::parts::{By, Controller, InSession};
 use crate::refusal::{Refusal, chain};
-use crate::state::{By, Controller, InSession};
 
 /// Events of one server that its document shows.
 const EVENTS_OF_ONE: usize = 20;

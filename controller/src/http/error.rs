@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
 
 use super::live::Body;
-use crate::state::Refusal;
+use crate::parts::Refusal;
 
 /// A call that is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking, stopped};
-use crate::state::{Act, By, Controller, Refusal};
+use crate::parts::{Act, By, Controller, Refusal};
 
 /// A change that `by` asks for by this row, of this device or node if it is about one. It is noted in the same turn: a
 /// caller who goes away ends neither.

@@ -29,8 +29,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::error::ApiError;
 use super::{Edge, blocking, edge, stopped, who};
 use crate::page::{Cells, cells};
+use crate::parts::By;
 use crate::refusal::Refusal;
-use crate::state::By;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(2);

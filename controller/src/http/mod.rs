@@ -62,8 +62,8 @@ use self::pace::Pace;
 use self::refusals::Refusals;
 use self::route::{RouteTarget, Row, Side};
 use crate::config::{Config, Network};
+use crate::parts::{By, Controller, Refusal};
 use crate::source::Source;
-use crate::state::{By, Controller, Refusal};
 use crate::tls::EndpointCertificate;
 
 pub use self::accept::{bind_tls, serve_stream, serve_tls};

@@ -10,7 +10,7 @@ use lucia_proto::node::report::NodeCall;
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking};
-use crate::state::Enrolled;
+use crate::parts::Enrolled;
 
 /// `GET .../challenge` of a device or node: the same for every id, known or not (design.md I1).
 pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> HttpAnswer {

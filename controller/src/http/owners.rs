@@ -16,7 +16,7 @@ use lucia_proto::pki::key::VerificationCode;
 use super::error::ApiError;
 use super::host::Wanted;
 use super::{Edge, HttpAnswer, blocking, edge};
-use crate::state::{By, OwnerCall};
+use crate::parts::{By, OwnerCall};
 
 /// Who of the roster makes this very call, if they may.
 ///

@@ -10,8 +10,8 @@ use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking, edge, who};
+use crate::parts::By;
 use crate::refusal::Refusal;
-use crate::state::By;
 
 /// Where the page is; passkeys are of no use without.
 fn origin(edge: &Edge) -> Result<&PageOrigin, ApiError> {

@@ -17,8 +17,8 @@ use lucia_proto::pki::key::VerificationCode;
 use super::error::ApiError;
 use super::route::{RouteTarget, Row};
 use super::{Edge, HttpAnswer, blocking, host, owners};
+use crate::parts::By;
 use crate::refusal::Refusal;
-use crate::state::By;
 
 /// A call that a token may make. A closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
 use super::error::ApiError;
 use super::route::Row;
 use super::{Edge, edge, owners};
+use crate::parts::By;
 use crate::refusal::Refusal;
-use crate::state::By;
 
 /// Who of the roster makes this call, if they may. A proof goes before a cookie.
 ///

@@ -16,7 +16,7 @@ use lucia_proto::orders::OrderId;
 use super::people::SessionRow;
 use super::words::{ago, clock, left};
 use super::{Frame, Tone};
-use crate::state::{AskedPasskey, WaitingPasskey};
+use crate::parts::{AskedPasskey, WaitingPasskey};
 
 /// Who changed or ordered what.
 #[derive(Template)]

@@ -9,7 +9,7 @@ use lucia_proto::orders::roster::Roster;
 
 use super::Frame;
 use super::words::{ago, left, print_rows};
-use crate::state::Applicant;
+use crate::parts::Applicant;
 
 /// The document.
 #[derive(Template)]

@@ -15,7 +15,7 @@ use super::chart::{Chart, charts};
 use super::servers::state;
 use super::words::{NOTHING, ago, left, print_rows, span};
 use super::{Frame, Tone};
-use crate::state::CertificateFacts;
+use crate::parts::CertificateFacts;
 
 /// The document.
 #[derive(Template)]

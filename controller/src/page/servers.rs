@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::chart::spark;
 use super::words::{NOTHING, ago, left, one, print_rows};
 use super::{Frame, Tone};
-use crate::state::ServerRow;
+use crate::parts::ServerRow;
 
 const DAY: u64 = 24 * 3600;
 

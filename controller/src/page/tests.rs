@@ -20,7 +20,7 @@ mod read;
 mod snapshot;
 mod truth;
 
-use crate::state::{Applicant, CertificateFacts, ServerRow};
+use crate::parts::{Applicant, CertificateFacts, ServerRow};
 
 /// Markup in every way it could be meant; none of it may be left as it is.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=y>&amp;{{7*7}}";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_controller::state::By;
+use lucia_controller::parts::By;
 use lucia_people::owner_api::{DraftLine, DraftState};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;

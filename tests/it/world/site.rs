@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lucia_controller::config::Config;
 use lucia_controller::http::{Edge, Timeouts, serve_stream};
-use lucia_controller::state::Controller;
+use lucia_controller::parts::Controller;
 use lucia_controller::tls::EndpointCertificate;
 use lucia_durable::{DirRules, PrivateDir};
 use lucia_proto::base::time::{Clock, UnixTime};

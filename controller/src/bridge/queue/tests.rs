@@ -61,7 +61,7 @@ fn an_open_request_differs_in_nothing() {
 // spec: QU-9
 #[test]
 fn an_answer_that_is_a_link_or_open_to_others_does_not_count() {
-    use crate::state::tests::bench::World;
+    use crate::parts::tests::bench::World;
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     let queue = queue_of(&world);
@@ -99,7 +99,7 @@ fn an_answer_that_is_a_link_or_open_to_others_does_not_count() {
 }
 
 /// A queue on the directories of a world whose own queue is idle.
-fn queue_of(world: &crate::state::tests::bench::World) -> Queue {
+fn queue_of(world: &crate::parts::tests::bench::World) -> Queue {
     let layout = crate::store::layout::Layout::open(&world.config).unwrap();
     Queue::new(layout.requests, layout.removals, layout.responses)
 }

@@ -4,7 +4,7 @@ use lucia_people::why::Readiness;
 use lucia_proto::orders::owner::KeyUse;
 
 use super::*;
-use crate::state::WaitingPasskey;
+use crate::parts::WaitingPasskey;
 
 const BUTTON: &str = "data-act=\"sign-here\"";
 

@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use lucia_proto::node::phase::DevicePhase;
 
 use super::*;
-use crate::state::AskedPasskey;
+use crate::parts::AskedPasskey;
 
 /// Tags that end no line.
 const INLINE: [&str; 10] = ["a", "button", "code", "input", "label", "path", "span", "strong", "svg", "time"];

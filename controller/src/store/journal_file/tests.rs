@@ -1,7 +1,7 @@
 //! A crash at each step of the first start and of a change.
 
 use super::*;
-use crate::state::tests::bench::Scratch;
+use crate::parts::tests::bench::Scratch;
 use lucia_durable::DirRules;
 use lucia_durable::crash_point::{crash_at, record};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::state::tests::bench::World;
+use crate::parts::tests::bench::World;
 
 const TMPFILES: &str = include_str!("../../../../systemd/lucia.tmpfiles");
 
