@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::real::{is_up, programs};
 use crate::skip;
-use crate::world::{Act, Machine, SEEDS, World};
+use crate::world::{Machine, SEEDS, Tamper, World};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -152,9 +152,9 @@ async fn f_26_every_story_has_an_unruly_controller_unless_it_says_otherwise() {
         for seen in world.seen() {
             all += 1;
             match seen.act {
-                Act::RefuseChallenge => refused += 1,
-                Act::Busy => busy += 1,
-                Act::Cut => cut += 1,
+                Tamper::RefuseChallenge => refused += 1,
+                Tamper::Busy => busy += 1,
+                Tamper::Cut => cut += 1,
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::phase::DevicePhase;
 
-use crate::world::{Act, Coming, Machine, SEEDS, START, StoryClock, World};
+use crate::world::{Coming, Machine, SEEDS, START, StoryClock, Tamper, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -118,19 +118,19 @@ async fn f_9_a_suspended_node_resumes_with_one_heartbeat() {
 // spec: FT-13
 #[tokio::test(start_paused = true)]
 async fn f_13_a_partition_that_heals_is_forgotten() {
-    type Line = fn(&Coming) -> Act;
+    type Line = fn(&Coming) -> Tamper;
     let lines: [(&str, Line); 7] = [
-        ("nothing arrives", |_| Act::LoseRequest),
-        ("no answer arrives", |_| Act::LoseAnswer),
-        ("every other one is lost", |coming| if coming.number % 2 == 0 { Act::LoseRequest } else { Act::Pass }),
-        ("answers are cut", |_| Act::Cut),
-        ("somebody else answers", |_| Act::Page(502)),
+        ("nothing arrives", |_| Tamper::LoseRequest),
+        ("no answer arrives", |_| Tamper::LoseAnswer),
+        ("every other one is lost", |coming| if coming.number % 2 == 0 { Tamper::LoseRequest } else { Tamper::Pass }),
+        ("answers are cut", |_| Tamper::Cut),
+        ("somebody else answers", |_| Tamper::Page(502)),
         // A report with its certificate fills more than one segment; to ask for a challenge takes none.
         ("what is large is lost", |coming| match coming.call {
-            Endpoint::NodeChallenge => Act::Pass,
-            _ => Act::LoseRequest,
+            Endpoint::NodeChallenge => Tamper::Pass,
+            _ => Tamper::LoseRequest,
         }),
-        ("slower than the agent waits", |_| Act::Slow(8)),
+        ("slower than the agent waits", |_| Tamper::Slow(8)),
     ];
     for (at, (name, line)) in lines.into_iter().enumerate() {
         for away in [5 * MINUTE, 8 * DAY] {
@@ -164,7 +164,7 @@ async fn f_13_three_seconds_each_way_cost_no_heartbeat() {
         let (world, mut machine) = node(seed).await;
         machine.run(2 * MINUTE).await;
         world.calm();
-        world.script(|_| Some(Act::Slow(3)));
+        world.script(|_| Some(Tamper::Slow(3)));
         let from = world.now();
         machine.run(HOUR).await;
         let (sent, accepted) = beats(&world, from);

@@ -18,7 +18,7 @@ use lucia_agent::host::state::State;
 use lucia_agent::host::status::Doing;
 use lucia_agent::keys::files::Files;
 use lucia_agent::keys::passwd::Local;
-use lucia_agent::units::{Act, Ended, Program as Run, Runner, UnitError};
+use lucia_agent::units::{Ended, Program as Run, Runner, ServiceAct, UnitError};
 use lucia_controller::config::Config;
 use lucia_controller::store::{Generation, restore};
 use lucia_durable::crash_point::{Armed, Fate, ask_at};
@@ -148,7 +148,7 @@ impl Runner for Says {
         Ok(Ended { code: Some(code), output })
     }
 
-    async fn act(&self, _: Act) -> Result<(), UnitError> {
+    async fn act(&self, _: ServiceAct) -> Result<(), UnitError> {
         Ok(())
     }
 }

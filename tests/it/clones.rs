@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lucia_durable::crash_point::crash_at;
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::files::journal::EventKind;
 
-use crate::world::{Act, Machine, SEEDS, World};
+use crate::world::{Machine, SEEDS, Tamper, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ fn accepted(world: &World, from: IpAddr) -> usize {
     heartbeats.filter(|seen| seen.status == Some(200)).count()
 }
 
-fn events(world: &World, kind: EventKind) -> usize {
+fn events(world: &World, kind: Act) -> usize {
     world.journal().events.iter().filter(|event| event.kind == kind).count()
 }
 
@@ -65,9 +65,9 @@ async fn a_copied_state_freezes_both_within_two_heartbeats_and_costs_neither_a_h
         assert!(accepted(&world, machine.address()) > 17 && accepted(&world, copy.address()) > 17, "seed {seed}");
 
         // Both are shown, in the event and as they are now.
-        assert_eq!(events(&world, EventKind::IdentityFrozen), 1);
+        assert_eq!(events(&world, Act::Frozen), 1);
         let journal = world.journal();
-        let event = journal.events.iter().find(|event| event.kind == EventKind::IdentityFrozen).unwrap();
+        let event = journal.events.iter().find(|event| event.kind == Act::Frozen).unwrap();
         for holders in [event.holders.clone(), world.controller().node(&id).unwrap().frozen.unwrap().holders] {
             let mut seen: Vec<_> = holders.iter().map(|holder| holder.address).collect();
             seen.sort();
@@ -109,7 +109,7 @@ async fn the_one_that_is_kept_goes_on_and_the_other_is_told_so_for_good() {
             world.restart_controller().await;
             run_both(stays, goes, 5 * MINUTE).await;
         }
-        assert_eq!((events(&world, EventKind::IdentityFrozen), events(&world, EventKind::CloneKept)), (1, 1));
+        assert_eq!((events(&world, Act::Frozen), events(&world, Act::CloneKept)), (1, 1));
     }
 }
 
@@ -127,7 +127,7 @@ async fn after_a_split_neither_is_the_node_any_more() {
         assert!(machine.refusal("heartbeat").unwrap().what.contains("node_identity_invalid"));
     }
     assert_eq!(world.phase(&id), None);
-    assert_eq!((events(&world, EventKind::CloneSplit), events(&world, EventKind::DeviceRemoved)), (1, 1));
+    assert_eq!((events(&world, Act::CloneSplit), events(&world, Act::Removed)), (1, 1));
 }
 
 /// threats.md F-17: yesterday's disk.
@@ -168,14 +168,14 @@ async fn a_thousand_honest_faults_freeze_nobody() {
     for fault in 0..1000 {
         world.forget_seen();
         let mut once = Some(match draw(6) {
-            0 => Act::AgentDies,
-            1 => Act::AgentDiesBefore,
-            2 => Act::LoseAnswer,
-            3 => Act::LoseRequest,
-            4 => Act::ControllerDies,
-            _ => Act::Pass,
+            0 => Tamper::AgentDies,
+            1 => Tamper::AgentDiesBefore,
+            2 => Tamper::LoseAnswer,
+            3 => Tamper::LoseRequest,
+            4 => Tamper::ControllerDies,
+            _ => Tamper::Pass,
         });
-        let reboot = once == Some(Act::Pass);
+        let reboot = once == Some(Tamper::Pass);
         world.script(move |coming| if coming.call == Endpoint::Heartbeat { once.take() } else { None });
         let plan = if reboot {
             machine.reboot(small(draw(4)));
@@ -194,5 +194,5 @@ async fn a_thousand_honest_faults_freeze_nobody() {
     world.unscript();
     machine.run(5 * MINUTE).await;
     assert!(!machine.status().frozen && machine.status().heartbeats > 0);
-    assert_eq!(events(&world, EventKind::IdentityFrozen), 0);
+    assert_eq!(events(&world, Act::Frozen), 0);
 }

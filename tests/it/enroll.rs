@@ -5,7 +5,7 @@ use std::time::Duration;
 use lucia_proto::api::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 
-use crate::world::{Act, Hand, Machine, SEEDS, World};
+use crate::world::{Hand, Machine, SEEDS, Tamper, World};
 
 const MINUTES: Duration = Duration::from_secs(600);
 
@@ -53,7 +53,7 @@ async fn progress_reports_and_certificates_make_nobody_managed() {
         }
         assert_ne!(world.phase(&id), Some(DevicePhase::Managed), "{phase:?}");
         if phase == DevicePhase::AwaitingEnrollment {
-            world.script(|coming| (coming.call == Endpoint::Heartbeat).then_some(Act::LoseRequest));
+            world.script(|coming| (coming.call == Endpoint::Heartbeat).then_some(Tamper::LoseRequest));
             machine.run_until(MINUTES, |machine| machine.file("certificate.pem").is_some()).await;
             machine.run(MINUTES).await;
             assert_eq!(world.phase(&id), Some(DevicePhase::AwaitingEnrollment));

@@ -7,10 +7,10 @@ use lucia_proto::api::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use tokio::time::sleep;
 
-use crate::world::{Act, Machine, SEEDS, Seen, World};
+use crate::world::{Machine, SEEDS, Seen, Tamper, World};
 
 /// One machine from nothing to Managed, with `act` at its call number `nth`. Says whether it came to that call.
-async fn story(seed: u64, nth: usize, act: Act) -> bool {
+async fn story(seed: u64, nth: usize, act: Tamper) -> bool {
     let world = World::new(seed);
     world.admit_by_journal();
     world.script(move |coming| (coming.number == nth).then_some(act));
@@ -30,7 +30,7 @@ fn one_node(world: &World, machine: &Machine, what: &str) {
     assert_eq!(journal.devices[0].phase, DevicePhase::Managed, "{what}");
 }
 
-async fn at_every_call(acts: &[Act]) {
+async fn at_every_call(acts: &[Tamper]) {
     for act in acts {
         let mut nth = 0;
         while story(SEEDS[nth % SEEDS.len()], nth, *act).await {
@@ -44,21 +44,21 @@ async fn at_every_call(acts: &[Act]) {
 // spec: TS-14
 #[tokio::test(start_paused = true)]
 async fn any_request_or_answer_may_be_lost() {
-    at_every_call(&[Act::LoseRequest, Act::LoseAnswer]).await;
+    at_every_call(&[Tamper::LoseRequest, Tamper::LoseAnswer]).await;
 }
 
 /// threats.md F-1: killed before and after each call, in the installer as on the node.
 // spec: TS-15
 #[tokio::test(start_paused = true)]
 async fn the_agent_may_die_at_any_call() {
-    at_every_call(&[Act::AgentDies, Act::AgentDiesBefore]).await;
+    at_every_call(&[Tamper::AgentDies, Tamper::AgentDiesBefore]).await;
 }
 
 /// threats.md F-2: all that was answered is there, and the window is closed after each start.
 // spec: TS-15
 #[tokio::test(start_paused = true)]
 async fn the_controller_and_the_worker_may_die_at_any_call() {
-    at_every_call(&[Act::ControllerDies, Act::WorkerDies]).await;
+    at_every_call(&[Tamper::ControllerDies, Tamper::WorkerDies]).await;
 }
 
 /// threats.md F-1 and F-3 through the stack: the disk of agent or worker ends at a durable step from enrolment on. Every

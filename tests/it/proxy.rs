@@ -6,20 +6,20 @@ use std::time::Duration;
 use lucia_agent::host::status::Doing;
 use lucia_proto::api::Endpoint;
 
-use crate::world::{Act, Machine, SEEDS, World};
+use crate::world::{Machine, SEEDS, Tamper, World};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-const STRANGERS: [Act; 9] = [
-    Act::Page(200),
-    Act::Page(302),
-    Act::Page(401),
-    Act::Page(403),
-    Act::Page(404),
-    Act::Page(407),
-    Act::OtherJson(403),
-    Act::OtherJson(404),
-    Act::OtherJson(200),
+const STRANGERS: [Tamper; 9] = [
+    Tamper::Page(200),
+    Tamper::Page(302),
+    Tamper::Page(401),
+    Tamper::Page(403),
+    Tamper::Page(404),
+    Tamper::Page(407),
+    Tamper::OtherJson(403),
+    Tamper::OtherJson(404),
+    Tamper::OtherJson(200),
 ];
 
 /// Whatever a stranger answers, however long: nothing is deleted, `why` says what it is, and all goes on afterwards.

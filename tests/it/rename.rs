@@ -7,10 +7,10 @@ use lucia_agent::host::status::OwnersStanding;
 use lucia_durable::crash_point::crash_at;
 use lucia_people::host_api::{NodeLine, RenameForm};
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::Clock as _;
-use lucia_proto::files::journal::EventKind;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::{By, Entry, Ledger};
@@ -123,7 +123,7 @@ async fn a_renamed_machine_goes_on_under_its_name_until_the_new_one_is_approved(
         let last = world.last_report(Endpoint::Heartbeat, &id);
         assert!(last.contains("\"hostname\":\"web\"") && !last.contains("newHostname"), "{last}");
         let events = world.journal().events;
-        assert!(events.iter().any(|event| event.kind == EventKind::Renamed && event.device_id.as_ref() == Some(&id)));
+        assert!(events.iter().any(|event| event.kind == Act::Renamed && event.device_id.as_ref() == Some(&id)));
 
         // And what it is called now outlives a reboot and a day.
         machine.reboot(0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::UnixTime;
 
-use crate::world::{Act, Machine, SEEDS, World};
+use crate::world::{Machine, SEEDS, Tamper, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -114,7 +114,7 @@ async fn a_renewal_whose_answers_are_lost_ends_in_one_leaf() {
         world.script(move |coming| {
             let lost = coming.call == Endpoint::Renew && left > 0;
             left -= usize::from(lost);
-            lost.then_some(Act::LoseAnswer)
+            lost.then_some(Tamper::LoseAnswer)
         });
         let first = machine.file("certificate.pem");
         machine.run_until(2 * HOUR, |machine| machine.file("certificate.pem") != first).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
-use lucia_proto::files::journal::EventKind;
 use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Hand, Machine, SEEDS, World};
@@ -13,7 +13,7 @@ use crate::world::{Hand, Machine, SEEDS, World};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn kinds(world: &World, id: &lucia_proto::base::ids::NodeId) -> Vec<EventKind> {
+fn kinds(world: &World, id: &lucia_proto::base::ids::NodeId) -> Vec<Act> {
     let journal = world.journal();
     journal.events.iter().filter(|event| event.device_id.as_ref() == Some(id)).map(|event| event.kind).collect()
 }
@@ -44,7 +44,7 @@ async fn a_reinstalled_machine_comes_back_under_its_old_name_only_by_replaces() 
         new.install().await;
         let new_id = new.id();
         assert_eq!((world.phase(&old_id), world.phase(&new_id)), (None, Some(DevicePhase::AwaitingEnrollment)));
-        assert!(kinds(&world, &old_id).ends_with(&[EventKind::NodeReplaced, EventKind::DeviceRemoved]), "seed {seed}");
+        assert!(kinds(&world, &old_id).ends_with(&[Act::Replaced, Act::Removed]), "seed {seed}");
         let identities = || std::fs::read_dir(world.path("controller/nodes/identities")).unwrap().count();
         assert_eq!(identities(), 0, "seed {seed}: no record of the old one");
         let refused = hand.say(Endpoint::Heartbeat, &heartbeat).await.code();
@@ -69,7 +69,7 @@ async fn a_reinstalled_machine_comes_back_under_its_old_name_only_by_replaces() 
             .journal()
             .events
             .iter()
-            .find(|event| event.kind == EventKind::NodeEnrolled && event.device_id.as_ref() == Some(&new_id))
+            .find(|event| event.kind == Act::Enrolled && event.device_id.as_ref() == Some(&new_id))
             .unwrap()
             .at;
         assert!(view.samples.iter().all(|sample| sample.at >= joined), "seed {seed}: samples are its own");

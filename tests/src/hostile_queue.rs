@@ -15,9 +15,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{Event, EventKind, Journal};
+use lucia_proto::files::journal::{Event, Journal};
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
 use lucia_proto::node::phase::{DevicePhase, TaskPhase};
@@ -276,7 +277,7 @@ pub const JOURNALS: &[(&str, &str, Forge)] = &[
         for _ in 0..now.last_event_id + 3 {
             let actor = now.events.first().map(|event| event.actor.clone()).ok_or(io::ErrorKind::NotFound)?;
             let at = UnixTime::from_secs(1_700_000_000);
-            let _ = journal.record(Event::new(at, EventKind::AdmissionExpired, actor));
+            let _ = journal.record(Event::new(at, Act::WindowExpired, actor));
         }
         journal.generation = now.generation + 10;
         renamed(at, &bytes(&journal))

@@ -99,9 +99,10 @@ pub fn read(config: &Config) -> Result<Journal, AuthorityError> {
 
 #[cfg(test)]
 mod tests {
+    use lucia_proto::base::acts::Act;
     use lucia_proto::base::digest::Digest;
     use lucia_proto::base::time::UnixTime;
-    use lucia_proto::files::journal::{Event, EventKind};
+    use lucia_proto::files::journal::Event;
 
     use super::*;
 
@@ -111,7 +112,7 @@ mod tests {
         for number in 0..events {
             let at = UnixTime::from_secs(1_795_982_400 + number);
             let actor = "controller".parse().unwrap();
-            let kind = EventKind::AdmissionExpired;
+            let kind = Act::WindowExpired;
             journal.record(Event::new(at, kind, actor)).unwrap();
         }
         journal

@@ -5,13 +5,14 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::{PemText, Version};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::{NodeId, RequestId};
 use lucia_proto::base::json;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::audit_chain::AuditChain;
-use lucia_proto::files::journal::{DeviceRow, Event, EventKind, GrantRow, Journal, TaskRow};
+use lucia_proto::files::journal::{DeviceRow, Event, GrantRow, Journal, TaskRow};
 use lucia_proto::files::owner_queue::{ApplicationFile, AuditHeadFile, FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
@@ -100,11 +101,11 @@ impl Controller {
 
     /// Something happens there: another generation, one more event.
     pub(crate) fn happen(&mut self) {
-        self.say(EventKind::AdmissionExpired, None);
+        self.say(Act::WindowExpired, None);
     }
 
     /// The same of this kind, about this node.
-    pub(crate) fn say(&mut self, kind: EventKind, node: Option<&NodeId>) {
+    pub(crate) fn say(&mut self, kind: Act, node: Option<&NodeId>) {
         let (at, actor, device_id) = (self.now.get(), "operator:1000".parse().unwrap(), node.cloned());
         self.journal.record(Event { device_id, ..Event::new(at, kind, actor) }).unwrap();
         self.journal.generation += 1;
@@ -121,7 +122,7 @@ impl Controller {
     pub(crate) fn remove(&mut self, id: &NodeId) {
         self.put(&format!("nodes/removals/{id}.json"), format!(r#"{{"schemaVersion":1,"nodeId":"{id}"}}"#).as_bytes());
         self.forget(id);
-        self.say(EventKind::DeviceRemoved, Some(id));
+        self.say(Act::Removed, Some(id));
     }
 
     /// Writes beside and renames, 0640, as the controller does.

@@ -30,7 +30,7 @@ use tracing::warn;
 
 pub(crate) use anchor::ANCHOR;
 pub use audited::{Anchored, Anchors};
-pub use entry::{Act, By, By as AdmittedBy, Entry, Mark, NodeNames, OrderedBy};
+pub use entry::{By, By as AdmittedBy, Entry, Mark, NodeNames, OrderEffect, OrderedBy};
 pub use recent::Recent;
 pub use records::{NodeRecord, Rates, Records};
 

@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::chain;
 use crate::config::Config;
 use crate::decide::{self, Refusal};
-use crate::ledger::{Act, NodeNames, NodeRecord, Records};
+use crate::ledger::{NodeNames, NodeRecord, OrderEffect, Records};
 
 /// All that a decision rests on besides the order.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub enum Judged {
         /// About which node.
         node: NodeNames,
         /// What it does.
-        act: Act,
+        act: OrderEffect,
     },
     /// It is not.
     Refuse {
@@ -201,14 +201,19 @@ fn check(
 ///
 /// # Errors
 /// What stands in its way.
-pub fn act(intent: &OrderHead, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
+pub fn act(
+    intent: &OrderHead,
+    body: &Body,
+    facts: &Facts<'_>,
+    now: UnixTime,
+) -> Result<(NodeNames, OrderEffect), Obstacle> {
     let node = intent.nodes.first().ok_or(Obstacle::Elsewhere)?;
     let known = || facts.records.node(node).ok_or_else(|| Obstacle::Unknown(node.clone()));
     match body {
         Body::Admit(body) => admit(node, body, facts, now),
         Body::ReleaseLapse(body) => release(known()?, body, intent.issued_at, facts.config, now),
         Body::CloneDecision(body) => Ok(match body.decision {
-            Decision::Keep => (known()?.names.clone(), Act::Note),
+            Decision::Keep => (known()?.names.clone(), OrderEffect::Note),
             Decision::Split => bar(known()?),
         }),
         Body::RemoveIdentity(_) => Ok(bar(known()?)),
@@ -217,7 +222,7 @@ pub fn act(intent: &OrderHead, body: &Body, facts: &Facts<'_>, now: UnixTime) ->
 }
 
 /// Lets a node in, under a name that is free or becomes so.
-fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, Act), Obstacle> {
+fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, OrderEffect), Obstacle> {
     let Admit { fingerprint, hostname, replaces } = body.clone();
     if let Some(known) = facts.records.node(node) {
         let name = known.names.hostname.clone();
@@ -226,14 +231,14 @@ fn admit(node: &NodeId, body: &Admit, facts: &Facts<'_>, now: UnixTime) -> Resul
             (None, Some(_)) => Err(Obstacle::Suspended { name }),
             (None, None) if name != hostname => Err(Obstacle::OtherName { name }),
             // The operator was first.
-            (None, None) => Ok((known.names.clone(), Act::Note)),
+            (None, None) => Ok((known.names.clone(), OrderEffect::Note)),
         };
     }
     if facts.records.is_full() {
         return Err(Obstacle::Name(Refusal::Full));
     }
     decide::free(facts.config, facts.records, node, &hostname, replaces.as_ref(), now).map_err(Obstacle::Name)?;
-    Ok((NodeNames { node_id: node.clone(), fingerprint, hostname }, Act::Admit { replaces }))
+    Ok((NodeNames { node_id: node.clone(), fingerprint, hostname }, OrderEffect::Admit { replaces }))
 }
 
 /// The end that an owner is shown is of the last certificate that the node fetched. One that was signed for it since and
@@ -244,7 +249,7 @@ fn release(
     issued_at: UnixTime,
     config: &Config,
     now: UnixTime,
-) -> Result<(NodeNames, Act), Obstacle> {
+) -> Result<(NodeNames, OrderEffect), Obstacle> {
     let name = known.names.hostname.clone();
     if known.barred_at.is_some() {
         return Err(Obstacle::Barred { name });
@@ -259,10 +264,10 @@ fn release(
     if now.since(end) <= config.max_lapse {
         return Err(Obstacle::NotLapsed { name });
     }
-    Ok((known.names.clone(), Act::Release { serial }))
+    Ok((known.names.clone(), OrderEffect::Release { serial }))
 }
 
-fn bar(known: &NodeRecord) -> (NodeNames, Act) {
-    let act = if known.barred_at.is_some() { Act::Note } else { Act::Bar };
+fn bar(known: &NodeRecord) -> (NodeNames, OrderEffect) {
+    let act = if known.barred_at.is_some() { OrderEffect::Note } else { OrderEffect::Bar };
     (known.names.clone(), act)
 }

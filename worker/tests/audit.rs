@@ -13,14 +13,15 @@ mod fixture;
 mod site;
 
 use expect_test::expect_file;
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 use site::{Site, now};
 
-fn note(uid: u32) -> AuditNote {
-    AuditNote::new(now(), AuditActor::Operator(uid), AuditAction::WindowOpened)
+fn note(uid: u32) -> AuditEntry {
+    AuditEntry::new(now(), AuditActor::Operator(uid), Act::WindowOpened)
 }
 
 /// An audit of so many lines.

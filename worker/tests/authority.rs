@@ -19,7 +19,7 @@ use std::process::Stdio;
 use expect_test::expect_file;
 use fixture::{request, secs};
 use lucia_durable::{DirRules, PrivateDir};
-use lucia_proto::files::journal::EventKind;
+use lucia_proto::base::acts::Act;
 use lucia_proto::node::phase::{DevicePhase, TaskPhase};
 use lucia_proto::test_support::TestNode;
 use lucia_worker::decide::Refusal;
@@ -252,7 +252,7 @@ fn a_journal_of_before_a_removal_is_told_with_the_names_of_those_who_stay_barred
     let mut site = Site::with_nodes("admission = \"journal\"", 1..=2);
     let before = site.controller.journal.clone();
     site.controller.forget(&TestNode::new(2).node_id);
-    site.controller.say(EventKind::DeviceRemoved, Some(&TestNode::new(2).node_id));
+    site.controller.say(Act::Removed, Some(&TestNode::new(2).node_id));
     site.once().done(0, &[("removed", 1)]);
     site.once().done(0, &[("removed", 0)]);
     assert_eq!(site.json()["barred"], 1);

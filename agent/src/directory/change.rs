@@ -26,7 +26,7 @@ use super::ldap::{Directory, LdapError, Reader};
 use super::sshd;
 use crate::host::root::Root;
 use crate::host::state::State;
-use crate::units::{Act, Program, Runner, UnitError};
+use crate::units::{Program, Runner, ServiceAct, UnitError};
 
 /// Pauses between questions to an sssd that has just started: it connects to the directory meanwhile.
 const PATIENCE: [u64; 6] = [0, 1, 2, 4, 8, 8];
@@ -262,12 +262,12 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
             self.put(SetUpFile::Sssd, wanted)?;
             crash_point!("agent/directory-sssd", self.state.path()).map_err(ChangeError::Crashed)?;
             told.sssd = true;
-            self.runner.act(Act::RestartSssd).await?;
+            self.runner.act(ServiceAct::RestartSssd).await?;
         }
         self.answers(owners).await?;
         if todo.sshd {
             told.sshd = true;
-            self.runner.act(Act::ReloadSshd).await?;
+            self.runner.act(ServiceAct::ReloadSshd).await?;
         }
         crash_point!("agent/directory-works", self.state.path()).map_err(ChangeError::Crashed)?;
         files::keep(self.state, wanted).map_err(ChangeError::Keep)
@@ -288,11 +288,11 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
         }
         crash_point!("agent/directory-back", self.state.path()).map_err(ChangeError::Crashed)?;
         if told.sssd {
-            self.runner.act(Act::RestartSssd).await?;
+            self.runner.act(ServiceAct::RestartSssd).await?;
         }
         if told.sshd {
             self.check_sshd(former).await?;
-            self.runner.act(Act::ReloadSshd).await?;
+            self.runner.act(ServiceAct::ReloadSshd).await?;
         }
         Ok(())
     }

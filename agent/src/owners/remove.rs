@@ -21,7 +21,7 @@ use crate::host::state::{State, StateError, StateFile};
 use crate::identity::running;
 use crate::keys::OrderedKeys;
 use crate::keys::files::{Files, KeysError};
-use crate::units::{Act, Runner};
+use crate::units::{Runner, ServiceAct};
 
 /// What became of the node, for people.
 pub const REMOVED: &str = "an owner removed this node's identity: key, certificate, directory and SSH keys of the fleet are gone, \
@@ -79,7 +79,7 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
         }
     }
     if had.is_some_and(|had| had.sssd.is_some()) {
-        for act in [Act::ReloadSshd, Act::RestartSssd] {
+        for act in [ServiceAct::ReloadSshd, ServiceAct::RestartSssd] {
             if let Err(error) = runner.act(act).await {
                 tracing::warn!(
                     "{}; its files are gone, and it goes by that at the next boot at the latest",

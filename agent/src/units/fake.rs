@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Act, Ended, Program, Runner, UnitError};
+use super::{Ended, Program, Runner, ServiceAct, UnitError};
 
 /// What a test is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FakeQuestion {
     Run(Program),
-    Act(Act),
+    ServiceAct(ServiceAct),
 }
 
 /// What it answers.
@@ -51,7 +51,7 @@ impl FakeRunner {
     fn ask(&self, asked: &FakeQuestion) -> Said {
         let word = match asked {
             FakeQuestion::Run(program) => program.invocation().word,
-            FakeQuestion::Act(act) => act.words(),
+            FakeQuestion::ServiceAct(act) => act.words(),
         };
         let mut inner = self.0.borrow_mut();
         inner.1.push(word.to_owned());
@@ -72,8 +72,8 @@ impl Runner for FakeRunner {
         }
     }
 
-    async fn act(&self, act: Act) -> Result<(), UnitError> {
-        match self.ask(&FakeQuestion::Act(act)) {
+    async fn act(&self, act: ServiceAct) -> Result<(), UnitError> {
+        match self.ask(&FakeQuestion::ServiceAct(act)) {
             Said::Ends(0, _) | Said::Says(_) => Ok(()),
             Said::Ends(..) => Err(UnitError::Job { doing: act.words(), result: "failed".to_owned() }),
             Said::Away => Err(away(act.words())),

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use thiserror::Error;
 
-pub use self::program::{Act, Program};
+pub use self::program::{Program, ServiceAct};
 
 /// How a program ended, and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// When it is not done.
-    fn act(&self, act: Act) -> impl Future<Output = Result<(), UnitError>>;
+    fn act(&self, act: ServiceAct) -> impl Future<Output = Result<(), UnitError>>;
 }
 
 impl<R: Runner> Runner for Rc<R> {
@@ -97,7 +97,7 @@ impl<R: Runner> Runner for Rc<R> {
         self.as_ref().run(program)
     }
 
-    fn act(&self, act: Act) -> impl Future<Output = Result<(), UnitError>> {
+    fn act(&self, act: ServiceAct) -> impl Future<Output = Result<(), UnitError>> {
         self.as_ref().act(act)
     }
 }

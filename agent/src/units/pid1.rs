@@ -18,7 +18,7 @@ use zbus::zvariant::{Fd, ObjectPath, OwnedObjectPath, Value};
 use zbus::{Connection, Proxy, connection};
 
 use super::program::{ENVIRONMENT, Invocation};
-use super::{Act, Ended, Program, Runner, UnitError};
+use super::{Ended, Program, Runner, ServiceAct, UnitError};
 use crate::host::random;
 
 /// The system's bus, whatever the environment says.
@@ -87,7 +87,7 @@ impl Runner for Pid1 {
         within(limit, run.word, run_unit(&run)).await
     }
 
-    async fn act(&self, act: Act) -> Result<(), UnitError> {
+    async fn act(&self, act: ServiceAct) -> Result<(), UnitError> {
         let doing = act.words();
         let done = async {
             let mut manager = Manager::connect(doing).await?;

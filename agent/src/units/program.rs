@@ -95,14 +95,14 @@ impl Program {
 
 /// What is done to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
+pub enum ServiceAct {
     /// sssd reads its configuration only when it starts.
     RestartSssd,
     /// sshd goes on with its connections; one that does not run stays as it is.
     ReloadSshd,
 }
 
-impl Act {
+impl ServiceAct {
     /// The unit.
     #[must_use]
     pub const fn unit(self) -> &'static str {
@@ -152,9 +152,10 @@ mod tests {
             assert!(run.path.starts_with('/') && run.limit <= Duration::from_secs(30) && run.output_max <= 64 * 1024);
         }
         assert_eq!(ENVIRONMENT, ["LC_ALL=C", "SSS_NSS_USE_MEMCACHE=NO"]);
-        for (act, line) in
-            [(Act::RestartSssd, "RestartUnit sssd.service"), (Act::ReloadSshd, "ReloadOrTryRestartUnit ssh.service")]
-        {
+        for (act, line) in [
+            (ServiceAct::RestartSssd, "RestartUnit sssd.service"),
+            (ServiceAct::ReloadSshd, "ReloadOrTryRestartUnit ssh.service"),
+        ] {
             assert_eq!(format!("{} {}", act.method(), act.unit()), line);
         }
     }

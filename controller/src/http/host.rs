@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_people::audit::AuditAction;
+use lucia_people::audit::act_of;
 use lucia_people::host_api::{
     ApproveForm, CountersView, EVENTS_PER_ANSWER_MAX, EVENTS_WAIT_MAX, KeepForm, OpenWindow, RenameForm, StatusView,
 };
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking, stopped};
-use crate::parts::{Act, By, Controller, Refusal};
+use crate::parts::{AuditedChange, By, Controller, Refusal};
 
 /// A change that `by` asks for by this row, of this device or node if it is about one. It is noted in the same turn: a
 /// caller who goes away ends neither.
@@ -26,7 +26,7 @@ where
 {
     let (by, id) = (by.clone(), id.cloned());
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
-    let act = Act::new(AuditAction::of(endpoint).ok_or_else(unknown)?, id);
+    let act = AuditedChange::new(act_of(endpoint).ok_or_else(unknown)?, id);
     blocking(edge, move |controller| controller.audited(&by, &act, || call(controller, &by.actor()))).await
 }
 

@@ -7,7 +7,7 @@ use askama::Template;
 use lucia_people::audit::{AuditActor, AuditEntry, AuditVia};
 use lucia_people::host_api::OnboardingView;
 use lucia_people::sign_in::{PasskeyView, SessionView};
-use lucia_people::words::{action, call_refused, order_refused};
+use lucia_people::words::{call_refused, order_refused};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{counted, shown};
@@ -109,8 +109,8 @@ impl Audit {
                 at: entry.at.to_string(),
                 ago: ago(now, entry.at),
                 clock: clock(entry.at),
-                what: action(entry.action),
-                action: entry.action.as_str(),
+                what: entry.action.words(),
+                action: entry.action.word(),
                 who: who(entry, names),
                 node: entry.node.as_ref().map(name),
                 order: entry.intent.map(|id| AboutOrder { id, code: id.code().to_string(), is_there: false }),

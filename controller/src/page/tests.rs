@@ -1,10 +1,11 @@
 //! Documents as they leave: nothing from a node is markup, nothing is inline, all of it is small.
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote, AuditVia};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditVia};
 use lucia_people::host_api::{DeviceView, EventLine, NodeLine, NodeView, OnboardingView, WorkerView};
 use lucia_people::owner_api::{DraftLine, DraftState};
 use lucia_people::sign_in::{PasskeyView, SessionView};
 use lucia_people::why::{Finding, Why};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::json;
 use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::node::state::SnapshotState;
@@ -227,19 +228,8 @@ fn passkey() -> PasskeyView {
 }
 
 fn entry() -> AuditEntry {
-    let note = AuditNote {
-        at: time(NOW),
-        actor: AuditActor::Operator(0),
-        from: None,
-        via: None,
-        action: AuditAction::WindowOpened,
-        node: Some(OrderWorld::new(time(NOW)).node.node_id),
-        intent: None,
-        refused: None,
-        intent_refused: None,
-        token: None,
-        more: None,
-    };
+    let node = Some(OrderWorld::new(time(NOW)).node.node_id);
+    let note = AuditEntry { node, ..AuditEntry::new(time(NOW), AuditActor::Operator(0), Act::WindowOpened) };
     let line = lucia_people::audit::add(&mut AuditChain::default(), note).unwrap();
     lucia_people::audit::follow(&mut AuditChain::default(), line.as_bytes()).unwrap()
 }

@@ -4,8 +4,9 @@
 //! change is made; one that was made and whose entry could not be written is not acknowledged, and its entry comes first
 //! when the disk takes it again.
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote, AuditView};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditView};
 use lucia_people::token::TokenName;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::orders::OrderId;
@@ -15,9 +16,9 @@ use crate::refusal::Refusal;
 
 /// What is done, and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Act {
+pub struct AuditedChange {
     /// What.
-    pub action: AuditAction,
+    pub action: Act,
     /// Which device or node.
     pub node: Option<NodeId>,
     /// Which order.
@@ -26,10 +27,10 @@ pub struct Act {
     pub token: Option<TokenName>,
 }
 
-impl Act {
+impl AuditedChange {
     /// Something about a node, or about none.
     #[must_use]
-    pub const fn new(action: AuditAction, node: Option<NodeId>) -> Self {
+    pub const fn new(action: Act, node: Option<NodeId>) -> Self {
         Self { action, node, intent: None, token: None }
     }
 }
@@ -39,7 +40,12 @@ impl Controller {
     ///
     /// # Errors
     /// What the change refuses; `persistence_failed` when it cannot be noted.
-    pub fn audited<T>(&self, by: &By, act: &Act, change: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub fn audited<T>(
+        &self,
+        by: &By,
+        act: &AuditedChange,
+        change: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         // What waits goes first: no change is made while it cannot be noted.
         self.note(Vec::new())?;
         self.noted(by, act, change())
@@ -49,14 +55,14 @@ impl Controller {
     ///
     /// # Errors
     /// As [`Controller::audited`]; what was done stays done, and is noted when it can be.
-    pub(super) fn noted<T>(&self, by: &By, act: &Act, done: Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(super) fn noted<T>(&self, by: &By, act: &AuditedChange, done: Result<T, Refusal>) -> Result<T, Refusal> {
         let (actor, from, via) = match by {
             By::Operator(uid) => (AuditActor::Operator(*uid), None, None),
             By::Owner { id, name, from, via } => (AuditActor::Owner(id.clone(), name.clone()), Some(*from), Some(*via)),
         };
         let refused = done.as_ref().err().map(|refusal| refusal.code);
-        let note = AuditNote::new(self.clock.now(), actor, act.action);
-        let note = AuditNote {
+        let note = AuditEntry::new(self.clock.now(), actor, act.action);
+        let note = AuditEntry {
             from,
             via,
             node: act.node.clone(),
@@ -89,7 +95,7 @@ impl Controller {
     ///
     /// # Errors
     /// `persistence_failed`; they wait then.
-    pub(super) fn note(&self, notes: Vec<AuditNote>) -> Result<(), Refusal> {
+    pub(super) fn note(&self, notes: Vec<AuditEntry>) -> Result<(), Refusal> {
         let mut audit = lock(&self.audit);
         // Whoever slept while another took the state over adds nothing to it any more (F-12).
         if !notes.is_empty() && !self.keeper.is_ours() {

@@ -57,7 +57,7 @@ use sign_in::SignIns;
 use tokens::Tokens;
 
 pub use crate::refusal::Refusal;
-pub use audit::Act;
+pub use audit::AuditedChange;
 pub use by::By;
 pub use owners::{Applicant, OwnerCall};
 pub use page_view::{CertificateFacts, ServerRow};

@@ -2,9 +2,10 @@
 
 use lucia_durable::crash_point;
 use lucia_people::host_api::{ApproveForm, Minutes};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
-use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::files::journal::Journal;
 
 use super::journal::{self, Approval};
 use super::nodes::NodeState;
@@ -36,7 +37,7 @@ impl Controller {
         let mut window = lock(&self.window);
         // Closed at once, whatever becomes of the journal.
         *window = None;
-        self.keeper.change(|journal| journal::close_window(journal, EventKind::AdmissionClosed, actor, now))
+        self.keeper.change(|journal| journal::close_window(journal, Act::WindowClosed, actor, now))
     }
 
     /// Approves an installation.

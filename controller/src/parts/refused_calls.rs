@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lucia_people::audit::{AuditAction, AuditNote};
+use lucia_people::audit::AuditEntry;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -21,7 +22,7 @@ struct Minute {
     since: Duration,
     lines: u32,
     more: u64,
-    last: AuditNote,
+    last: AuditEntry,
 }
 
 impl Minute {
@@ -29,16 +30,16 @@ impl Minute {
         now >= self.since.saturating_add(MINUTE)
     }
 
-    fn counted(self) -> Option<AuditNote> {
-        let AuditNote { at, actor, from, refused, .. } = self.last;
-        let note = AuditNote { from, refused, ..AuditNote::new(at, actor, AuditAction::RefusalsCounted) };
-        (self.more > 0).then_some(AuditNote { more: Some(self.more), ..note })
+    fn counted(self) -> Option<AuditEntry> {
+        let AuditEntry { at, actor, from, refused, .. } = self.last;
+        let note = AuditEntry { from, refused, ..AuditEntry::new(at, actor, Act::RefusalsCounted) };
+        (self.more > 0).then_some(AuditEntry { more: Some(self.more), ..note })
     }
 }
 
 impl RefusedCalls {
     /// A call was refused: the lines to write now, if any.
-    pub(super) fn refused(&mut self, who: &str, note: AuditNote, now: Duration) -> Vec<AuditNote> {
+    pub(super) fn refused(&mut self, who: &str, note: AuditEntry, now: Duration) -> Vec<AuditEntry> {
         let mut lines = self.over(now);
         let minute = self.0.entry(who.to_owned()).or_insert_with(|| Minute {
             since: now,
@@ -57,12 +58,12 @@ impl RefusedCalls {
     }
 
     /// The lines of minutes that are over.
-    pub(super) fn over(&mut self, now: Duration) -> Vec<AuditNote> {
+    pub(super) fn over(&mut self, now: Duration) -> Vec<AuditEntry> {
         self.0.extract_if(.., |_, minute| minute.is_over(now)).filter_map(|(_, minute)| minute.counted()).collect()
     }
 
     /// The lines of all of them: for the end of the program.
-    pub(super) fn end(&mut self) -> Vec<AuditNote> {
+    pub(super) fn end(&mut self) -> Vec<AuditEntry> {
         std::mem::take(&mut self.0).into_values().filter_map(Minute::counted).collect()
     }
 }

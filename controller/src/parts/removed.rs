@@ -3,25 +3,26 @@
 use std::collections::BTreeMap;
 
 use lucia_people::why::{KeyEnd, Machine, Removed};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Label;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
-use lucia_proto::files::journal::{EventKind, EventRow, Journal};
+use lucia_proto::files::journal::{Event, Journal};
 
 use super::Controller;
 
 /// The last removal of this node that the journal's events still tell of; nothing while it is there.
-pub(super) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Option<&'a EventRow> {
+pub(super) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Option<&'a Event> {
     if journal.device(id).is_some() {
         return None;
     }
-    let is_its = |event: &&EventRow| event.kind == EventKind::DeviceRemoved && event.device_id.as_ref() == Some(id);
+    let is_its = |event: &&Event| event.kind == Act::Removed && event.device_id.as_ref() == Some(id);
     journal.events.iter().rev().find(is_its)
 }
 
 /// The same of every node at once: a list of orders may name very many.
-pub(super) fn removals(journal: &Journal) -> BTreeMap<&NodeId, &EventRow> {
-    let removed = journal.events.iter().filter(|event| event.kind == EventKind::DeviceRemoved);
+pub(super) fn removals(journal: &Journal) -> BTreeMap<&NodeId, &Event> {
+    let removed = journal.events.iter().filter(|event| event.kind == Act::Removed);
     let mut removals: BTreeMap<_, _> = removed.filter_map(|event| Some((event.device_id.as_ref()?, event))).collect();
     for device in &journal.devices {
         removals.remove(&device.device_id);
@@ -47,9 +48,7 @@ impl Controller {
         let event = removal_of(&journal, id)?;
         let before = event.sequence.checked_sub(1);
         let replaced = journal.events.iter().find(|other| {
-            Some(other.sequence) == before
-                && other.kind == EventKind::NodeReplaced
-                && other.device_id.as_ref() == Some(id)
+            Some(other.sequence) == before && other.kind == Act::Replaced && other.device_id.as_ref() == Some(id)
         });
         let task = replaced.and_then(|event| event.task_id.as_ref());
         let heir = journal.devices.iter().find(|device| task.is_some() && device.task_id.as_ref() == task);

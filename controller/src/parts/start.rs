@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::ROOT_PEM_MAX;
 use lucia_proto::base::time::Clock;
-use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::files::journal::Journal;
 use lucia_proto::node::enrollment::IdentityRecord;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::pki::certificate::CertificateError;
@@ -119,7 +120,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let now = clock.now();
     // Always closed at the start: an operator who opened it may not know that it was restarted.
     keeper
-        .change(|journal| journal::close_window(journal, EventKind::AdmissionClosedOnStartup, CONTROLLER, now))
+        .change(|journal| journal::close_window(journal, Act::WindowClosedAtStart, CONTROLLER, now))
         .map_err(OpenError::Write)?;
     let journal = keeper.read();
     let records = Records::new(identities);

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lucia_people::audit::AuditAction;
 use lucia_people::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
@@ -19,7 +19,7 @@ use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use subtle::ConstantTimeEq as _;
 
 use super::sign_in::own;
-use super::{Act, By, Controller, lock};
+use super::{AuditedChange, By, Controller, lock};
 use crate::refusal::Refusal;
 use crate::source::{Bucket, Rate, Rates};
 use crate::store::tokens::{Token, TokenStore};
@@ -116,7 +116,7 @@ impl Controller {
     /// `actor_required` for the operator, who looks over the socket; `invalid_onboarding_request` for a name they use
     /// already and when they have as many as they may; `persistence_failed`.
     pub fn make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
-        let act = Act { token: Some(form.name.clone()), ..Act::new(AuditAction::TokenMade, None) };
+        let act = AuditedChange { token: Some(form.name.clone()), ..AuditedChange::new(Act::TokenMade, None) };
         self.audited(by, &act, || {
             let By::Owner { id, .. } = by else {
                 return Err(Refusal::actor("the operator has no tokens"));
@@ -180,7 +180,7 @@ impl Controller {
         let is_meant =
             |token: &Token| code(token).as_ref() == Some(wanted) && of.is_none_or(|owner| token.owner == *owner);
         let name = lock(&self.tokens.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
-        let act = Act { token: name, ..Act::new(AuditAction::TokenRemoved, None) };
+        let act = AuditedChange { token: name, ..AuditedChange::new(Act::TokenRemoved, None) };
         self.audited(by, &act, || {
             let mut store = lock(&self.tokens.store);
             let gone = store.forget(is_meant).map_err(|error| Refusal::persistence(&error))?;

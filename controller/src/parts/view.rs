@@ -10,7 +10,7 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::RENEW_UNDER;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{DeviceRow, EventRow, FrozenRow, Journal};
+use lucia_proto::files::journal::{DeviceRow, Event, FrozenRow, Journal};
 use lucia_proto::node::enrollment::Lineage;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::state::SnapshotState;
@@ -236,7 +236,7 @@ fn renames(journal: &Journal, id: &NodeId) -> Vec<Rename> {
     last
 }
 
-fn event_line(event: &EventRow) -> Option<EventLine> {
+fn event_line(event: &Event) -> Option<EventLine> {
     Some(EventLine {
         sequence: event.sequence,
         at: event.at,

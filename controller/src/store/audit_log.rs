@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use lucia_durable::{AppendError, AppendFile, DirError, FileName, PrivateDir};
 use lucia_people::audit::AuditError;
-use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::limits::{AUDIT_FILE_MAX, AUDIT_FILES_MAX, AUDIT_LINE_MAX};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::audit_chain::AuditChain;
@@ -109,7 +110,7 @@ pub(crate) struct AuditLog {
     /// A file of so many bytes is full.
     file_max: u64,
     /// What could not be written yet: it is written before anything else.
-    waiting: Vec<AuditNote>,
+    waiting: Vec<AuditEntry>,
     /// Set by a failure after which nobody knows what the disk holds.
     broken: bool,
 }
@@ -145,7 +146,7 @@ impl AuditLog {
             bytes,
             "the last line of the audit was cut off by a crash and is dropped; nothing was answered on it"
         );
-        log.record(vec![AuditNote::new(now, AuditActor::Controller, AuditAction::TornLineDropped)])?;
+        log.record(vec![AuditEntry::new(now, AuditActor::Controller, Act::TornLineDropped)])?;
         Ok(log)
     }
 
@@ -174,7 +175,7 @@ impl AuditLog {
     }
 
     /// Adds lines, after those that wait, with one wait for the disk. What cannot be written waits.
-    pub(crate) fn record(&mut self, notes: Vec<AuditNote>) -> Result<(), AuditLogError> {
+    pub(crate) fn record(&mut self, notes: Vec<AuditEntry>) -> Result<(), AuditLogError> {
         self.waiting.extend(notes);
         if self.broken {
             return Err(AuditLogError::Stopped);

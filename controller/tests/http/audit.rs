@@ -1,6 +1,6 @@
 //! Every change through `/api/host` is an entry of the audit, whoever made it and whatever came of it (design.md O6).
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditView, verify};
+use lucia_people::audit::{AuditActor, AuditView, verify};
 use lucia_people::owner_api::OwnerEndpoint;
 use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::Code;
@@ -49,7 +49,11 @@ fn every_change_by_everyone_is_an_entry_with_what_came_of_it() {
         assert_eq!(entries.len(), 2, "{endpoint:?}: {entries:?}");
         for (entry, (answer, actor)) in entries.iter().zip(&answers) {
             let refused = Code::ALL.iter().copied().find(|code| code.as_str() == answer.code());
-            assert_eq!((Some(entry.action), entry.refused), (AuditAction::of(*endpoint), refused), "{answer:?}");
+            assert_eq!(
+                (Some(entry.action), entry.refused),
+                (lucia_people::audit::act_of(*endpoint), refused),
+                "{answer:?}"
+            );
             assert_eq!(&entry.actor, actor);
             assert_eq!(entry.from.is_some(), matches!(actor, AuditActor::Owner(..)), "{entry:?}");
             assert_eq!(entry.node.as_ref(), endpoint.path().contains("{id}").then(|| absent.id()));

@@ -1,9 +1,10 @@
 //! Signing in over the wire: the cookie, what a session may, and what it never may.
 
-use lucia_people::audit::{AuditAction, AuditVia, AuditView};
+use lucia_people::audit::{AuditVia, AuditView};
 use lucia_people::owner_api::OwnerEndpoint;
 use lucia_people::sign_in::{self, PasskeyAsked, PasskeyForm, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::json;
 use lucia_proto::orders::owner::{CredentialId, PageOrigin};
@@ -91,7 +92,7 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
     assert_eq!(within(&site, &alices, window.0, window.1, window.2).status, 200);
     let audit: AuditView = call(&site, &world.victor, "GET", "/api/host/audit?after=0", "").read();
     let last = audit.entries.last().unwrap();
-    assert_eq!((last.action, last.via), (AuditAction::WindowOpened, Some(AuditVia::Session)));
+    assert_eq!((last.action, last.via), (Act::WindowOpened, Some(AuditVia::Session)));
     assert!(String::from_utf8(site.journal()).unwrap().contains("owner:alice"));
     // A session confirms no passkey, its own neither.
     let body = json::to_string(&form(73)).unwrap();

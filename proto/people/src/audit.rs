@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::token::TokenName;
 pub use error::AuditError;
 use lucia_proto::api::Endpoint;
+use lucia_proto::base::acts::{Act, in_audit};
 use lucia_proto::base::bounded::OutOfBounds;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -122,167 +123,86 @@ pub enum AuditVia {
     Session,
 }
 
-/// What was done. A closed list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditAction {
-    /// The discovery window was opened.
-    WindowOpened,
-    /// It was closed.
-    WindowClosed,
-    /// An installation was approved.
-    InstallApproved,
-    /// A device was rejected.
-    DeviceRejected,
-    /// It was taken off the list.
-    DeviceDismissed,
-    /// It was put back on the list.
-    DeviceRestored,
-    /// A node was removed.
-    NodeRemoved,
-    /// It was given another name.
-    NodeRenamed,
-    /// Of two holders of an identity one was kept.
-    CloneKept,
-    /// None was kept.
-    CloneSplit,
-    /// The operator gave nodes an unsigned SSH key; written before 2026-12 alone.
-    SshKeyAdded,
-    /// The operator took one back; written before 2026-12 alone.
-    SshKeyRemoved,
-    /// Somebody asked to become an owner.
-    ApplicationReceived,
-    /// The worker published a roster.
-    RosterTaken,
-    /// A draft was handed in.
-    DraftAdded,
-    /// A signature under it was handed in.
-    IntentSigned,
-    /// With that of this owner enough had signed: it is an order.
-    OrderGiven,
-    /// It was thrown away.
-    DraftDropped,
-    /// Somebody who carries an order out said what became of it.
-    IntentSettled,
-    /// A last line that a crash had cut off was dropped. Nothing had been answered on the strength of it.
-    TornLineDropped,
-    /// Somebody signed in to the page.
-    SignedIn,
-    /// Sessions of the page were ended.
-    SessionEnded,
-    /// A passkey signs somebody in from now on.
-    PasskeyConfirmed,
-    /// It does no more.
-    PasskeyRemoved,
-    /// An owner made an automation token.
-    TokenMade,
-    /// Somebody removed one.
-    TokenRemoved,
-    /// More calls of this one were refused than have lines of their own; `more` says how many.
-    RefusalsCounted,
+/// What a call of the operator's table does; nothing for one that only looks, and for calls that are nobody's here.
+#[must_use]
+pub const fn act_of(endpoint: Endpoint) -> Option<Act> {
+    Some(match endpoint {
+        Endpoint::OpenWindow => Act::WindowOpened,
+        Endpoint::CloseWindow => Act::WindowClosed,
+        Endpoint::Approve => Act::Approved,
+        Endpoint::Reject => Act::Rejected,
+        Endpoint::Dismiss => Act::Dismissed,
+        Endpoint::Restore => Act::Restored,
+        Endpoint::Remove => Act::Removed,
+        Endpoint::Rename => Act::Renamed,
+        Endpoint::KeepClone => Act::CloneKept,
+        Endpoint::SplitClone => Act::CloneSplit,
+        Endpoint::BootChallenge
+        | Endpoint::Discover
+        | Endpoint::DeviceChallenge
+        | Endpoint::DeviceState
+        | Endpoint::Installation
+        | Endpoint::Grant
+        | Endpoint::Progress
+        | Endpoint::Enroll
+        | Endpoint::NodeChallenge
+        | Endpoint::Heartbeat
+        | Endpoint::Renew
+        | Endpoint::Onboarding
+        | Endpoint::Status
+        | Endpoint::Nodes
+        | Endpoint::Node
+        | Endpoint::Events => return None,
+    })
 }
 
-impl AuditAction {
-    /// The word that is written.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::WindowOpened => "window-opened",
-            Self::WindowClosed => "window-closed",
-            Self::InstallApproved => "install-approved",
-            Self::DeviceRejected => "device-rejected",
-            Self::DeviceDismissed => "device-dismissed",
-            Self::DeviceRestored => "device-restored",
-            Self::NodeRemoved => "node-removed",
-            Self::NodeRenamed => "node-renamed",
-            Self::CloneKept => "clone-kept",
-            Self::CloneSplit => "clone-split",
-            Self::SshKeyAdded => "ssh-key-added",
-            Self::SshKeyRemoved => "ssh-key-removed",
-            Self::ApplicationReceived => "application-received",
-            Self::RosterTaken => "roster-taken",
-            Self::DraftAdded => "draft-added",
-            Self::IntentSigned => "intent-signed",
-            Self::OrderGiven => "order-given",
-            Self::DraftDropped => "draft-dropped",
-            Self::IntentSettled => "intent-settled",
-            Self::TornLineDropped => "torn-line-dropped",
-            Self::SignedIn => "signed-in",
-            Self::SessionEnded => "session-ended",
-            Self::PasskeyConfirmed => "passkey-confirmed",
-            Self::PasskeyRemoved => "passkey-removed",
-            Self::TokenMade => "token-made",
-            Self::TokenRemoved => "token-removed",
-            Self::RefusalsCounted => "refusals-counted",
-        }
-    }
-
-    /// What a call of the operator's table does; nothing for one that only looks, and for calls that are nobody's here.
-    #[must_use]
-    pub const fn of(endpoint: Endpoint) -> Option<Self> {
-        Some(match endpoint {
-            Endpoint::OpenWindow => Self::WindowOpened,
-            Endpoint::CloseWindow => Self::WindowClosed,
-            Endpoint::Approve => Self::InstallApproved,
-            Endpoint::Reject => Self::DeviceRejected,
-            Endpoint::Dismiss => Self::DeviceDismissed,
-            Endpoint::Restore => Self::DeviceRestored,
-            Endpoint::Remove => Self::NodeRemoved,
-            Endpoint::Rename => Self::NodeRenamed,
-            Endpoint::KeepClone => Self::CloneKept,
-            Endpoint::SplitClone => Self::CloneSplit,
-            Endpoint::BootChallenge
-            | Endpoint::Discover
-            | Endpoint::DeviceChallenge
-            | Endpoint::DeviceState
-            | Endpoint::Installation
-            | Endpoint::Grant
-            | Endpoint::Progress
-            | Endpoint::Enroll
-            | Endpoint::NodeChallenge
-            | Endpoint::Heartbeat
-            | Endpoint::Renew
-            | Endpoint::Onboarding
-            | Endpoint::Status
-            | Endpoint::Nodes
-            | Endpoint::Node
-            | Endpoint::Events => return None,
-        })
-    }
-}
-
-/// What is noted; its number and its place in the chain are the log's to give.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditNote {
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AuditEntry {
+    /// From 1, rising by one.
+    pub sequence: u64,
     /// When.
     pub at: UnixTime,
     /// Who.
     pub actor: AuditActor,
     /// From which address; absent over the Unix socket and for what the programs do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
     /// By what; absent for whoever is nobody of the roster, and for the signature under an order itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<AuditVia>,
     /// What.
-    pub action: AuditAction,
+    #[serde(with = "in_audit")]
+    pub action: Act,
     /// Which device or node it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
     /// Which order it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<OrderId>,
     /// Why it was refused by the controller; absent when it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Code>,
     /// Why an order was refused by who carries it out; absent when it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent_refused: Option<OrderCode>,
     /// Which automation token it is about, by the name its owner gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenName>,
     /// How many calls this line stands for, where it stands for several; code and address are the last one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<u64>,
+    /// SHA-256 of the line before, its end included; zeros in the first.
+    pub prev: Digest,
 }
 
-impl AuditNote {
-    /// That this was done, and no more.
+impl AuditEntry {
+    /// That this was done, and no more; its number and its place in the chain are the log's to give.
     #[must_use]
-    pub const fn new(at: UnixTime, actor: AuditActor, action: AuditAction) -> Self {
+    pub const fn new(at: UnixTime, actor: AuditActor, action: Act) -> Self {
         Self {
+            sequence: 0,
             at,
             actor,
             from: None,
@@ -294,51 +214,10 @@ impl AuditNote {
             intent_refused: None,
             token: None,
             more: None,
+            prev: Digest::ZERO,
         }
     }
-}
 
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct AuditEntry {
-    /// From 1, rising by one.
-    pub sequence: u64,
-    /// See [`AuditNote`].
-    pub at: UnixTime,
-    /// See [`AuditNote`].
-    pub actor: AuditActor,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<IpAddr>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<AuditVia>,
-    /// See [`AuditNote`].
-    pub action: AuditAction,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeId>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intent: Option<OrderId>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Code>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intent_refused: Option<OrderCode>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<TokenName>,
-    /// See [`AuditNote`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub more: Option<u64>,
-    /// SHA-256 of the line before, its end included; zeros in the first.
-    pub prev: Digest,
-}
-
-impl AuditEntry {
     /// The line with its end: the bytes that the next line has the hash of.
     ///
     /// # Errors
@@ -364,11 +243,9 @@ pub struct AuditView {
 ///
 /// # Errors
 /// [`AuditError::TooLong`]; nothing is changed then.
-pub fn add(chain: &mut AuditChain, note: AuditNote) -> Result<String, AuditError> {
-    let AuditNote { at, actor, from, via, action, node, intent, refused, intent_refused, token, more } = note;
-    let (sequence, prev) = (chain.entries.saturating_add(1), chain.head);
-    let entry =
-        AuditEntry { sequence, at, actor, from, via, action, node, intent, refused, intent_refused, token, more, prev };
+pub fn add(chain: &mut AuditChain, entry: AuditEntry) -> Result<String, AuditError> {
+    let sequence = chain.entries.saturating_add(1);
+    let entry = AuditEntry { sequence, prev: chain.head, ..entry };
     let line = entry.to_line().map_err(|_| AuditError::TooLong)?;
     if line.len() > AUDIT_LINE_MAX {
         return Err(AuditError::TooLong);

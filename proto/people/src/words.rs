@@ -1,10 +1,9 @@
 //! What people read in the place of a code: who did something, what happened, why something was refused. The page and
 //! `luciactl` say the same; the code itself goes beside it where it is small, and is what a program reads.
 
-use crate::audit::AuditAction;
+use lucia_proto::base::acts::in_journal;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::text::shown;
-use lucia_proto::files::journal::EventKind;
 use lucia_proto::orders::OrderCode;
 
 /// Who did something, from the journal's name for them: `owner:alice` is alice. What is none of these is said as it stands.
@@ -25,75 +24,7 @@ pub fn actor(label: &str) -> String {
 /// What happened, from the journal's name for it. A name that is not known here is said as it stands.
 #[must_use]
 pub fn event_named(kind: &str) -> String {
-    let read: Result<EventKind, _> = serde_json::from_value(serde_json::Value::String(kind.to_owned()));
-    read.map_or_else(|_| shown(kind), |kind| event(kind).to_owned())
-}
-
-/// What happened.
-#[must_use]
-pub const fn event(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::AdmissionOpened => "Discovery window opened",
-        EventKind::AdmissionClosed => "Discovery window closed",
-        EventKind::AdmissionClosedOnStartup => "Discovery window closed by the controller's start",
-        EventKind::AdmissionExpired => "Discovery window ran out",
-        EventKind::Discovered => "Introduced itself",
-        EventKind::DiscoveryExpired => "Ran out of time undecided",
-        EventKind::InventoryChanged => "Reported other hardware",
-        EventKind::InstallationApproved => "Approved",
-        EventKind::InstallationApprovalExpired => "Approval ran out",
-        EventKind::DiscoveryRejected => "Rejected",
-        EventKind::DiscoveryDismissed => "Taken off the list",
-        EventKind::DiscoveryRestoredToList => "Put back on the list",
-        EventKind::InstallationGrantIssued => "Got its permission to install",
-        EventKind::InstallationExpired => "Did not become a node in time",
-        EventKind::DeviceReportedInstalling => "Says: installing",
-        EventKind::DeviceReportedAwaitingEnrollment => "Says: installed",
-        EventKind::DeviceReportedFailed => "Says: failed",
-        EventKind::NodeEnrolled => "Became a node",
-        EventKind::DeviceRemoved => "Removed",
-        EventKind::IdentityFrozen => "Identity seen twice, frozen",
-        EventKind::CloneKept => "One of two holders kept",
-        EventKind::CloneSplit => "Neither of two holders kept",
-        EventKind::NodeReplaced => "Replaced by another key",
-        EventKind::Renamed => "Renamed",
-        EventKind::SshKeyAdded => "SSH key added",
-        EventKind::SshKeyRemoved => "SSH key removed",
-    }
-}
-
-/// What was done, as a line of the audit has it.
-#[must_use]
-pub const fn action(action: AuditAction) -> &'static str {
-    match action {
-        AuditAction::WindowOpened => "Opened the discovery window",
-        AuditAction::WindowClosed => "Closed the discovery window",
-        AuditAction::InstallApproved => "Approved a machine",
-        AuditAction::DeviceRejected => "Rejected a machine",
-        AuditAction::DeviceDismissed => "Took a machine off the list",
-        AuditAction::DeviceRestored => "Put a machine back on the list",
-        AuditAction::NodeRemoved => "Removed a node",
-        AuditAction::NodeRenamed => "Renamed a node",
-        AuditAction::CloneKept => "Kept one of two holders",
-        AuditAction::CloneSplit => "Kept neither of two holders",
-        AuditAction::SshKeyAdded => "Added an SSH key",
-        AuditAction::SshKeyRemoved => "Removed an SSH key",
-        AuditAction::ApplicationReceived => "Asked to become an owner",
-        AuditAction::RosterTaken => "Published a roster",
-        AuditAction::DraftAdded => "Drafted an order",
-        AuditAction::IntentSigned => "Handed in a signature",
-        AuditAction::OrderGiven => "Gave an order",
-        AuditAction::DraftDropped => "Threw a draft away",
-        AuditAction::IntentSettled => "Answered an order",
-        AuditAction::TornLineDropped => "Dropped a line that a crash had cut off",
-        AuditAction::SignedIn => "Signed in",
-        AuditAction::SessionEnded => "Ended a session",
-        AuditAction::PasskeyConfirmed => "Confirmed a passkey",
-        AuditAction::PasskeyRemoved => "Removed a passkey",
-        AuditAction::TokenMade => "Made an automation token",
-        AuditAction::TokenRemoved => "Removed an automation token",
-        AuditAction::RefusalsCounted => "Was refused more often",
-    }
+    in_journal::read(kind).map_or_else(|| shown(kind), |act| act.words().to_owned())
 }
 
 /// Why somebody who carries orders out refused one, in a few words; what cures it is [`OrderCode::cure`].

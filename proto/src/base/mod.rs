@@ -1,5 +1,6 @@
 //! What everything else is written in: text, time, names, numbers with bounds, strict JSON, PEM and DER.
 
+pub mod acts;
 pub mod bounded;
 pub mod code;
 pub(crate) mod der;

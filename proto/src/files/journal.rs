@@ -21,6 +21,7 @@ pub use error::JournalError;
 pub use name::NewName;
 pub use room::inventory_room;
 
+use crate::base::acts::{Act, in_journal};
 use crate::base::bounded::{PemText, Text, Version};
 use crate::base::digest::Digest;
 use crate::base::ids::{NodeId, RequestId, TaskId};
@@ -57,7 +58,7 @@ pub struct Journal {
     /// Tasks, each once; ended ones may outlive their device.
     pub tasks: Vec<TaskRow>,
     /// The last events, at most 2048, without gaps.
-    pub events: Vec<EventRow>,
+    pub events: Vec<Event>,
 }
 
 /// A device.
@@ -158,13 +159,14 @@ pub struct GrantRow {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct EventRow {
+pub struct Event {
     /// From 1, without gaps.
     pub sequence: u64,
     /// When.
     pub at: UnixTime,
     /// What.
-    pub kind: EventKind,
+    #[serde(with = "in_journal")]
+    pub kind: Act,
     /// By whom.
     pub actor: Actor,
     /// To which device.
@@ -184,89 +186,22 @@ pub struct EventRow {
     pub hostname: Option<Hostname>,
 }
 
-/// What can happen. The four `...Expired` kinds are ours; the rest is the reference's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum EventKind {
-    /// The discovery window was opened.
-    AdmissionOpened,
-    /// It was closed by a person.
-    AdmissionClosed,
-    /// It was open when the controller last stopped.
-    AdmissionClosedOnStartup,
-    /// It ran out.
-    AdmissionExpired,
-    /// A device introduced itself.
-    Discovered,
-    /// Its discovery session ran out.
-    DiscoveryExpired,
-    /// It reported other hardware; an approval, if any, is void.
-    InventoryChanged,
-    /// An installation was approved.
-    InstallationApproved,
-    /// The approval ran out before the grant.
-    InstallationApprovalExpired,
-    /// The device was rejected.
-    DiscoveryRejected,
-    /// It was taken off the list.
-    DiscoveryDismissed,
-    /// It was put back on the list.
-    DiscoveryRestoredToList,
-    /// It got its grant.
-    InstallationGrantIssued,
-    /// It did not become a node in time.
-    InstallationExpired,
-    /// It says: installing.
-    DeviceReportedInstalling,
-    /// It says: installed.
-    DeviceReportedAwaitingEnrollment,
-    /// It says: failed.
-    DeviceReportedFailed,
-    /// Its first heartbeat was verified.
-    NodeEnrolled,
-    /// It was removed.
-    DeviceRemoved,
-    /// Its identity was seen twice.
-    IdentityFrozen,
-    /// Of the two, one was kept.
-    CloneKept,
-    /// Neither was kept: the identity was removed.
-    CloneSplit,
-    /// Its name was given to another key, for which this installation was approved; its own removal follows.
-    NodeReplaced,
-    /// A node was given another name, which its machine calls itself by.
-    Renamed,
-    /// The operator gave nodes an unsigned SSH key; written before 2026-12 alone.
-    SshKeyAdded,
-    /// The operator took one back; written before 2026-12 alone.
-    SshKeyRemoved,
-}
-
-/// What an event is about; its number and place in the chain are the journal's to give.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When.
-    pub at: UnixTime,
-    /// What.
-    pub kind: EventKind,
-    /// By whom.
-    pub actor: Actor,
-    /// To which device.
-    pub device_id: Option<NodeId>,
-    /// In which task.
-    pub task_id: Option<TaskId>,
-    /// Who held the identity.
-    pub holders: Vec<Holder>,
-    /// The names, of a rename.
-    pub names: Option<NewName>,
-    /// The name, of a removal.
-    pub hostname: Option<Hostname>,
-}
-
 impl Event {
-    /// One that is about no device; of the others the rest is written over this.
+    /// One that is about no device, without its number yet: the journal gives that. Of the others the rest is written over
+    /// this.
     #[must_use]
-    pub const fn new(at: UnixTime, kind: EventKind, actor: Actor) -> Self {
-        Self { at, kind, actor, device_id: None, task_id: None, holders: Vec::new(), names: None, hostname: None }
+    pub const fn new(at: UnixTime, kind: Act, actor: Actor) -> Self {
+        Self {
+            sequence: 0,
+            at,
+            kind,
+            actor,
+            device_id: None,
+            task_id: None,
+            holders: Vec::new(),
+            names: None,
+            hostname: None,
+        }
     }
 }
 
@@ -312,9 +247,7 @@ impl Journal {
     /// # Errors
     /// Never for values of these types.
     pub fn record(&mut self, event: Event) -> Result<(), JsonError> {
-        let Event { at, kind, actor, device_id, task_id, holders, names, hostname } = event;
-        let sequence = self.last_event_id.saturating_add(1);
-        let row = EventRow { sequence, at, kind, actor, device_id, task_id, holders, names, hostname };
+        let row = Event { sequence: self.last_event_id.saturating_add(1), ..event };
         let head = row.chained(self.chain_head)?;
         let surplus = (self.events.len() + 1).saturating_sub(EVENTS_MAX);
         let mut base = self.chain_base;
@@ -370,7 +303,7 @@ impl TaskRow {
     }
 }
 
-impl EventRow {
+impl Event {
     /// The chain after this event: SHA-256 of the head before it and of its bytes as JSON.
     fn chained(&self, before: Digest) -> Result<Digest, JsonError> {
         Ok(before.chain(json::to_string(self)?.as_bytes()))

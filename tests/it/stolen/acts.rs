@@ -26,9 +26,9 @@ macro_rules! acts {
     ($($(#[$meta:meta])* $name:ident,)*) => {
         /// One thing that is done.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Act { $($(#[$meta])* $name,)* }
+        pub(super) enum Deceit { $($(#[$meta])* $name,)* }
 
-        impl Act {
+        impl Deceit {
             pub(super) const ALL: &'static [Self] = &[$(Self::$name,)*];
         }
     };
@@ -72,7 +72,7 @@ pub(super) enum Want {
     Nothing,
 }
 
-impl Act {
+impl Deceit {
     /// What must come of it at this actor; nothing where there is no such thing.
     pub(super) fn want(self, actor: Actor, kind: OrderKind) -> Option<Want> {
         let (at_node, is_state) = (actor == Actor::Node, kind.is_state());
@@ -192,13 +192,13 @@ fn offered(nonce: &Digest, now: UnixTime) -> Challenge {
 }
 
 impl Aim {
-    fn draft(&self, by: &TestOwner, act: Act, change: impl FnOnce(&mut OrderHead)) -> Draft {
+    fn draft(&self, by: &TestOwner, act: Deceit, change: impl FnOnce(&mut OrderHead)) -> Draft {
         let next = if self.kind.is_state() { u8::try_from(self.held()).unwrap() + 1 } else { self.serial };
         let mut intent = intent(self.fleet, by, &self.node.node_id, self.kind, self.now, next);
         if let Terms::Once { nonce, .. } = &mut intent.terms {
             // Each act is an order of its own, and no two share a file.
             let mut random = [self.serial; 32];
-            random[0] = u8::try_from(Act::ALL.iter().position(|one| *one == act).unwrap()).unwrap();
+            random[0] = u8::try_from(Deceit::ALL.iter().position(|one| *one == act).unwrap()).unwrap();
             *nonce = Nonce::from_bytes(&random);
         }
         change(&mut intent);
@@ -225,23 +225,23 @@ impl Aim {
     }
 
     /// The order that is sent for an act.
-    pub(super) fn order(&self, act: Act) -> SignedOrder {
+    pub(super) fn order(&self, act: Deceit) -> SignedOrder {
         let good = self.draft(&alice(), act, |_| ());
         let by = |who: &TestOwner| signed(&self.draft(who, act, |_| ()), who);
         let changed = |change: &dyn Fn(&mut OrderHead)| signed(&self.draft(&alice(), act, change), &alice());
         let owner_key = alice().key.public().fingerprint();
         let hash = Digest::of(good.intent_json.as_bytes());
         match act {
-            Act::Forged => {
+            Deceit::Forged => {
                 let text = mallory().key.sign(good.intent_json.as_bytes()).to_text();
                 with(&good, OrderSignature::with_key(alice().id, owner_key, text))
             }
-            Act::Stranger => by(&mallory()),
-            Act::StrangerAsAlice => with(&good, good.read().unwrap().sign(alice().id, &mallory().key)),
-            Act::RemovedOwner | Act::OldRoster => by(&carol()),
-            Act::Viewer => by(&victor()),
-            Act::EditedBody => SignedOrder { body: self.elsewhere().body + " ", ..signed(&good, &alice()) },
-            Act::EditedHash => {
+            Deceit::Stranger => by(&mallory()),
+            Deceit::StrangerAsAlice => with(&good, good.read().unwrap().sign(alice().id, &mallory().key)),
+            Deceit::RemovedOwner | Deceit::OldRoster => by(&carol()),
+            Deceit::Viewer => by(&victor()),
+            Deceit::EditedBody => SignedOrder { body: self.elsewhere().body + " ", ..signed(&good, &alice()) },
+            Deceit::EditedHash => {
                 let body = body(self.kind, &self.node, self.now, SSH_KEY).to_text().unwrap() + " ";
                 let (was, is) = (Digest::of(good.body.as_bytes()), Digest::of(body.as_bytes()));
                 let order = signed(&good, &alice());
@@ -249,57 +249,57 @@ impl Aim {
                 assert_ne!(intent_json, order.intent_json);
                 SignedOrder { intent_json, body, ..order }
             }
-            Act::OtherNode => self.elsewhere(),
-            Act::Retargeted => {
+            Deceit::OtherNode => self.elsewhere(),
+            Deceit::Retargeted => {
                 let order = self.elsewhere();
                 let other = TestNode::new(99).node_id;
                 let intent_json = order.intent_json.replace(other.as_str(), self.node.node_id.as_str());
                 assert_ne!(intent_json, order.intent_json);
                 SignedOrder { intent_json, ..order }
             }
-            Act::OtherFleet => changed(&|intent| intent.fleet = Digest::of(b"another root")),
-            Act::Again => self.done.clone(),
-            Act::UsedNonce => changed(&|intent| {
+            Deceit::OtherFleet => changed(&|intent| intent.fleet = Digest::of(b"another root")),
+            Deceit::Again => self.done.clone(),
+            Deceit::UsedNonce => changed(&|intent| {
                 if let (Terms::Once { nonce, .. }, Terms::Once { nonce: used, .. }) =
                     (&mut intent.terms, self.done_terms())
                 {
                     *nonce = used;
                 }
             }),
-            Act::OlderRevision | Act::SameRevision => changed(&|intent| {
+            Deceit::OlderRevision | Deceit::SameRevision => changed(&|intent| {
                 if let Terms::State { revision, .. } = &mut intent.terms {
-                    *revision = self.held() - u64::from(act == Act::OlderRevision);
+                    *revision = self.held() - u64::from(act == Deceit::OlderRevision);
                 }
             }),
-            Act::Expired => changed(&|intent| {
+            Deceit::Expired => changed(&|intent| {
                 intent.issued_at = self.now.minus(2 * HOUR);
                 if let Terms::Once { not_after, .. } = &mut intent.terms {
                     *not_after = self.now.minus(HOUR);
                 }
             }),
-            Act::OfTomorrow => changed(&|intent| {
+            Deceit::OfTomorrow => changed(&|intent| {
                 intent.issued_at = self.now.plus(20 * HOUR);
                 if let Terms::Once { not_after, .. } = &mut intent.terms {
                     *not_after = self.now.plus(40 * HOUR);
                 }
             }),
-            Act::NoTime | Act::TimeOfAnotherQuestion | Act::TimeOfAnotherNode | Act::TimeOfNoWorker => {
+            Deceit::NoTime | Deceit::TimeOfAnotherQuestion | Deceit::TimeOfAnotherNode | Deceit::TimeOfNoWorker => {
                 signed(&good, &alice())
             }
-            Act::RosterOfSameVersion | Act::RosterOfNoWorker => by(&mallory()),
-            Act::OnThePage => with(&good, alice().touch(&good, &origin())),
-            Act::OwnerKeyOnThePage => self.asserted(&good, &alice().key, &passkey_challenge(&good.intent_json)),
-            Act::SignIn => {
+            Deceit::RosterOfSameVersion | Deceit::RosterOfNoWorker => by(&mallory()),
+            Deceit::OnThePage => with(&good, alice().touch(&good, &origin())),
+            Deceit::OwnerKeyOnThePage => self.asserted(&good, &alice().key, &passkey_challenge(&good.intent_json)),
+            Deceit::SignIn => {
                 let Challenge { challenge_id, nonce, .. } = offered(&Digest::of(b"any"), self.now);
                 self.asserted(&good, &sign_in_passkey(), &sign_in::challenge(&challenge_id, &nonce))
             }
             // The page is the attacker's: it asks for the very bytes that a signature on the page is made over.
-            Act::OrderAsSignIn => self.asserted(&good, &sign_in_passkey(), &passkey_challenge(&good.intent_json)),
-            Act::HashAsSignIn => {
+            Deceit::OrderAsSignIn => self.asserted(&good, &sign_in_passkey(), &passkey_challenge(&good.intent_json)),
+            Deceit::HashAsSignIn => {
                 let Challenge { challenge_id, nonce, .. } = offered(&hash, self.now);
                 self.asserted(&good, &alice().passkey, &sign_in::challenge(&challenge_id, &nonce))
             }
-            Act::HashAsRequest => {
+            Deceit::HashAsRequest => {
                 let request = OwnerRequest {
                     fleet: self.fleet,
                     owner: alice().id,
@@ -326,7 +326,7 @@ fn every_kind_has_its_rows_at_everybody_who_carries_it_out() {
     let mut pairs = 0;
     for kind in OrderKind::ALL {
         for actor in [Actor::Node, Actor::Worker] {
-            let rows = Act::ALL.iter().filter(|act| act.want(actor, *kind).is_some()).count();
+            let rows = Deceit::ALL.iter().filter(|act| act.want(actor, *kind).is_some()).count();
             assert!(rows >= 18, "{rows} rows of {} at {}", kind.as_str(), actor.as_str());
             pairs += usize::from(kind.actors().contains(&actor));
         }

@@ -23,7 +23,7 @@ use lucia_tests::jail::{self, Jail};
 use lucia_tests::programs::Running;
 use serde_json::{Value, json};
 
-use super::acts::{ACCOUNT, Act, Aim, EVIL_KEY, SSH_KEY, Want, body, intent, signed};
+use super::acts::{ACCOUNT, Aim, Deceit, EVIL_KEY, SSH_KEY, Want, body, intent, signed};
 use super::{COPIED, Story, WITH_CAROL, WITHOUT_CAROL, alice, is_unchanged, mallory};
 use crate::second::skip;
 
@@ -171,7 +171,7 @@ impl Machine<'_> {
     /// What a thief says in the row of this act.
     fn plan(
         &self,
-        act: Act,
+        act: Deceit,
         order: &SignedOrder,
         old: &SignedRoster,
     ) -> impl FnMut(&Heartbeat) -> Value + Send + use<> {
@@ -180,19 +180,19 @@ impl Machine<'_> {
         let same = self.story.roster_of(WITHOUT_CAROL, &[&alice(), &mallory()], None);
         let nobodys = self.story.roster_of(WITHOUT_CAROL + 1, &[&mallory()], Some(&mallory()));
         let roster = match act {
-            Act::OldRoster => Some(old.clone()),
-            Act::RosterOfSameVersion => Some(same),
-            Act::RosterOfNoWorker => Some(nobodys),
+            Deceit::OldRoster => Some(old.clone()),
+            Deceit::RosterOfSameVersion => Some(same),
+            Deceit::RosterOfNoWorker => Some(nobodys),
             _ => None,
         };
         let order = order.clone();
         move |beat: &Heartbeat| {
             let asked = beat.orders.as_ref().and_then(|orders| orders.freshness.clone()).expect("a question");
             let freshness = match act {
-                Act::NoTime => None,
-                Act::TimeOfAnotherQuestion => disk.fresh(&node, &Nonce::from_bytes(&[3; 32])),
-                Act::TimeOfAnotherNode => disk.fresh(&TestNode::new(COPIED).node_id, &asked),
-                Act::TimeOfNoWorker => Some(time_of(&mallory(), &node, asked, fleet, now)),
+                Deceit::NoTime => None,
+                Deceit::TimeOfAnotherQuestion => disk.fresh(&node, &Nonce::from_bytes(&[3; 32])),
+                Deceit::TimeOfAnotherNode => disk.fresh(&TestNode::new(COPIED).node_id, &asked),
+                Deceit::TimeOfNoWorker => Some(time_of(&mallory(), &node, asked, fleet, now)),
                 _ => disk.fresh(&node, &asked),
             };
             reply(roster.clone(), freshness, Some(order.clone()))
@@ -286,7 +286,7 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
     let before = machine.files();
     for (serial, kind) in (20..).zip(KINDS) {
         let aim = machine.aim(*kind, if kind.is_state() { &held } else { &keep }, serial);
-        let order = aim.order(Act::RemovedOwner);
+        let order = aim.order(Deceit::RemovedOwner);
         let status = machine.beat(machine.carried(Some(&order), None));
         let refused = seen(&status, &order).and_then(|seen| seen.refused);
         assert_eq!(refused, Some(OrderCode::RosterBehind), "{}: carol's, withheld", kind.as_str());
@@ -299,7 +299,7 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
     let mut rows = 0;
     for (serial, kind) in (30..).zip(KINDS) {
         let aim = machine.aim(*kind, if kind.is_state() { &held } else { &keep }, serial);
-        for act in Act::ALL {
+        for act in Deceit::ALL {
             let Some(want) = act.want(Actor::Node, *kind) else { continue };
             let what = format!("{} {act:?}", kind.as_str());
             let order = aim.order(*act);
@@ -307,8 +307,9 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
             let refused = seen(&status, &order).and_then(|seen| seen.refused);
             assert_eq!(refused, if let Want::Refused(code) = want { Some(code) } else { None }, "{what}");
             let told = |call: &str| status.refusals.iter().any(|refusal| refusal.call == call);
-            let time = matches!(act, Act::TimeOfAnotherQuestion | Act::TimeOfAnotherNode | Act::TimeOfNoWorker);
-            let roster = matches!(act, Act::OldRoster | Act::RosterOfSameVersion | Act::RosterOfNoWorker);
+            let time =
+                matches!(act, Deceit::TimeOfAnotherQuestion | Deceit::TimeOfAnotherNode | Deceit::TimeOfNoWorker);
+            let roster = matches!(act, Deceit::OldRoster | Deceit::RosterOfSameVersion | Deceit::RosterOfNoWorker);
             assert_eq!((told("freshness"), told("roster")), (time, roster), "{what}: {:?}", status.refusals);
             is_unchanged(&before, &machine.files(), &what);
             rows += 1;

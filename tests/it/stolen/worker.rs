@@ -11,7 +11,7 @@ use lucia_proto::test_support::{TestCa, TestNode};
 use lucia_tests::hostile_controller::until;
 use lucia_worker::ledger::Ledger;
 
-use super::acts::{Act, Aim, SSH_KEY, Want, body, intent, signed};
+use super::acts::{Aim, Deceit, SSH_KEY, Want, body, intent, signed};
 use super::{COPIED, LAPSED, LEAVING, STRANGER, Story, WITHOUT_CAROL, alice, is_unchanged, mallory};
 
 /// Orders a worker looks at in one turn: as many are put before it at once.
@@ -44,7 +44,7 @@ impl Story {
         let head = intent(self.fleet, &mallory(), &node.node_id, OrderKind::Admit, self.now, number);
         let forged = Draft::new(head, &body(OrderKind::Admit, &node, self.now, SSH_KEY)).unwrap();
         let forged = signed(&forged, &mallory());
-        self.refuses(&[(Act::Stranger, Want::Refused(OrderCode::OwnerUnknown), forged)], OrderKind::Admit);
+        self.refuses(&[(Deceit::Stranger, Want::Refused(OrderCode::OwnerUnknown), forged)], OrderKind::Admit);
     }
 
     fn takes_away(&self, order: &SignedOrder) {
@@ -53,7 +53,7 @@ impl Story {
     }
 
     /// Puts these before the worker, a turn's worth at a time; each must come to what is wanted.
-    fn refuses(&self, rows: &[(Act, Want, SignedOrder)], kind: OrderKind) {
+    fn refuses(&self, rows: &[(Deceit, Want, SignedOrder)], kind: OrderKind) {
         for batch in rows.chunks(A_TURN) {
             for (_, _, order) in batch {
                 let _ = self.disk.queue().order(order);
@@ -118,10 +118,10 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
     for (serial, kind) in (50..).zip(KINDS) {
         let (node, fleet, now) = (target(*kind), story.fleet, story.now);
         let aim = Aim { fleet, node, kind: *kind, now, done: done.clone(), serial };
-        let wanted = |act: &Act| act.want(Actor::Worker, *kind).map(|want| (*act, want, aim.order(*act)));
-        let mut rows: Vec<_> = Act::ALL.iter().filter_map(wanted).collect();
+        let wanted = |act: &Deceit| act.want(Actor::Worker, *kind).map(|want| (*act, want, aim.order(*act)));
+        let mut rows: Vec<_> = Deceit::ALL.iter().filter_map(wanted).collect();
         // By then what was said of it the first time is gone with its request.
-        rows.sort_by_key(|(act, _, _)| *act == Act::Again);
+        rows.sort_by_key(|(act, _, _)| *act == Deceit::Again);
         story.refuses(&rows, *kind);
         is_unchanged(&before, &story.worker_files(), kind.as_str());
         assert!(!story.has_certificate(&aim.node) && !story.is_barred(&aim.node));
@@ -150,7 +150,7 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
     let before = story.worker_files();
     let again: Vec<_> = (60..)
         .zip(KINDS)
-        .map(|(number, kind)| (Act::Again, Want::Nothing, story.order(&target(*kind), *kind, number)))
+        .map(|(number, kind)| (Deceit::Again, Want::Nothing, story.order(&target(*kind), *kind, number)))
         .collect();
     story.refuses(&again, OrderKind::Admit);
     is_unchanged(&before, &story.worker_files(), "again");

@@ -38,7 +38,7 @@ pub(crate) use clock::{START, StoryClock};
 pub(crate) use deaths::{Deaths, Program};
 pub(crate) use hand::{Hand, Reply};
 pub(crate) use machine::Machine;
-pub(crate) use wire::{Act, Raw, Seen, Wire};
+pub(crate) use wire::{Raw, Seen, Tamper, Wire};
 
 use site::{Enrolling, Serving};
 use twisted::Twist;
@@ -48,7 +48,7 @@ use wire::Chaos;
 pub(crate) const SEEDS: [u64; 3] = [1, 26, 4711];
 
 /// What a story decides about a call: nothing leaves it to the network.
-type Decide = Box<dyn FnMut(&Coming) -> Option<Act>>;
+type Decide = Box<dyn FnMut(&Coming) -> Option<Tamper>>;
 
 /// A call that is about to be sent.
 pub(crate) struct Coming {
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// Lets the story decide about calls from now on.
-    pub(crate) fn script(&self, decide: impl FnMut(&Coming) -> Option<Act> + 'static) {
+    pub(crate) fn script(&self, decide: impl FnMut(&Coming) -> Option<Tamper> + 'static) {
         *self.0.decide.borrow_mut() = Some(Box::new(decide));
     }
 
@@ -185,16 +185,16 @@ impl World {
         *self.0.decide.borrow_mut() = None;
     }
 
-    fn decide(&self, call: Endpoint) -> (Act, Duration) {
+    fn decide(&self, call: Endpoint) -> (Tamper, Duration) {
         let number = self.0.forgotten.get() + self.0.seen.borrow().len();
         let (chance, delay) = self.0.chaos.borrow_mut().decide(call);
         // Nobody answers anything for a controller that is down.
-        let chance = if self.controller_is_up() { chance } else { Act::Pass };
+        let chance = if self.controller_is_up() { chance } else { Tamper::Pass };
         let wanted = self.0.decide.borrow_mut().as_mut().and_then(|decide| decide(&Coming { call, number }));
         (wanted.unwrap_or(chance), delay)
     }
 
-    fn see(&self, call: Endpoint, node: &NodeId, from: IpAddr, act: Act, request: &Request) -> usize {
+    fn see(&self, call: Endpoint, node: &NodeId, from: IpAddr, act: Tamper, request: &Request) -> usize {
         let mut seen = self.0.seen.borrow_mut();
         let (node, request) = (node.clone(), request.clone());
         seen.push(Seen { call, node, from, at: self.now(), act, request, status: None });

@@ -1,7 +1,7 @@
 //! What machines of these stories have run and asked for them: nothing.
 
 use lucia_agent::directory::ldap::{Directory, LdapError, Reader};
-use lucia_agent::units::{Act, Ended, Program, Runner, UnitError};
+use lucia_agent::units::{Ended, Program, Runner, ServiceAct, UnitError};
 
 /// These machines have no directory, so nothing is ever run on them.
 pub(crate) struct NoPrograms;
@@ -11,7 +11,7 @@ impl Runner for NoPrograms {
         panic!("{program:?} was not to be run")
     }
 
-    async fn act(&self, act: Act) -> Result<(), UnitError> {
+    async fn act(&self, act: ServiceAct) -> Result<(), UnitError> {
         panic!("{act:?} was not to be done")
     }
 }

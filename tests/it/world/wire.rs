@@ -29,7 +29,7 @@ const NEVER: Duration = Duration::from_secs(15);
 
 /// What happens to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Tamper {
     /// It arrives, and so does its answer.
     Pass,
     /// So do both, each so many seconds later.
@@ -65,7 +65,7 @@ pub(crate) struct Seen {
     pub(crate) node: NodeId,
     pub(crate) from: IpAddr,
     pub(crate) at: UnixTime,
-    pub(crate) act: Act,
+    pub(crate) act: Tamper,
     pub(crate) request: Request,
     /// The answer's status, if one came.
     pub(crate) status: Option<u16>,
@@ -89,15 +89,15 @@ impl Chaos {
         (z ^ (z >> 31)) % below
     }
 
-    pub(crate) fn decide(&mut self, call: Endpoint) -> (Act, Duration) {
+    pub(crate) fn decide(&mut self, call: Endpoint) -> (Tamper, Duration) {
         if !self.on {
-            return (Act::Pass, Duration::ZERO);
+            return (Tamper::Pass, Duration::ZERO);
         }
         let act = match self.draw(100) {
-            0..5 if is_signed(call) => Act::RefuseChallenge,
-            5..10 => Act::Busy,
-            10 => Act::Cut,
-            _ => Act::Pass,
+            0..5 if is_signed(call) => Tamper::RefuseChallenge,
+            5..10 => Tamper::Busy,
+            10 => Tamper::Cut,
+            _ => Tamper::Pass,
         };
         (act, Duration::from_millis(self.draw(2000)))
     }
@@ -205,10 +205,10 @@ impl Wire {
         }
     }
 
-    async fn act(&mut self, act: Act, call: Endpoint, request: &Request) -> Result<Response, TransportError> {
+    async fn act(&mut self, act: Tamper, call: Endpoint, request: &Request) -> Result<Response, TransportError> {
         match act {
-            Act::Pass => self.deliver(call, request).await,
-            Act::Slow(seconds) => {
+            Tamper::Pass => self.deliver(call, request).await,
+            Tamper::Slow(seconds) => {
                 let way = Duration::from_secs(seconds);
                 let there_and_back = async {
                     sleep(way).await;
@@ -224,55 +224,55 @@ impl Wire {
                     }
                 }
             }
-            Act::LoseRequest => {
+            Tamper::LoseRequest => {
                 self.kept = None;
                 sleep(NEVER).await;
                 Err(TransportError::Timeout { limit: NEVER })
             }
-            Act::LoseAnswer => {
+            Tamper::LoseAnswer => {
                 let _ = self.deliver(call, request).await;
                 self.kept = None;
                 sleep(NEVER).await;
                 Err(TransportError::Timeout { limit: NEVER })
             }
-            Act::Cut => {
+            Tamper::Cut => {
                 let _ = self.deliver(call, request).await;
                 self.kept = None;
                 Err(TransportError::Cut("the story cut it".into()))
             }
-            Act::RefuseChallenge => {
+            Tamper::RefuseChallenge => {
                 Ok(refusal(call, Code::ChallengeRefused, self.world.challenge(&self.scope(call), self.from)))
             }
-            Act::Busy => Ok(refusal(call, Code::Busy, None)),
-            Act::Page(status) => Ok(Response {
+            Tamper::Busy => Ok(refusal(call, Code::Busy, None)),
+            Tamper::Page(status) => Ok(Response {
                 status,
                 json: false,
                 next_challenge: None,
                 retry_after: None,
                 body: b"<html><h1>Access denied by the proxy</h1></html>".to_vec(),
             }),
-            Act::OtherJson(status) => Ok(Response {
+            Tamper::OtherJson(status) => Ok(Response {
                 status,
                 json: true,
                 next_challenge: None,
                 retry_after: None,
                 body: br#"{"message":"no such tenant"}"#.to_vec(),
             }),
-            Act::AgentDies => {
+            Tamper::AgentDies => {
                 let _ = self.deliver(call, request).await;
                 self.world.agent_dies();
                 std::future::pending().await
             }
-            Act::AgentDiesBefore => {
+            Tamper::AgentDiesBefore => {
                 self.world.agent_dies();
                 std::future::pending().await
             }
-            Act::ControllerDies => {
+            Tamper::ControllerDies => {
                 let _ = self.deliver(call, request).await;
                 self.world.restart_controller().await;
                 Err(TransportError::Cut("the controller died".into()))
             }
-            Act::WorkerDies => {
+            Tamper::WorkerDies => {
                 self.world.restart_worker();
                 self.deliver(call, request).await
             }

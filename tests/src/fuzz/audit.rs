@@ -1,6 +1,6 @@
 //! The audit: lines as they are, and the same lines put into a chain.
 
-use lucia_people::audit::{AuditEntry, AuditNote, AuditView, verify};
+use lucia_people::audit::{AuditEntry, AuditView, verify};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{ANSWER_MAX, AUDIT_LINE_MAX};
 use lucia_proto::files::audit_chain::AuditChain;
@@ -16,9 +16,7 @@ pub(super) fn run(input: &[u8]) {
     let mut lines = String::new();
     for line in input.split(|byte| *byte == b'\n') {
         let Some(entry) = twice::<AuditEntry>(line, AUDIT_LINE_MAX) else { continue };
-        let AuditEntry { at, actor, from, action, node, intent, refused, intent_refused, token, more, via, .. } = entry;
-        let note = AuditNote { at, actor, from, action, node, intent, refused, intent_refused, token, more, via };
-        let Ok(line) = lucia_people::audit::add(&mut chain, note) else { continue };
+        let Ok(line) = lucia_people::audit::add(&mut chain, entry) else { continue };
         lines += &line;
     }
     assert_eq!(verify(lines.as_bytes(), Some(&chain)).unwrap(), chain, "{lines}");

@@ -37,7 +37,7 @@ pub struct OrderedBy {
 
 /// What an owner's order did here, all in one line: a crash leaves all of it or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum OrderEffect {
     /// The node was let in. The node that had its name gave it away, and its key is barred.
     Admit {
         /// That node, where there was one.
@@ -232,7 +232,7 @@ pub enum Entry {
         /// By whom.
         by: OrderedBy,
         /// What it did.
-        act: Act,
+        act: OrderEffect,
     },
     /// The journal was read.
     JournalSeen(Mark),

@@ -16,7 +16,7 @@ use lucia_proto::pki::endpoint_names::EndpointNames;
 use lucia_proto::pki::key::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Act, By, Entry, Mark, NodeNames, OrderedBy};
+use super::entry::{By, Entry, Mark, NodeNames, OrderEffect, OrderedBy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +47,7 @@ enum Kind {
     TornLineDropped,
 }
 
-/// [`Act`] without what goes with it.
+/// [`OrderEffect`] without what goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum ActWord {
@@ -227,16 +227,16 @@ impl Line {
             Entry::Ordered { by: OrderedBy { intent, signers }, act, .. } => {
                 (line.intent, line.signers) = (Some(*intent), Some(signers.clone()));
                 line.act = Some(match act {
-                    Act::Admit { replaces } => {
+                    OrderEffect::Admit { replaces } => {
                         line.replaces.clone_from(replaces);
                         ActWord::Admit
                     }
-                    Act::Release { serial } => {
+                    OrderEffect::Release { serial } => {
                         line.serial = Some(serial.clone());
                         ActWord::Release
                     }
-                    Act::Bar => ActWord::Bar,
-                    Act::Note => ActWord::Note,
+                    OrderEffect::Bar => ActWord::Bar,
+                    OrderEffect::Note => ActWord::Note,
                 });
             }
             Entry::JournalSeen(mark) | Entry::JournalAccepted(mark) => {
@@ -334,10 +334,10 @@ impl Line {
                 node: node()?,
                 by: OrderedBy { intent: self.intent?, signers: self.signers.clone()? },
                 act: match self.act? {
-                    ActWord::Admit => Act::Admit { replaces: self.replaces.clone() },
-                    ActWord::Release => Act::Release { serial: serial()? },
-                    ActWord::Bar => Act::Bar,
-                    ActWord::Note => Act::Note,
+                    ActWord::Admit => OrderEffect::Admit { replaces: self.replaces.clone() },
+                    ActWord::Release => OrderEffect::Release { serial: serial()? },
+                    ActWord::Bar => OrderEffect::Bar,
+                    ActWord::Note => OrderEffect::Note,
                 },
             },
             Kind::JournalSeen => Entry::JournalSeen(mark()?),

@@ -16,7 +16,7 @@ use lucia_proto::pki::key::Fingerprint;
 
 use super::audited::Anchors;
 use super::people::People;
-use super::{Act, By, Entry, Mark, NodeNames, OrderedBy, Recent};
+use super::{By, Entry, Mark, NodeNames, OrderEffect, OrderedBy, Recent};
 
 /// A node that was released from its lapse renews within this time, or it needs another act.
 const RELEASE_LASTS: Duration = Duration::from_secs(24 * 3600);
@@ -330,13 +330,13 @@ impl Records {
         Ok(())
     }
 
-    fn order(&mut self, at: UnixTime, node: &NodeNames, by: &OrderedBy, act: &Act) -> Result<(), &'static str> {
+    fn order(&mut self, at: UnixTime, node: &NodeNames, by: &OrderedBy, act: &OrderEffect) -> Result<(), &'static str> {
         if self.orders.contains_key(&by.intent) {
             return Err("an order is carried out twice");
         }
         match act {
-            Act::Admit { replaces: None } => self.admit(at, node, By::Owner)?,
-            Act::Admit { replaces: Some(id) } => {
+            OrderEffect::Admit { replaces: None } => self.admit(at, node, By::Owner)?,
+            OrderEffect::Admit { replaces: Some(id) } => {
                 // All that could be wrong with the new node comes first: a line is applied whole or not at all.
                 self.is_new(at, node)?;
                 let before = self.nodes.get(id).map(|record| record.names.clone());
@@ -344,12 +344,12 @@ impl Records {
                 self.replace(at, &before.ok_or("a name is taken from a node that does not have it")?, &node.node_id)?;
                 self.admit(at, node, By::Owner)?;
             }
-            Act::Release { serial } => self.release(at, node, serial)?,
-            Act::Bar => {
+            OrderEffect::Release { serial } => self.release(at, node, serial)?,
+            OrderEffect::Bar => {
                 let record = self.not_barred(node)?;
                 (record.barred_at, record.acted_at) = (Some(at), Some(at));
             }
-            Act::Note => drop(self.known(node)?),
+            OrderEffect::Note => drop(self.known(node)?),
         }
         self.orders.insert(by.intent, at);
         Ok(())

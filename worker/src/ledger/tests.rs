@@ -235,11 +235,11 @@ fn every_kind_of_line_is_read_as_it_was_written() {
         Entry::OwnerKeyAdded { owner: owner(7), name: name(), key: node.fingerprint, roster: roster(3) },
         Entry::OwnerKeyRemoved { owner: owner(7), name: name(), key: node.fingerprint, roster: roster(4) },
         Entry::RosterChanged { roster: roster(5) },
-        ordered(1, 1, Act::Admit { replaces: None }),
-        ordered(1, 1, Act::Admit { replaces: Some(names(2).node_id) }),
-        ordered(1, 1, Act::Release { serial: serial() }),
-        ordered(1, 1, Act::Bar),
-        ordered(1, 1, Act::Note),
+        ordered(1, 1, OrderEffect::Admit { replaces: None }),
+        ordered(1, 1, OrderEffect::Admit { replaces: Some(names(2).node_id) }),
+        ordered(1, 1, OrderEffect::Release { serial: serial() }),
+        ordered(1, 1, OrderEffect::Bar),
+        ordered(1, 1, OrderEffect::Note),
         Entry::JournalSeen(mark),
         Entry::JournalAccepted(mark),
         Entry::AuditAnchored(AuditChain { entries: 7, head: Digest::of(b"x") }),
@@ -270,7 +270,7 @@ fn roster(version: u64) -> RosterMark {
     RosterMark { version, sha256: Digest::of(&version.to_be_bytes()) }
 }
 
-fn ordered(number: u8, order: u8, act: Act) -> Entry {
+fn ordered(number: u8, order: u8, act: OrderEffect) -> Entry {
     let by = OrderedBy { intent: OrderId::of(&order.to_string()), signers: vec![owner(7), owner(8)] };
     Entry::Ordered { node: names(number), by, act }
 }

@@ -252,7 +252,7 @@ fn an_order_is_remembered_for_its_time_and_two_of_one_name_are_two() {
     assert!(matches!(late, Judged::Refuse { code: OrderCode::Expired, memory: None, .. }), "{late:?}");
     // A ledger that has the order knows it whatever became of the memory.
     let by = OrderedBy { intent: order.id(), signers: taken.signers().to_vec() };
-    world.add(Entry::Ordered { node: names(&world.fleet.node), by, act: Act::Bar });
+    world.add(Entry::Ordered { node: names(&world.fleet.node), by, act: OrderEffect::Bar });
     let mut records = Records::default();
     world.entries.iter().for_each(|(at, entry)| records.apply_in_test(*at, entry));
     assert!(records.ordered_at(&order.id()).is_some());

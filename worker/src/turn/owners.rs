@@ -19,7 +19,7 @@ use super::pass::Pass;
 use super::{Summary, TurnError, Worker};
 use crate::files::file;
 use crate::home::{Home, Identity};
-use crate::ledger::{Act, Entry, NodeNames, OrderedBy, Transaction};
+use crate::ledger::{Entry, NodeNames, OrderEffect, OrderedBy, Transaction};
 use crate::orders::kept::{ORDERS_A_TURN, Open, OrderStore};
 use crate::orders::{self, Facts, Judged};
 use crate::owner_queue::{OwnerQueue, OwnerScan, file_name};
@@ -240,16 +240,16 @@ impl Pass<'_> {
         owners: &OwnerQueue,
         node: NodeNames,
         by: OrderedBy,
-        act: Act,
+        act: OrderEffect,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let (id, node_id) = (by.intent, node.node_id.clone());
         info!(intent = %id, node = %node_id, hostname = %node.hostname, ?act, "an owner's order is carried out");
         // What is left of a node whose key is barred goes in this turn.
         match &act {
-            Act::Bar => self.drafts.gone.push(node_id.clone()),
-            Act::Admit { replaces: Some(former) } => self.drafts.gone.push(former.clone()),
-            Act::Admit { replaces: None } | Act::Release { .. } | Act::Note => {}
+            OrderEffect::Bar => self.drafts.gone.push(node_id.clone()),
+            OrderEffect::Admit { replaces: Some(former) } => self.drafts.gone.push(former.clone()),
+            OrderEffect::Admit { replaces: None } | OrderEffect::Release { .. } | OrderEffect::Note => {}
         }
         self.add(Entry::Ordered { node, by, act })?;
         summary.ordered += 1;

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use lucia_durable::FileName;
 use lucia_durable::crash_point::crash_point;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::files::journal::Journal;
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest, request_hash};
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::certificate::Leaf;
@@ -140,9 +141,7 @@ impl Pass<'_> {
     fn is_removed(&mut self, record: &NodeRecord, told: &BTreeSet<&NodeId>, journal: &Journal) -> bool {
         let id = &record.names.node_id;
         let is_said = journal.events.iter().rev().any(|event| {
-            event.kind == EventKind::DeviceRemoved
-                && event.device_id.as_ref() == Some(id)
-                && event.at >= record.admitted_at
+            event.kind == Act::Removed && event.device_id.as_ref() == Some(id) && event.at >= record.admitted_at
         });
         if is_said || !told.contains(id) {
             return is_said;

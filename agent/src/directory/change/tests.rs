@@ -35,7 +35,7 @@ fn well(asked: &FakeQuestion) -> Said {
     match asked {
         FakeQuestion::Run(Program::ShowSshd) => Said::Ends(0, SHOWN),
         FakeQuestion::Run(Program::LookUpGroup(_)) => Said::Ends(0, "lucia-owners:*:20000:alice\n"),
-        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::Act(_) => Said::Ends(0, ""),
+        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::ServiceAct(_) => Said::Ends(0, ""),
         asked => panic!("{asked:?} was not scripted"),
     }
 }
@@ -181,7 +181,7 @@ async fn a_failure_of_each_step_brings_back_what_was_there() {
             let runner = FakeRunner::new(move |asked| {
                 let word = match asked {
                     FakeQuestion::Run(program) => program.invocation().word,
-                    FakeQuestion::Act(act) => act.words(),
+                    FakeQuestion::ServiceAct(act) => act.words(),
                 };
                 // A question is asked again, anything else is tried once.
                 if word == step && (step == "getent-group" || !seen.replace(true)) { answer() } else { well(asked) }
@@ -218,7 +218,7 @@ fn sorted_back<'a>(words: &[&'a str], had_drop_in: bool) -> Vec<&'a str> {
 async fn what_cannot_be_brought_back_is_told() {
     let node = Node::with("one").await;
     let runner = FakeRunner::new(|asked| match asked {
-        FakeQuestion::Act(Act::RestartSssd) => Said::Ends(1, ""),
+        FakeQuestion::ServiceAct(ServiceAct::RestartSssd) => Said::Ends(1, ""),
         asked => well(asked),
     });
     let error = node.apply(&runner, &wanted("two")).await.unwrap_err();

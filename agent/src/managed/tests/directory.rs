@@ -13,7 +13,7 @@ use crate::directory::{Access, OrdersError};
 use crate::host::etc::EtcDir;
 use crate::keys::{Dropped, Why, told};
 use crate::units::fake::{FakeQuestion, Said};
-use crate::units::{Act, Program};
+use crate::units::{Program, ServiceAct};
 
 pub(super) const PASSWORD: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP_";
 const SHOWN: &str =
@@ -36,7 +36,7 @@ pub(super) fn well(asked: &FakeQuestion) -> Said {
                 })
                 .collect(),
         ),
-        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::Act(_) => Said::Ends(0, ""),
+        FakeQuestion::Run(Program::CheckSshd) | FakeQuestion::ServiceAct(_) => Said::Ends(0, ""),
     }
 }
 
@@ -181,7 +181,7 @@ async fn the_first_heartbeat_ever_waits_until_the_directory_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_node_without_its_directory_says_why_and_sends_nothing() {
     let world = World::with_directory(FakeRunner::new(|asked| match asked {
-        FakeQuestion::Act(Act::RestartSssd) => Said::Ends(1, ""),
+        FakeQuestion::ServiceAct(ServiceAct::RestartSssd) => Said::Ends(1, ""),
         asked => well(asked),
     }));
     let ran = world.live(3600, plain).await;

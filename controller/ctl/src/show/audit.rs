@@ -68,7 +68,7 @@ impl Happened {
             let mut cells = vec![
                 plain(entry.sequence.to_string()),
                 plain(entry.at.to_string()),
-                plain(words::action(entry.action).to_owned()),
+                plain(entry.action.words().to_owned()),
                 result(entry),
                 plain(who(entry, names)),
                 plain(entry.node.as_ref().map(|id| names.of(id)).unwrap_or_default()),

@@ -1,7 +1,8 @@
 //! The audit on an owner's machine: what is shown and written out, and which changes of it are found.
 
 use expect_test::expect_file;
-use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditNote, AuditView};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditView};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
 use lucia_proto::files::audit_chain::AuditChain;
@@ -16,20 +17,15 @@ fn history(world: &OrderWorld, count: u64, name: &str) -> (Vec<AuditEntry>, Audi
     let mut chain = AuditChain::default();
     let mut entries = Vec::new();
     for number in 0..count {
-        let note = AuditNote {
-            at: world.now,
-            actor: AuditActor::Owner(world.alice.id.clone(), name.parse().unwrap()),
+        let actor = AuditActor::Owner(world.alice.id.clone(), name.parse().unwrap());
+        let entry = AuditEntry {
             from: Some([192, 0, 2, 7].into()),
-            via: None,
-            action: AuditAction::IntentSettled,
             node: Some(world.node.node_id.clone()),
             intent: Some(OrderId::of("{}")),
-            refused: None,
             intent_refused: (number == 1).then_some(OrderCode::Expired),
-            token: None,
-            more: None,
+            ..AuditEntry::new(world.now, actor, Act::IntentSettled)
         };
-        let line = lucia_people::audit::add(&mut chain, note).unwrap();
+        let line = lucia_people::audit::add(&mut chain, entry).unwrap();
         entries.push(json::from_str(line.trim_end(), 4096, 8).unwrap());
     }
     (entries, chain)

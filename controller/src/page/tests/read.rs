@@ -77,12 +77,12 @@ fn a_line_at_the_top_of_a_chart_is_inside_of_the_drawing() {
 #[test]
 fn the_audit_is_told_in_names_and_words_with_the_codes_beside() {
     let node = line().node_id;
-    let (action, actor) = (AuditAction::IntentSettled, AuditActor::Node(node.clone()));
+    let (action, actor) = (Act::IntentSettled, AuditActor::Node(node.clone()));
     let intent_refused = Some(OrderCode::KindForbidden);
     let settled = AuditEntry { action, actor, node: Some(node.clone()), intent_refused, ..entry() };
     let part = AuditPart { entries: vec![settled], last: 1 };
     let text = render(&Audit::new(frame("/audit"), &part, &names())).unwrap();
-    let (what, why) = (words::action(action), words::order_refused(OrderCode::KindForbidden));
+    let (what, why) = (action.words(), words::order_refused(OrderCode::KindForbidden));
     for words in [
         "data-name=\"Who\">n1<",
         &format!("title=\"intent-settled\">{what}<"),

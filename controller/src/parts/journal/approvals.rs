@@ -1,12 +1,13 @@
 //! What an operator approves: this key, on this hardware, under this name, onto this disk, or as it runs.
 
 use lucia_people::host_api::{ApproveForm, ERASE};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::limits::INSTALL_AUTHORITY;
 use lucia_proto::base::names::{DiskId, Hostname};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{DeviceRow, EventKind, Journal, TaskRow};
+use lucia_proto::files::journal::{DeviceRow, Journal, TaskRow};
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase, TaskPhase};
 use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 
@@ -75,7 +76,7 @@ pub(in crate::parts) fn approve(journal: &mut Journal, approval: Approval<'_>, n
         replaces: form.replaces.clone(),
     };
     if let Some(old) = &replaced {
-        note(journal, now, EventKind::NodeReplaced, actor, Some(old), Some(&task_id))?;
+        note(journal, now, Act::Replaced, actor, Some(old), Some(&task_id))?;
         // As any other removal: the worker suspends it and bars its key.
         remove(journal, old, actor, now)?;
     }
@@ -87,7 +88,7 @@ pub(in crate::parts) fn approve(journal: &mut Journal, approval: Approval<'_>, n
         device.message = None;
     }
     journal.tasks.push(row);
-    note(journal, now, EventKind::InstallationApproved, actor, Some(id), Some(&task_id))
+    note(journal, now, Act::Approved, actor, Some(id), Some(&task_id))
 }
 
 /// Whether a node of this name would be taken for the controller.

@@ -1,9 +1,10 @@
 //! Frozen identities, durably (design.md I8).
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{EventKind, FrozenRow, Holder, Journal, KeptRow};
+use lucia_proto::files::journal::{FrozenRow, Holder, Journal, KeptRow};
 use lucia_proto::node::phase::DevicePhase;
 
 use super::{CONTROLLER, Refusal, note_holders, remove};
@@ -18,7 +19,7 @@ pub(in crate::parts) fn freeze(
     let node = journal.device_mut(id).filter(|device| device.phase == DevicePhase::Managed);
     let Some(node) = node.filter(|node| node.frozen.is_none()) else { return Ok(()) };
     node.frozen = Some(FrozenRow { at: now, holders: holders.clone() });
-    note_holders(journal, now, EventKind::IdentityFrozen, CONTROLLER, id, holders)
+    note_holders(journal, now, Act::Frozen, CONTROLLER, id, holders)
 }
 
 /// One holder stays.
@@ -35,13 +36,13 @@ pub(in crate::parts) fn keep(
         node.frozen = None;
         node.kept = Some(kept);
     }
-    note_holders(journal, now, EventKind::CloneKept, actor, id, holders)
+    note_holders(journal, now, Act::CloneKept, actor, id, holders)
 }
 
 /// None stays: the identity is removed.
 pub(in crate::parts) fn split(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     let holders = frozen(journal, id)?.holders.clone();
-    note_holders(journal, now, EventKind::CloneSplit, actor, id, holders)?;
+    note_holders(journal, now, Act::CloneSplit, actor, id, holders)?;
     remove(journal, id, actor, now)
 }
 

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use lucia_proto::api::Discovered;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::PemText;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{DeviceRow, EventKind, Journal};
+use lucia_proto::files::journal::{DeviceRow, Journal};
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase};
 use lucia_proto::pki::key::NodePublicKey;
@@ -90,7 +91,7 @@ fn appear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: Uni
         frozen: None,
         kept: None,
     });
-    note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)
+    note(journal, now, Act::Discovered, DEVICE, Some(id), None)
 }
 
 /// Refuses a source of which many devices wait for a decision, so that one host cannot fill the registry for all
@@ -146,7 +147,7 @@ fn make_room(journal: &mut Journal, max: usize, now: UnixTime) -> Result<(), Ref
     }
     let id = lapsed(journal, now).ok_or_else(|| full(max))?;
     forget(journal, &id);
-    note(journal, now, EventKind::DiscoveryExpired, super::CONTROLLER, Some(&id), None)
+    note(journal, now, Act::DiscoveryExpired, super::CONTROLLER, Some(&id), None)
 }
 
 /// Refuses an inventory that would leave another device no room in the journal's file.
@@ -189,7 +190,7 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
             device.inventory_hash = hash;
             device.running = if held { device.running } else { discovery.running };
         }
-        note(journal, now, EventKind::InventoryChanged, DEVICE, Some(id), task.as_ref())?;
+        note(journal, now, Act::InventoryChanged, DEVICE, Some(id), task.as_ref())?;
     }
     let Some(device) = journal.device_mut(id) else { return Err(super::gone(id)) };
     // Addresses may change without anyone deciding anew.
@@ -200,7 +201,7 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
     if over && undecided && !(changed && held) {
         device.expires_at = now.plus(DISCOVERY_SESSION);
         step(journal, id, DeviceEvent::Rediscovered, Code::InvalidTransition)?;
-        note(journal, now, EventKind::Discovered, DEVICE, Some(id), None)?;
+        note(journal, now, Act::Discovered, DEVICE, Some(id), None)?;
     }
     Ok(())
 }
@@ -209,14 +210,14 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
 pub(in crate::parts) fn reject(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     journal.device(id).ok_or_else(|| not_found(id))?;
     step(journal, id, DeviceEvent::OwnerRejected, Code::NotPending)?;
-    note(journal, now, EventKind::DiscoveryRejected, actor, Some(id), None)
+    note(journal, now, Act::Rejected, actor, Some(id), None)
 }
 
 /// Takes a rejection back.
 pub(in crate::parts) fn restore(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     journal.device(id).ok_or_else(|| not_found(id))?;
     step(journal, id, DeviceEvent::OwnerRestored, Code::NotRejected)?;
-    note(journal, now, EventKind::DiscoveryRestoredToList, actor, Some(id), None)
+    note(journal, now, Act::Restored, actor, Some(id), None)
 }
 
 /// Takes a device off the list that nobody approved, or that failed.
@@ -232,7 +233,7 @@ pub(in crate::parts) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str,
         ));
     }
     forget(journal, id);
-    note(journal, now, EventKind::DiscoveryDismissed, actor, Some(id), None)
+    note(journal, now, Act::Dismissed, actor, Some(id), None)
 }
 
 /// A node calls from another address than its row says.

@@ -1,10 +1,11 @@
 //! What time ends: the window, an approval nobody used, an installation that took too long.
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Text;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{EventKind, Journal};
+use lucia_proto::files::journal::Journal;
 use lucia_proto::node::phase::{DeviceEvent, TaskPhase};
 
 use super::{CONTROLLER, Refusal, close_window, note, step};
@@ -12,15 +13,15 @@ use super::{CONTROLLER, Refusal, close_window, note, step};
 /// Ends everything that is over at `now`. `window_over` says so of the window, which is measured by another clock.
 pub(in crate::parts) fn expire(journal: &mut Journal, window_over: bool, now: UnixTime) -> Result<(), Refusal> {
     if window_over || journal.window_expires_at.is_some_and(|until| until <= now) {
-        close_window(journal, EventKind::AdmissionExpired, CONTROLLER, now)?;
+        close_window(journal, Act::WindowExpired, CONTROLLER, now)?;
     }
     for (id, task_id, granted) in over(journal, now) {
         let (event, kind, message) = if granted {
             let message = "The installation took longer than its grant allows.";
-            (DeviceEvent::ProgressExpired, EventKind::InstallationExpired, message)
+            (DeviceEvent::ProgressExpired, Act::InstallationExpired, message)
         } else {
             let message = "The approval ran out before the installer asked for its grant.";
-            (DeviceEvent::AuthorityExpired, EventKind::InstallationApprovalExpired, message)
+            (DeviceEvent::AuthorityExpired, Act::ApprovalExpired, message)
         };
         step(journal, &id, event, Code::InvalidTransition)?;
         if let Some(device) = journal.device_mut(&id) {

@@ -1,12 +1,13 @@
 //! From the approval to the node: what the device may ask, and in which order.
 
 use lucia_proto::api::{Grant, Installation};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Text;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::limits::PROGRESS_LIFETIME;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{DeviceRow, EventKind, GrantRow, Journal, TaskRow};
+use lucia_proto::files::journal::{DeviceRow, GrantRow, Journal, TaskRow};
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase, TaskPhase};
 use lucia_proto::node::report::{GrantRequest, Progress};
 
@@ -83,7 +84,7 @@ pub(in crate::parts) fn grant(journal: &mut Journal, request: &GrantRequest, now
     let Some(task) = journal.task_mut(&task_id) else { return Err(gone(id)) };
     task.grant = Some(grant.clone());
     let given = answer(task, &grant);
-    note(journal, now, EventKind::InstallationGrantIssued, DEVICE, Some(id), Some(&task_id))?;
+    note(journal, now, Act::Granted, DEVICE, Some(id), Some(&task_id))?;
     Ok(given)
 }
 
@@ -113,11 +114,9 @@ pub(in crate::parts) fn progress(journal: &mut Journal, report: &Progress, now: 
     let message: Text<0, 512> =
         report.message.parse().map_err(|error| Refusal::new(Code::InvalidBody, format!("message: {error}.")))?;
     let (event, kind) = match report.phase {
-        DevicePhase::Installing => (DeviceEvent::ReportedInstalling, EventKind::DeviceReportedInstalling),
-        DevicePhase::AwaitingEnrollment => {
-            (DeviceEvent::ReportedAwaitingEnrollment, EventKind::DeviceReportedAwaitingEnrollment)
-        }
-        DevicePhase::Failed => (DeviceEvent::ReportedFailed, EventKind::DeviceReportedFailed),
+        DevicePhase::Installing => (DeviceEvent::ReportedInstalling, Act::ReportedInstalling),
+        DevicePhase::AwaitingEnrollment => (DeviceEvent::ReportedAwaitingEnrollment, Act::ReportedInstalled),
+        DevicePhase::Failed => (DeviceEvent::ReportedFailed, Act::ReportedFailed),
         phase => {
             return Err(Refusal::new(Code::InvalidTransition, format!("A device cannot report itself {phase:?}.")));
         }
@@ -183,5 +182,5 @@ pub(in crate::parts) fn heard(journal: &mut Journal, id: &NodeId, now: UnixTime)
     if let Some(device) = journal.device_mut(id) {
         device.message = None;
     }
-    note(journal, now, EventKind::NodeEnrolled, DEVICE, Some(id), Some(&task_id))
+    note(journal, now, Act::Enrolled, DEVICE, Some(id), Some(&task_id))
 }

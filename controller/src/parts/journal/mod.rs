@@ -16,11 +16,12 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lucia_durable::{LeaseError, crash_point};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{Actor, Event, EventKind, Holder, Journal, NewName};
+use lucia_proto::files::journal::{Actor, Event, Holder, Journal, NewName};
 use lucia_proto::node::phase::DeviceEvent;
 use tokio::sync::watch;
 
@@ -138,7 +139,7 @@ impl Keeper {
 fn note_holders(
     journal: &mut Journal,
     at: UnixTime,
-    kind: EventKind,
+    kind: Act,
     actor: &str,
     id: &NodeId,
     holders: Vec<Holder>,
@@ -158,7 +159,7 @@ fn actor_named(actor: &str) -> Result<Actor, Refusal> {
 fn note(
     journal: &mut Journal,
     at: UnixTime,
-    kind: EventKind,
+    kind: Act,
     actor: &str,
     device_id: Option<&NodeId>,
     task_id: Option<&TaskId>,
@@ -173,8 +174,7 @@ fn note(
 fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, names: NewName) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let (actor, device_id) = (actor_named(actor)?, Some(id.clone()));
-    let (kind, holders, names) = (EventKind::Renamed, Vec::new(), Some(names));
-    let event = Event { at, kind, actor, device_id, task_id, holders, names, hostname: None };
+    let event = Event { device_id, task_id, names: Some(names), ..Event::new(at, Act::Renamed, actor) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 
@@ -185,7 +185,7 @@ fn note_removed(
     actor: &str,
     (id, hostname, task_id): (&NodeId, Option<Hostname>, Option<TaskId>),
 ) -> Result<(), Refusal> {
-    let (kind, actor, device_id) = (EventKind::DeviceRemoved, actor_named(actor)?, Some(id.clone()));
+    let (kind, actor, device_id) = (Act::Removed, actor_named(actor)?, Some(id.clone()));
     // The room of an event is reckoned with one long text.
     let hostname = hostname.filter(|_| actor.as_str().len() <= 64);
     let event = Event { device_id, task_id, hostname, ..Event::new(at, kind, actor) };
@@ -226,11 +226,11 @@ fn not_found(id: &NodeId) -> Refusal {
 /// Opens the discovery window until `until`.
 pub(super) fn open_window(journal: &mut Journal, until: UnixTime, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     journal.window_expires_at = Some(until);
-    note(journal, now, EventKind::AdmissionOpened, actor, None, None)
+    note(journal, now, Act::WindowOpened, actor, None, None)
 }
 
 /// Closes the discovery window, for the reason `kind`; one that is closed stays so.
-pub(super) fn close_window(journal: &mut Journal, kind: EventKind, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(super) fn close_window(journal: &mut Journal, kind: Act, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     if journal.window_expires_at.take().is_none() {
         return Ok(());
     }

@@ -42,6 +42,6 @@ fn who_does_something_is_always_named() {
 #[test]
 fn closing_what_is_closed_is_no_event() {
     let mut journal = Journal::empty();
-    close_window(&mut journal, EventKind::AdmissionClosed, "operator:0", UnixTime::from_secs(1)).unwrap();
+    close_window(&mut journal, Act::WindowClosed, "operator:0", UnixTime::from_secs(1)).unwrap();
     assert_eq!(journal, Journal::empty());
 }

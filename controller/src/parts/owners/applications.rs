@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::owner_api::Applied;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -227,8 +228,8 @@ impl Controller {
         drop(queue);
         tracing::info!(owner = %id, name = %asked.name, %from, "somebody asks to become an owner");
         let actor = AuditActor::Applicant(id.clone(), asked.name.clone());
-        let note = AuditNote::new(now, actor, AuditAction::ApplicationReceived);
-        self.note(vec![AuditNote { from: Some(from), ..note }])?;
+        let note = AuditEntry::new(now, actor, Act::ApplicationReceived);
+        self.note(vec![AuditEntry { from: Some(from), ..note }])?;
         applications.0.insert(id, Open { application: asked, expires_at, source: Some(source) });
         Ok(Applied { verification_code, expires_at })
     }

@@ -62,7 +62,7 @@ mod tests {
         assert_eq!((first.entries, told()), (1, first));
         let operator = crate::parts::By::Operator(0);
         let act = || {
-            let act = crate::parts::Act::new(lucia_people::audit::AuditAction::WindowClosed, None);
+            let act = crate::parts::AuditedChange::new(lucia_proto::base::acts::Act::WindowClosed, None);
             world.controller.audited(&operator, &act, || Ok(())).unwrap();
         };
         act();

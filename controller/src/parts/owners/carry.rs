@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::host_api::{KeepForm, OrdersHeld};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, StartId};
@@ -124,8 +125,8 @@ impl Controller {
                 Actor::Controller => AuditActor::Controller,
             };
             let (node, intent) = (Some(outcome.node_id.clone()), Some(id));
-            let note = AuditNote::new(self.clock.now(), actor, AuditAction::IntentSettled);
-            AuditNote { node, intent, intent_refused: outcome.refused, ..note }
+            let note = AuditEntry::new(self.clock.now(), actor, Act::IntentSettled);
+            AuditEntry { node, intent, intent_refused: outcome.refused, ..note }
         };
         self.note(news.iter().map(note).collect())
     }

@@ -23,8 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use lucia_durable::PrivateDir;
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::owner_api::RosterView;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{APPLICATIONS_PER_SOURCE, OWNER_CALLS_PER_SOURCE, QUEUE_FILE_MAX};
 use lucia_proto::files::owner_queue::{BUNDLE_FILE, OwnerFile, ROSTER_FILE};
@@ -271,7 +272,7 @@ impl Controller {
             tracing::info!(version = roster.version(), "the worker published a roster");
             // An entry that cannot be written waits; the roster counts all the same, since it may have let somebody go.
             let now = self.clock.now();
-            let _ = self.note(vec![AuditNote::new(now, AuditActor::Worker, AuditAction::RosterTaken)]);
+            let _ = self.note(vec![AuditEntry::new(now, AuditActor::Worker, Act::RosterTaken)]);
         }
         Ok(next)
     }

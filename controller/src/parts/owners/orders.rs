@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_people::why::Machine;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -15,7 +16,7 @@ use lucia_proto::base::limits::{
     DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_AHEAD, ORDER_SIGNATURES_MAX, SIGNED_INTENT_MAX,
 };
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::EventRow;
+use lucia_proto::files::journal::Event;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{
@@ -24,7 +25,7 @@ use lucia_proto::orders::{
 use lucia_proto::pki::key::VerificationCode;
 
 use super::super::removed::removals;
-use super::super::{Act, By, Controller, lock};
+use super::super::{AuditedChange, By, Controller, lock};
 use super::about::Given;
 use super::progress::{Entry, signers};
 use crate::refusal::{Refusal, chain};
@@ -204,7 +205,7 @@ impl Controller {
     }
 
     /// The nodes of an order that were removed before they carried it out, as the journal's events still tell of them.
-    fn gone(&self, entry: &Entry, removals: &BTreeMap<&NodeId, &EventRow>) -> Vec<GoneNode> {
+    fn gone(&self, entry: &Entry, removals: &BTreeMap<&NodeId, &Event>) -> Vec<GoneNode> {
         let told = |node_id: NodeId| match removals.get(&node_id) {
             Some(event) => GoneNode { node_id, hostname: event.hostname.clone(), removed_at: Some(event.at) },
             None => GoneNode { node_id, hostname: None, removed_at: None },
@@ -244,7 +245,7 @@ impl Controller {
     /// `intent_refused`, `no_roster`, `verification_code_collision`, `registry_full`, `unknown_node`.
     pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
         let intent = Some(OrderId::of(&draft.intent_json));
-        let act = Act { intent, ..Act::new(AuditAction::DraftAdded, None) };
+        let act = AuditedChange { intent, ..AuditedChange::new(Act::DraftAdded, None) };
         self.audited(by, &act, || {
             let (now, roster) = (self.clock.now(), self.roster_or_none()?);
             check_draft(&draft, &roster, now)?;
@@ -337,7 +338,7 @@ impl Controller {
     /// # Errors
     /// `draft_not_found`, `intent_refused`, `no_roster`.
     pub fn sign(&self, code: &VerificationCode, signature: OrderSignature, by: &By) -> Result<DraftView, Refusal> {
-        let act = self.act_on(AuditAction::IntentSigned, code);
+        let act = self.act_on(Act::IntentSigned, code);
         self.audited(by, &act, || {
             let (now, roster) = (self.clock.now(), self.roster_or_none()?);
             let mut orders = lock(&self.owners.orders);
@@ -376,17 +377,17 @@ impl Controller {
             self.carry_one(&mut orders, &next.id, now);
             if is_new && let Some(actor) = signer {
                 // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
-                let note = AuditNote::new(now, actor, AuditAction::OrderGiven);
-                self.note(vec![AuditNote { intent: Some(next.id), ..note }])?;
+                let note = AuditEntry::new(now, actor, Act::OrderGiven);
+                self.note(vec![AuditEntry { intent: Some(next.id), ..note }])?;
             }
             Ok(answer)
         })
     }
 
     /// What is done about the draft of this code.
-    fn act_on(&self, action: AuditAction, code: &VerificationCode) -> Act {
+    fn act_on(&self, action: Act, code: &VerificationCode) -> AuditedChange {
         let intent = lock(&self.owners.orders).of_code(code).map(|entry| entry.id);
-        Act { intent, ..Act::new(action, None) }
+        AuditedChange { intent, ..AuditedChange::new(action, None) }
     }
 
     /// Throws a draft away that nobody was handed, or that nobody carries out any more: what somebody may have, nobody calls
@@ -395,7 +396,7 @@ impl Controller {
     /// # Errors
     /// `draft_not_found`, `intent_refused`.
     pub fn drop_draft(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
-        let act = self.act_on(AuditAction::DraftDropped, code);
+        let act = self.act_on(Act::DraftDropped, code);
         self.audited(by, &act, || {
             let mut orders = lock(&self.owners.orders);
             let there = orders.of_code(code).ok_or_else(|| not_found(code))?;

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use lucia_people::audit::{AuditAction, AuditActor, AuditNote};
+use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
 use lucia_proto::node::challenge::Scope;
@@ -21,7 +22,7 @@ use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 
 use super::challenges::Whose;
-use super::{Act, By, Controller, lock};
+use super::{AuditedChange, By, Controller, lock};
 use crate::refusal::{Refusal, chain};
 use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
@@ -173,8 +174,8 @@ impl Controller {
         let expires_at = session.expires_at();
         // Rather told of and not there than there and not told of.
         let actor = AuditActor::Owner(session.owner.clone(), name.clone());
-        let note = AuditNote::new(self.clock.now(), actor, AuditAction::SignedIn);
-        self.note(vec![AuditNote { from: Some(from), ..note }])?;
+        let note = AuditEntry::new(self.clock.now(), actor, Act::SignedIn);
+        self.note(vec![AuditEntry { from: Some(from), ..note }])?;
         // A passkey that was removed meanwhile begins no session: its removal ends those that there are.
         let passkeys = lock(&self.sign_ins.passkeys);
         if passkeys.find(&sign_in.credential_id).is_none() {
@@ -230,7 +231,7 @@ impl Controller {
         } else {
             Ok(())
         };
-        self.noted(by, &Act::new(AuditAction::SessionEnded, None), done)
+        self.noted(by, &AuditedChange::new(Act::SessionEnded, None), done)
     }
 
     /// Somebody hands in a passkey. The same one again gets the same answer.
@@ -280,7 +281,7 @@ impl Controller {
         by: &By,
         confirmed_by: &Fingerprint,
     ) -> Result<PasskeyView, Refusal> {
-        let act = Act::new(AuditAction::PasskeyConfirmed, None);
+        let act = AuditedChange::new(Act::PasskeyConfirmed, None);
         self.audited(by, &act, || {
             let By::Owner { id, name, .. } = by else {
                 return Err(Refusal::actor("the operator has no passkeys"));
@@ -358,7 +359,7 @@ impl Controller {
     /// # Errors
     /// `passkey_not_found`, `persistence_failed`.
     pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
-        let act = Act::new(AuditAction::PasskeyRemoved, None);
+        let act = AuditedChange::new(Act::PasskeyRemoved, None);
         self.audited(by, &act, || {
             let of = own(by);
             let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));

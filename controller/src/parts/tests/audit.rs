@@ -2,8 +2,9 @@
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_people::audit::AuditError;
-use lucia_people::audit::{AuditAction, AuditActor, AuditEntry, AuditVia, verify};
+use lucia_people::audit::{AuditActor, AuditEntry, AuditVia, verify};
 use lucia_people::host_api::Minutes;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use lucia_proto::orders::{OrderCode, OrderId, OrderKind};
@@ -11,7 +12,7 @@ use lucia_proto::test_support::OrderWorld;
 
 use super::bench::{World, code, start};
 use super::owners::{fleet, publish};
-use crate::parts::{Act, By, OpenError, Refusal};
+use crate::parts::{AuditedChange, By, OpenError, Refusal};
 use crate::refusal::chain;
 use crate::store::{AuditLogError, verify_audit};
 
@@ -30,7 +31,7 @@ fn bytes(world: &World) -> Vec<u8> {
 
 /// A change that is noted.
 fn open(world: &World) -> Result<(), Refusal> {
-    let act = Act::new(AuditAction::WindowOpened, None);
+    let act = AuditedChange::new(Act::WindowOpened, None);
     world
         .controller
         .audited(&OPERATOR, &act, || world.controller.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
@@ -59,7 +60,7 @@ fn every_step_of_a_change_leaves_an_audit_that_is_whole() {
         drop(plan);
         let world = world.restart();
         let entries = all(&world);
-        let opened = entries.iter().filter(|entry| entry.action == AuditAction::WindowOpened).count();
+        let opened = entries.iter().filter(|entry| entry.action == Act::WindowOpened).count();
         assert!(opened >= before && (answer.is_err() || opened == before + 1), "step {at}: {entries:?}");
         let text = bytes(&world);
         let chain = verify(&text, None).unwrap();
@@ -134,10 +135,7 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     assert_eq!((report.chain.entries, report.torn > 0), (4, true));
     let controller = start(&config, &clock, 9).unwrap();
     let last = controller.audit(4, 9).unwrap().entries;
-    assert_eq!(
-        (last.len(), last[0].action, &last[0].actor),
-        (1, AuditAction::TornLineDropped, &AuditActor::Controller)
-    );
+    assert_eq!((last.len(), last[0].action, &last[0].actor), (1, Act::TornLineDropped, &AuditActor::Controller));
     drop(controller);
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(verify_audit(&config), Err(AuditLogError::Missing { .. })));
@@ -197,7 +195,7 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
         .into_iter()
         .map(|entry| (entry.action, entry.actor, entry.refused, entry.intent_refused, entry.intent))
         .collect();
-    use AuditAction::{DraftAdded, DraftDropped, IntentSettled, IntentSigned, OrderGiven, RosterTaken};
+    use Act::{DraftAdded, DraftDropped, IntentSettled, IntentSigned, OrderGiven, RosterTaken};
     let id = Some(intent);
     let want = [
         (RosterTaken, AuditActor::Worker, None, None, None),

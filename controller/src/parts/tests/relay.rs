@@ -1,8 +1,8 @@
 //! Orders on their way: a scripted worker, nodes that say what they hold, ask and did (design.md O2 to O4).
 
 use lucia_durable::crash_point::fail_at;
-use lucia_people::audit::AuditAction;
 use lucia_people::owner_api::{DraftLine, DraftState};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::json;
@@ -210,7 +210,7 @@ fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
     world.controller.tick();
     let entries = world.controller.audit(0, 100).unwrap().entries;
     for id in [key, released] {
-        let given = entries.iter().filter(|entry| entry.action == AuditAction::OrderGiven && entry.intent == Some(id));
+        let given = entries.iter().filter(|entry| entry.action == Act::OrderGiven && entry.intent == Some(id));
         assert_eq!(given.count(), 1, "and noted once there is room");
     }
 }

@@ -1,10 +1,11 @@
 //! Another name for a node: what it reports, what the operator may say, and under which names it is heard meanwhile.
 
 use lucia_people::host_api::{NodeLine, RenameForm};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::json;
 use lucia_proto::base::names::Hostname;
-use lucia_proto::files::journal::{EventKind, FrozenRow, Holder, NewName};
+use lucia_proto::files::journal::{FrozenRow, Holder, NewName};
 use lucia_proto::node::heartbeat::HeartbeatReply;
 use lucia_proto::node::report::{NodeCall, Proof};
 use lucia_proto::test_support::TestNode;
@@ -111,10 +112,7 @@ fn a_node_is_given_the_name_it_reports_and_no_other() {
     assert_eq!((&row.hostname, &row.former_hostname), (&Some(name("web")), &Some(name("n1"))));
     assert_eq!(journal.task(row.task_id.as_ref().unwrap()).unwrap().hostname, name("web"));
     let last = journal.events.last().unwrap();
-    assert_eq!(
-        (last.kind, last.device_id.as_ref(), last.actor.as_str()),
-        (EventKind::Renamed, Some(machine.id()), OPERATOR)
-    );
+    assert_eq!((last.kind, last.device_id.as_ref(), last.actor.as_str()), (Act::Renamed, Some(machine.id()), OPERATOR));
     assert_eq!(last.names, Some(names("n1", "web")));
     drop(journal);
     let line = line(&world, &machine);

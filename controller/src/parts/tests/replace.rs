@@ -2,9 +2,9 @@
 
 use lucia_durable::crash_point::{crash_at, record};
 use lucia_people::host_api::ApproveForm;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::files::journal::EventKind;
 use lucia_proto::node::phase::DevicePhase;
 
 use super::bench::{Machine, OPERATOR, World, code};
@@ -45,9 +45,9 @@ fn a_known_name_is_refused_with_the_cure_and_given_with_replaces() {
     assert_eq!(
         [last[2], last[1], last[0]].map(|event| (event.kind, event.device_id.as_ref(), event.actor.as_str())),
         [
-            (EventKind::NodeReplaced, Some(old.id()), OPERATOR),
-            (EventKind::DeviceRemoved, Some(old.id()), OPERATOR),
-            (EventKind::InstallationApproved, Some(new.id()), OPERATOR),
+            (Act::Replaced, Some(old.id()), OPERATOR),
+            (Act::Removed, Some(old.id()), OPERATOR),
+            (Act::Approved, Some(new.id()), OPERATOR),
         ]
     );
     assert_eq!(last[2].task_id, Some(task.task_id.clone()), "for which installation");
@@ -103,7 +103,7 @@ fn a_node_that_was_removed_before_can_be_named() {
     approve(&world, &new, Some(old.id())).unwrap();
     let journal = world.controller.keeper.read();
     assert_eq!(journal.tasks[0].replaces.as_ref(), Some(old.id()));
-    assert!(journal.events.iter().all(|event| event.kind != EventKind::NodeReplaced), "it was no node any more");
+    assert!(journal.events.iter().all(|event| event.kind != Act::Replaced), "it was no node any more");
     drop(journal);
     // And it lasts: the next start reads what this one wrote.
     let world = world.restart();

@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
-use lucia_people::audit::{AuditAction, AuditVia};
+use lucia_people::audit::AuditVia;
 use lucia_people::sign_in::{self, PasskeyForm, PasskeyView, SignIn};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{
@@ -193,11 +194,11 @@ fn who_signs_in_and_out_and_by_which_passkey_is_in_the_audit() {
     let seen: Vec<_> = entries.iter().skip(1).map(|entry| (entry.action, entry.via, entry.from)).collect();
     let session = Some(AuditVia::Session);
     let want = [
-        (AuditAction::PasskeyConfirmed, session, Some(ip(1))),
-        (AuditAction::SignedIn, None, Some(ip(200))),
-        (AuditAction::SignedIn, None, Some(ip(200))),
-        (AuditAction::SessionEnded, session, Some(ip(1))),
-        (AuditAction::PasskeyRemoved, session, Some(ip(1))),
+        (Act::PasskeyConfirmed, session, Some(ip(1))),
+        (Act::SignedIn, None, Some(ip(200))),
+        (Act::SignedIn, None, Some(ip(200))),
+        (Act::SessionEnded, session, Some(ip(1))),
+        (Act::PasskeyRemoved, session, Some(ip(1))),
     ];
     assert_eq!(seen, want, "{entries:?}");
 }

@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use lucia_durable::crash_point::{crash_at, record};
-use lucia_people::audit::{AuditAction, AuditVia};
+use lucia_people::audit::AuditVia;
 use lucia_people::token::{Days, TokenForm, TokenMade, TokenScope, TokenScopes, TokenSecret};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
 use lucia_proto::orders::owner::Role;
@@ -139,7 +140,7 @@ fn an_owner_makes_few_under_names_of_their_own_and_removes_their_own() {
             .filter(|entry| entry.action == action && is(entry.token.as_ref().map(|name| name.as_str())))
             .count()
     };
-    assert_eq!((of(AuditAction::TokenMade, "t1"), of(AuditAction::TokenRemoved, "one")), (1, 1));
+    assert_eq!((of(Act::TokenMade, "t1"), of(Act::TokenRemoved, "one")), (1, 1));
 }
 
 // spec: AP-27

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::JournalError;
-use super::{DeviceRow, EventKind, Journal, TaskRow};
+use super::{Act, DeviceRow, Journal, TaskRow};
 use crate::base::digest::Digest;
 use crate::base::ids::{NodeId, TaskId};
 use crate::base::limits::{DEVICES_MAX, EVENTS_MAX, FORMER_STARTS_MAX, PUBLIC_KEY_PEM_MAX, TASKS_MAX};
@@ -156,12 +156,12 @@ impl Journal {
                 return Err(JournalError::Holders { sequence });
             }
             if event.names.as_ref().is_some_and(|names| {
-                event.kind != EventKind::Renamed || names.from == names.to || !event.holders.is_empty() || long
+                event.kind != Act::Renamed || names.from == names.to || !event.holders.is_empty() || long
             }) {
                 return Err(JournalError::Names { sequence });
             }
             let named = event.hostname.is_some();
-            if named && (event.kind != EventKind::DeviceRemoved || !event.holders.is_empty() || long) {
+            if named && (event.kind != Act::Removed || !event.holders.is_empty() || long) {
                 return Err(JournalError::Removed { sequence });
             }
             sequence -= 1;

@@ -47,11 +47,12 @@ fn share(inventory: &HardwareInventory) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::acts::Act;
     use crate::base::bounded::Text;
     use crate::base::ids::{StartId, TaskId};
     use crate::base::time::UnixTime;
     use crate::files::journal::tests::pair;
-    use crate::files::journal::{Event, EventKind, FrozenRow, GrantRow, Holder, KeptRow, NewName};
+    use crate::files::journal::{Event, FrozenRow, GrantRow, Holder, KeptRow, NewName};
     use crate::node::phase::{DevicePhase, TaskPhase};
 
     fn longest<const MAX: usize>() -> Text<0, MAX> {
@@ -101,22 +102,15 @@ mod tests {
         task.grant = task.grant.map(|grant| GrantRow { granted_at: late, progress_expires_at: late, ..grant });
         task.replaces = Some(task.device_id.clone());
         assert!(size(&task) < TASK_ROW_MAX, "{}", size(&task));
-        let event = Event {
-            at: late,
-            kind: EventKind::DeviceReportedAwaitingEnrollment,
-            actor: Text::try_from("\u{1f980}".repeat(crate::base::limits::ACTOR_MAX)).unwrap(),
-            device_id: Some(device.device_id),
-            task_id: Some(TaskId::from_random([7; 16])),
-            holders: Vec::new(),
-            names: None,
-            hostname: None,
-        };
-        let of_clones = Event { kind: EventKind::IdentityFrozen, actor: longest_actor(), holders, ..event.clone() };
+        let actor = Text::try_from("\u{1f980}".repeat(crate::base::limits::ACTOR_MAX)).unwrap();
+        let (device_id, task_id) = (Some(device.device_id), Some(TaskId::from_random([7; 16])));
+        let event = Event { device_id, task_id, ..Event::new(late, Act::ReportedInstalled, actor) };
+        let of_clones = Event { kind: Act::Frozen, actor: longest_actor(), holders, ..event.clone() };
         let (from, to) = ("h".repeat(63).parse().unwrap(), "g".repeat(63).parse().unwrap());
         let names = Some(NewName { from, to });
         let hostname = Some("h".repeat(63).parse().unwrap());
-        let of_a_removal = Event { kind: EventKind::DeviceRemoved, actor: longest_actor(), hostname, ..event.clone() };
-        let of_names = Event { kind: EventKind::Renamed, actor: longest_actor(), names, ..event.clone() };
+        let of_a_removal = Event { kind: Act::Removed, actor: longest_actor(), hostname, ..event.clone() };
+        let of_names = Event { kind: Act::Renamed, actor: longest_actor(), names, ..event.clone() };
         for event in [event, of_clones, of_a_removal, of_names] {
             let mut journal = Journal { last_event_id: u64::MAX - 1, ..Journal::empty() };
             journal.record(event).unwrap();

@@ -67,7 +67,7 @@ pub(super) fn pair(number: u8, phase: DevicePhase, task_phase: TaskPhase) -> (De
     (device, task)
 }
 
-fn event(journal: &mut Journal, kind: EventKind) {
+fn event(journal: &mut Journal, kind: Act) {
     let actor = "operator:1000".parse().unwrap();
     journal.record(Event::new(NOW, kind, actor)).unwrap();
 }
@@ -90,8 +90,8 @@ fn journal() -> Journal {
         journal.tasks.push(task);
     }
     journal.tasks.push(pair(9, DevicePhase::Failed, TaskPhase::Failed).1);
-    event(&mut journal, EventKind::AdmissionOpened);
-    event(&mut journal, EventKind::Discovered);
+    event(&mut journal, Act::WindowOpened);
+    event(&mut journal, Act::Discovered);
     journal
 }
 
@@ -213,7 +213,7 @@ fn an_ended_installation_gives_its_name_back() {
 #[test]
 fn the_chain_covers_every_event_and_its_order() {
     let cases: [(&str, Change); 11] = [
-        ("kind", |j| j.events[0].kind = EventKind::AdmissionClosed),
+        ("kind", |j| j.events[0].kind = Act::WindowClosed),
         ("time", |j| j.events[1].at = UnixTime::EPOCH),
         ("actor", |j| j.events[1].actor = "someone".parse().unwrap()),
         ("device", |j| j.events[1].device_id = Some(j.devices[0].device_id.clone())),
@@ -250,7 +250,7 @@ fn old_events_leave_and_the_chain_goes_on() {
     let mut journal = Journal::empty();
     let mut heads = vec![journal.chain_head];
     for _ in 0..EVENTS_MAX + 3 {
-        event(&mut journal, EventKind::Discovered);
+        event(&mut journal, Act::Discovered);
         heads.push(journal.chain_head);
     }
     assert_eq!(journal.events.len(), EVENTS_MAX);
@@ -335,7 +335,7 @@ fn what_a_row_and_an_event_say_about_clones_is_bounded_and_a_managed_node_s() {
     {
         let mut journal = Journal::empty();
         let (holders, actor) = (vec![holder(1); count], actor.parse().unwrap());
-        let kind = EventKind::IdentityFrozen;
+        let kind = Act::Frozen;
         journal.record(Event { holders, ..Event::new(NOW, kind, actor) }).unwrap();
         assert_eq!(journal.check().is_ok(), ok, "{count} holders");
     }
@@ -376,17 +376,17 @@ fn names_are_of_a_rename_alone_and_two() {
         let mut journal = journal();
         let actor = actor.parse().unwrap();
         let (device_id, task_id, holders) = (None, None, Vec::new());
-        let event = Event { at: NOW, kind, actor, device_id, task_id, holders, names, hostname: None };
+        let event = Event { device_id, task_id, holders, names, ..Event::new(NOW, kind, actor) };
         journal.record(event).unwrap();
         journal
     };
-    let good = named(EventKind::Renamed, "n1", "web", "operator:1000");
+    let good = named(Act::Renamed, "n1", "web", "operator:1000");
     let bytes = good.to_bytes().unwrap();
     assert_eq!(Journal::from_bytes(&bytes).as_ref(), Ok(&good));
     for bad in [
-        named(EventKind::NodeEnrolled, "n1", "web", "operator:1000"),
-        named(EventKind::Renamed, "n1", "n1", "operator:1000"),
-        named(EventKind::Renamed, "n1", "web", &"x".repeat(65)),
+        named(Act::Enrolled, "n1", "web", "operator:1000"),
+        named(Act::Renamed, "n1", "n1", "operator:1000"),
+        named(Act::Renamed, "n1", "web", &"x".repeat(65)),
     ] {
         assert_eq!(bad.check(), Err(JournalError::Names { sequence: 3 }));
     }
@@ -422,9 +422,9 @@ fn the_name_of_who_was_removed_stands_in_a_removal_alone() {
         journal.record(Event { device_id, task_id, holders, hostname, ..Event::new(NOW, kind, actor) }).unwrap();
         journal
     };
-    let good = removed(EventKind::DeviceRemoved, "owner:alice");
+    let good = removed(Act::Removed, "owner:alice");
     assert_eq!(Journal::from_bytes(&good.to_bytes().unwrap()).as_ref(), Ok(&good));
-    for bad in [removed(EventKind::NodeEnrolled, "device"), removed(EventKind::DeviceRemoved, &"x".repeat(65))] {
+    for bad in [removed(Act::Enrolled, "device"), removed(Act::Removed, &"x".repeat(65))] {
         assert_eq!(bad.check(), Err(JournalError::Removed { sequence: 3 }));
     }
 }

@@ -6,14 +6,14 @@ use super::*;
 #[test]
 fn an_order_is_one_line_that_is_whole_and_stands_once() {
     let heir = |number, name_of| NodeNames { hostname: names(name_of).hostname, ..names(number) };
-    let admit = |order| ordered(2, order, Act::Admit { replaces: None });
+    let admit = |order| ordered(2, order, OrderEffect::Admit { replaces: None });
     let replace = |number, of: u8, gone: u8| Entry::Ordered {
         node: heir(number, of),
         by: OrderedBy { intent: OrderId::of("replace"), signers: vec![owner(7)] },
-        act: Act::Admit { replaces: Some(names(gone).node_id) },
+        act: OrderEffect::Admit { replaces: Some(names(gone).node_id) },
     };
-    let release = |serial: &str| ordered(1, 9, Act::Release { serial: serial.to_owned() });
-    let bar = |order| ordered(1, order, Act::Bar);
+    let release = |serial: &str| ordered(1, 9, OrderEffect::Release { serial: serial.to_owned() });
+    let bar = |order| ordered(1, order, OrderEffect::Bar);
     for (good, entries) in [
         (true, vec![admit(1)]),
         (false, vec![admit(1), admit(1)]),
@@ -30,9 +30,9 @@ fn an_order_is_one_line_that_is_whole_and_stands_once() {
         (true, vec![bar(1)]),
         (false, vec![bar(1), bar(2)]),
         (false, vec![bar(1), issued(1)]),
-        (true, vec![bar(1), ordered(1, 2, Act::Note)]),
-        (false, vec![ordered(3, 2, Act::Note)]),
-        (false, vec![ordered(1, 2, Act::Note), ordered(1, 2, Act::Bar)]),
+        (true, vec![bar(1), ordered(1, 2, OrderEffect::Note)]),
+        (false, vec![ordered(3, 2, OrderEffect::Note)]),
+        (false, vec![ordered(1, 2, OrderEffect::Note), ordered(1, 2, OrderEffect::Bar)]),
     ] {
         let all: Vec<Entry> = [admitted(1)].into_iter().chain(entries.clone()).collect();
         assert_eq!(told(&all).is_ok(), good, "{entries:?}");

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use lucia_durable::crash_point::{crash_at, fail_at, record};
 use lucia_people::audit::AuditError;
-use lucia_people::audit::{AuditAction, AuditEntry, verify};
+use lucia_people::audit::{AuditEntry, verify};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
@@ -88,7 +89,7 @@ fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
         drop(plan);
         let world = world.restart();
         lock(&world.controller.audit).set_file_max(400);
-        let opened = all(&world).iter().filter(|entry| entry.action == AuditAction::WindowOpened).count();
+        let opened = all(&world).iter().filter(|entry| entry.action == Act::WindowOpened).count();
         assert!(opened >= before && (answer.is_err() || opened == before + 1), "step {at}");
         open(&world).unwrap();
         let chain = verify(&lines(&world), None).unwrap();
@@ -163,16 +164,16 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
         of
     };
     let lines = usize::try_from(REFUSED_LINES_PER_MINUTE).unwrap();
-    assert_eq!(of(AuditAction::DraftDropped).len(), lines);
+    assert_eq!(of(Act::DraftDropped).len(), lines);
     // Another caller has lines of their own, and what is done always has one.
     drop_one(&OPERATOR);
     (0..20).for_each(|_| open(&world).unwrap());
-    assert_eq!((of(AuditAction::DraftDropped).len(), of(AuditAction::WindowOpened).len()), (lines + 1, 20));
+    assert_eq!((of(Act::DraftDropped).len(), of(Act::WindowOpened).len()), (lines + 1, 20));
     world.controller.tick();
-    assert_eq!(of(AuditAction::RefusalsCounted), []);
+    assert_eq!(of(Act::RefusalsCounted), []);
     world.advance(60);
     world.controller.tick();
-    let counted = of(AuditAction::RefusalsCounted);
+    let counted = of(Act::RefusalsCounted);
     let super::By::Owner { id, name, from, .. } = alice.clone() else { panic!("{alice:?}") };
     let actor = super::AuditActor::Owner(id, name);
     assert_eq!((counted.len(), &counted[0].actor, counted[0].from), (1, &actor, Some(from)));
@@ -180,6 +181,6 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     // The next minute has its own, and none is lost at the end of the program.
     (0..lines + 3).for_each(|_| assert_eq!(drop_one(&alice), Some(Code::DraftNotFound)));
     world.controller.flush();
-    let counted = of(AuditAction::RefusalsCounted);
-    assert_eq!((of(AuditAction::DraftDropped).len(), counted.last().unwrap().more), (2 * lines + 1, Some(3)));
+    let counted = of(Act::RefusalsCounted);
+    assert_eq!((of(Act::DraftDropped).len(), counted.last().unwrap().more), (2 * lines + 1, Some(3)));
 }
