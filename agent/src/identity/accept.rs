@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use lucia_durable::crash_point;
 use lucia_proto::base::json;
-use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::node::answer::{Answer, AnswerError, AnswerExpectation, SignedAnswer};
+use lucia_proto::node::answer::{AnswerError, AnswerExpectation, SignedAnswer};
 use lucia_proto::pki::bundle::{SignedBundle, VerifiedBundle};
 use thiserror::Error;
 
 use super::installed::InstalledError;
-use super::{Certificate, Identity, rename};
-use crate::directory::{Access, Orders};
+use super::{Certificate, Identity, disk, rename};
 use crate::host::state::{State, StateError, StateFile};
 
 /// The answer was not taken.
@@ -94,7 +92,7 @@ impl Identity {
         self.bundle = Some(newest);
         self.roster = accepted.roster().cloned();
         self.certificate = Some(Arc::new(certificate));
-        self.directory = orders(accepted.answer());
+        self.directory = disk::orders(accepted.answer());
         if let Some(other) = self.other.take() {
             self.own = other;
         }
@@ -103,21 +101,10 @@ impl Identity {
 
     /// This bundle, or the one on the disk where that is newer.
     fn newest(&self, state: &State, bundle: &VerifiedBundle) -> VerifiedBundle {
-        let on_disk = super::read(state, StateFile::Bundle);
-        let on_disk = on_disk.and_then(|bytes| super::parse::<SignedBundle>(&bytes, StateFile::Bundle));
+        let on_disk = disk::read(state, StateFile::Bundle);
+        let on_disk = on_disk.and_then(|bytes| disk::parse::<SignedBundle>(&bytes, StateFile::Bundle));
         let on_disk = on_disk.and_then(|signed| signed.verify(&self.root).ok());
         let newer = on_disk.filter(|held| held.bundle().version > bundle.bundle().version);
         newer.unwrap_or_else(|| bundle.clone())
     }
-}
-
-/// What an answer says of a directory.
-pub(super) fn orders(answer: &Answer) -> Orders {
-    let Some(access) = answer.directory.clone() else { return Orders::None };
-    Orders::Ldap(Box::new(Access { access, csr_sha256: answer.csr_sha256 }))
-}
-
-/// What a kept answer says. It was checked before it was kept, in a directory that is ours alone.
-pub(super) fn payload(signed: &SignedAnswer) -> Option<Answer> {
-    json::from_slice(signed.parts().payload(), SIGNED_PAYLOAD_MAX, JSON_DEPTH_MAX).ok()
 }

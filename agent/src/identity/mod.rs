@@ -4,6 +4,7 @@
 //! that a crash cut is taken from the answer beside it, or asked for again. A lost or broken key is never replaced.
 
 pub mod accept;
+mod disk;
 pub mod enroll;
 pub mod installed;
 pub mod key;
@@ -16,8 +17,7 @@ pub mod starts;
 use std::sync::Arc;
 
 use lucia_proto::base::ids::{NodeId, TaskId};
-use lucia_proto::base::json;
-use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, LAPSED_CHAIN_OFFSET};
+use lucia_proto::base::limits::LAPSED_CHAIN_OFFSET;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::answer::SignedAnswer;
@@ -27,9 +27,9 @@ use lucia_proto::pki::certificate::{CheckedLeaf, Leaf, LeafRules};
 use lucia_proto::pki::chain::{self, Root};
 use lucia_proto::pki::csr;
 use lucia_proto::pki::key::{Fingerprint, NodeKey};
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use self::disk::{parse, payload, read};
 use self::rename::RenameRequest;
 use crate::directory::Orders;
 use crate::host::state::{State, StateError, StateFile};
@@ -106,7 +106,7 @@ impl Identity {
     ) -> Result<Self, IdentityError> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
-        let own = RenameRequest::of(&rename::name(state, hostname, task_id, key), key)?;
+        let own = request(&rename::name(state, hostname, task_id, key), key)?;
         // Persisted before it is ever sent. The signature is deterministic, so a broken file becomes the same again.
         if read(state, StateFile::Csr).as_deref() != Some(own.csr_pem.as_bytes()) {
             state.replace(StateFile::Csr, own.csr_pem.as_bytes()).map_err(IdentityError::State)?;
@@ -190,10 +190,37 @@ impl Identity {
         &self.directory
     }
 
+    /// Asks for its next certificate under this name, or under its own.
+    ///
+    /// # Errors
+    /// [`IdentityError::Csr`], a mistake in the agent.
+    pub fn ask_as(&mut self, hostname: &Hostname, key: &NodeKey) -> Result<(), IdentityError> {
+        if *hostname == self.own.hostname {
+            self.other = None;
+        } else if self.other.as_ref().is_none_or(|other| other.hostname != *hostname) {
+            self.other = Some(request(hostname, key)?);
+        }
+        Ok(())
+    }
+
+    /// Whether what it asks for now is another name than its own.
+    #[must_use]
+    pub const fn csr_is_for_another_name(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// What it asks for now.
+    const fn asked(&self) -> &RenameRequest {
+        match &self.other {
+            Some(other) => other,
+            None => &self.own,
+        }
+    }
+
     fn load(&mut self, state: &State) -> Result<(), StateError> {
         let answer = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
-        let answer = answer.and_then(|signed| accept::payload(&signed));
-        self.directory = answer.as_ref().map_or(Orders::Unknown, accept::orders);
+        let answer = answer.and_then(|signed| payload(&signed));
+        self.directory = answer.as_ref().map_or(Orders::Unknown, disk::orders);
         let held = read(state, StateFile::Bundle).and_then(|bytes| parse::<SignedBundle>(&bytes, StateFile::Bundle));
         let bundles = [held, answer.as_ref().map(|answer| answer.bundle.clone())];
         self.bundle = bundles
@@ -240,15 +267,9 @@ impl Identity {
     }
 }
 
-/// A file's bytes; what cannot be read counts as absent here, since all but the key can be had again.
-fn read(state: &State, file: StateFile) -> Option<Vec<u8>> {
-    let told = |error: &StateError| tracing::warn!("{} is passed over: {}", file.as_str(), crate::host::chain(error));
-    state.read(file).inspect_err(told).ok().flatten()
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8], file: StateFile) -> Option<T> {
-    let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", file.as_str());
-    json::from_slice(bytes, ANSWER_MAX, JSON_DEPTH_MAX).inspect_err(told).ok()
+/// What is asked for under this name.
+fn request(hostname: &Hostname, key: &NodeKey) -> Result<RenameRequest, IdentityError> {
+    RenameRequest::of(hostname, key).map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })
 }
 
 #[cfg(test)]

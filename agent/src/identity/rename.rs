@@ -8,11 +8,11 @@ use lucia_proto::base::json;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::pki::certificate::{Leaf, LeafRules};
-use lucia_proto::pki::csr::{self, CheckedCsr};
+use lucia_proto::pki::csr::{self, CheckedCsr, CsrError};
 use lucia_proto::pki::key::NodeKey;
 
+use super::disk::{parse, payload, read};
 use super::installed::{InstalledError, InstalledFacts};
-use super::{Identity, IdentityError, accept, parse, read};
 use crate::host::state::{State, StateFile};
 
 /// What is asked for under another name.
@@ -24,49 +24,19 @@ pub(super) struct RenameRequest {
 }
 
 impl RenameRequest {
-    pub(super) fn of(hostname: &Hostname, key: &NodeKey) -> Result<Self, IdentityError> {
+    pub(super) fn of(hostname: &Hostname, key: &NodeKey) -> Result<Self, CsrError> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
         let csr_pem = csr::build(&node_id, hostname, key);
-        let csr = csr::check(&csr_pem, &node_id, hostname, &fingerprint)
-            .map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })?;
+        let csr = csr::check(&csr_pem, &node_id, hostname, &fingerprint)?;
         Ok(Self { hostname: hostname.clone(), csr_pem, csr })
-    }
-}
-
-impl Identity {
-    /// Asks for its next certificate under this name, or under its own.
-    ///
-    /// # Errors
-    /// [`IdentityError::Csr`], a mistake in the agent.
-    pub fn ask_as(&mut self, hostname: &Hostname, key: &NodeKey) -> Result<(), IdentityError> {
-        if *hostname == self.own.hostname {
-            self.other = None;
-        } else if self.other.as_ref().is_none_or(|other| other.hostname != *hostname) {
-            self.other = Some(RenameRequest::of(hostname, key)?);
-        }
-        Ok(())
-    }
-
-    /// Whether what it asks for now is another name than its own.
-    #[must_use]
-    pub const fn csr_is_for_another_name(&self) -> bool {
-        self.other.is_some()
-    }
-
-    /// What it asks for now.
-    pub(super) const fn asked(&self) -> &RenameRequest {
-        match &self.other {
-            Some(other) => other,
-            None => &self.own,
-        }
     }
 }
 
 /// The name that counts: the kept answer's where it is another one than the installation's, which a crash left behind.
 pub(super) fn name(state: &State, installed: &Hostname, task_id: &TaskId, key: &NodeKey) -> Hostname {
     let signed = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
-    let answer = signed.and_then(|signed| accept::payload(&signed));
+    let answer = signed.and_then(|signed| payload(&signed));
     let fingerprint = key.public().fingerprint();
     let node_id = fingerprint.node_id();
     let ours = answer.filter(|answer| answer.node_id == node_id && answer.task_id == *task_id);

@@ -152,7 +152,7 @@ impl StoredStarts {
 /// What is on the disk. A file that cannot be read counts as absent: the start that follows names no predecessor then, or the
 /// one of `status.json`, and the controller judges it.
 fn read(state: &State) -> Option<StoredStarts> {
-    let bytes = super::read(state, StateFile::Starts)?;
+    let bytes = super::disk::read(state, StateFile::Starts)?;
     let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", StateFile::Starts.as_str());
     json::from_slice(&bytes, MAX, JSON_DEPTH_MAX).inspect_err(told).ok()
 }

@@ -10,6 +10,7 @@ use super::accept::AcceptError;
 use super::*;
 use crate::host::root::Root as HostRoot;
 use crate::host::scratch::Scratch;
+use lucia_proto::base::json;
 
 const NOW: u64 = 1_800_000_000;
 

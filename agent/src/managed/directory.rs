@@ -10,7 +10,7 @@ use lucia_proto::pki::key::NodeKey;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::shared::Shared;
+use super::shared::{DirectoryStanding, Shared};
 use crate::client::retry::{Backoff, Pace};
 use crate::directory::change::{ChangeError, Ground};
 use crate::directory::files::{self, Wanted};
@@ -31,15 +31,6 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// What cures a password that does not open or a value that does not fit.
 const ORDERS_CURE: &str =
     "see that the worker runs the same version as this node's agent; the next renewal brings another answer";
-
-/// How the node stands to the directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryStanding {
-    /// Whether heartbeats may go out: it worked once, or there is none.
-    pub open: bool,
-    /// What heartbeats and `status` say of it; nothing where there is none.
-    pub report: Option<DirectoryReport>,
-}
 
 /// Keeps the directory's files.
 pub struct DirectoryLoop<R, D> {

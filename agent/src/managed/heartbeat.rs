@@ -17,10 +17,11 @@ use lucia_proto::node::report::Purpose;
 use lucia_proto::orders::exchange::OrdersReport;
 use tokio::time::{sleep, timeout};
 
+use super::ended::Ended;
+use super::names;
 use super::reply::Reply;
 use super::shared::Shared;
 use super::usage::Readings;
-use super::{Ended, names};
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};

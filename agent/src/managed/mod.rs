@@ -14,6 +14,7 @@
 
 pub mod certificate;
 pub mod directory;
+mod ended;
 pub mod heartbeat;
 pub mod keys;
 mod names;
@@ -23,7 +24,6 @@ pub mod start;
 pub mod usage;
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -37,6 +37,7 @@ use tokio::time::sleep;
 
 use self::certificate::CertificateLoop;
 use self::directory::{DirectoryLoop, Parts};
+pub use self::ended::Ended;
 use self::heartbeat::HeartbeatLoop;
 use self::keys::KeysLoop;
 use self::shared::Shared;
@@ -80,32 +81,6 @@ pub struct Daemon<F, R, D> {
     pub sampler: Sampler,
     /// Where jitter comes from.
     pub seed: u64,
-}
-
-/// Why the daemon ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// A loop ended, which and why: another start goes on.
-    Broke(String),
-    /// By an owner's word this holder of the identity stopped for good.
-    Stopped(String),
-    /// By an owner's word the identity is gone.
-    Removed,
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Broke(why) | Self::Stopped(why) => why,
-            Self::Removed => remove::REMOVED,
-        })
-    }
-}
-
-impl From<String> for Ended {
-    fn from(why: String) -> Self {
-        Self::Broke(why)
-    }
 }
 
 /// Runs until a loop ends, which is why the daemon must: says which and why. The proof is what lets it start.

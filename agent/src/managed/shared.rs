@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::Clock;
+use lucia_proto::node::heartbeat::DirectoryReport;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::directory::DirectoryStanding;
 use crate::client::clock::ServerClock;
 use crate::client::{CallError, cure};
 use crate::directory::Orders;
@@ -22,6 +22,15 @@ use crate::managed::usage::Readings;
 
 /// A loop that is at work this long, or asleep this much longer than it said, makes no progress.
 pub const SLACK: Duration = Duration::from_secs(150);
+
+/// How the node stands to the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryStanding {
+    /// Whether heartbeats may go out: it worked once, or there is none.
+    pub open: bool,
+    /// What heartbeats and `status` say of it; nothing where there is none.
+    pub report: Option<DirectoryReport>,
+}
 
 /// Shared by all loops of one daemon.
 pub struct Shared {

@@ -9,6 +9,7 @@ use lucia_proto::test_support::{TestCa, TestNode};
 use super::*;
 use crate::host::boot::MachineId;
 use crate::host::scratch::Scratch;
+use crate::identity::Identity;
 use crate::identity::accept::AcceptError;
 use crate::identity::key;
 
