@@ -234,7 +234,7 @@ impl App {
         // What heartbeats left to write.
         let writes = tokio::task::spawn_blocking(move || {
             controller.flush();
-            controller.writes()
+            controller.journal.writes()
         });
         let writes = writes.await.unwrap_or(true);
         tracing::info!("stopped");
@@ -254,11 +254,11 @@ async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificat
     let (controller, certificate) = (Arc::clone(controller), Arc::clone(certificate));
     let status = tokio::task::spawn_blocking(move || {
         controller.tick();
-        if !controller.writes() {
+        if !controller.journal.writes() {
             // What lies in the state directory may be another's by now.
             return ("nothing is written any more".to_owned(), false);
         }
-        (renew_endpoint(&controller, &certificate), controller.writes())
+        (renew_endpoint(&controller, &certificate), controller.journal.writes())
     });
     status.await.unwrap_or_else(|_| ("the last turn ended early".to_owned(), true))
 }

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod http;
+mod lock;
 mod metrics;
 pub mod notify;
 mod page;

@@ -132,7 +132,7 @@ async fn no_room(whose: Program, options: &'static str, take: fn(&Path) -> PathB
         let minutes = Minutes::new(5).unwrap();
         let refused = world.controller().open_window(minutes, "operator:0").unwrap_err();
         assert_eq!(refused.code, Code::PersistenceFailed, "{what}");
-        assert!(world.controller().writes(), "{what}: the next one is tried");
+        assert!(world.controller().journal.writes(), "{what}: the next one is tried");
     }
     if whose == Program::Agent {
         assert_eq!(machine.certificate_pem(), leaf, "{what}");
@@ -253,7 +253,7 @@ async fn failing_sync(whose: Program, nth: usize) -> bool {
     machine.run(HOUR / 3).await;
     let failed = seen.lock().unwrap().failed.clone();
     let what = format!("{whose:?}, sync {nth}: {failed:?}");
-    if whose == Program::Controller && !controller.writes() {
+    if whose == Program::Controller && !controller.journal.writes() {
         assert_eq!(seen.lock().unwrap().again, 0, "{what}");
         // `serve` ends by itself then: see `the_controller_ends_when_its_disk_is_in_doubt`.
         drop(controller);
@@ -308,7 +308,7 @@ async fn f_7_a_read_only_disk_costs_no_heartbeat_and_heals() {
         assert!(heartbeats > 100, "{whose:?}: {heartbeats} heartbeats in an hour");
         assert!(machine.certificate_pem() == leaf && issued(&world) <= 2, "{whose:?}");
         drop(plan);
-        if whose == Program::Controller && !world.controller().writes() {
+        if whose == Program::Controller && !world.controller().journal.writes() {
             world.restart_controller().await;
         }
         machine.run_until(3 * HOUR, |machine| machine.certificate_pem() != leaf).await;

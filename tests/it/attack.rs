@@ -89,7 +89,7 @@ async fn s_4_a_challenge_of_anything_else_is_refused_and_changes_nothing() {
     let strangers: Vec<IpAddr> = vec!["10.0.0.77".parse().unwrap(), "fd00::1".parse().unwrap()];
     let mut challenges =
         vec![("of another node", hand.challenge_of(&other)), ("of first contact", hand.challenge_of(&Scope::Boot))];
-    let next = |from| world.controller().next_challenge(&Scope::Node(machine.id()), from).challenge();
+    let next = |from| world.controller().challenges.issue(&Scope::Node(machine.id()), from).challenge();
     challenges.extend(strangers.into_iter().map(|from| ("of another address", next(from))));
     let mut forged = hand.challenge();
     forged.challenge_id = ChallengeId::from_parts(world.now().secs() * 1000, 7);

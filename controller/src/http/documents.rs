@@ -64,7 +64,7 @@ impl DocumentCall {
             .map(VerifiedRoster::roster)
             .filter(|roster| roster.page_origin.as_ref() == Some(&self.origin));
         let page_kinds = here.map(|roster| roster.page_kinds.to_vec()).unwrap_or_default();
-        Some(Drafting { fleet: controller.fleet(), owner: session.id.clone(), page_kinds })
+        Some(Drafting { fleet: controller.verifier.fleet(), owner: session.id.clone(), page_kinds })
     }
 
     fn id(&self) -> Result<&NodeId, Refusal> {
@@ -88,9 +88,9 @@ impl DocumentCall {
     /// Where there is no such thing; `busy` for a template of ours that cannot be filled in.
     pub(super) fn document(&self, controller: &Controller) -> Result<String, Refusal> {
         // Before anything is looked at: what happens meanwhile is told to who watches.
-        let sequence = controller.events(u64::MAX, 1).last_sequence;
+        let sequence = controller.journal.events(u64::MAX, 1).last_sequence;
         let frame = |title: &str| {
-            let frame = Frame::new(title, self.page.path(), self.who(), controller.now());
+            let frame = Frame::new(title, self.page.path(), self.who(), controller.clock.now());
             frame.drafting(self.drafting(controller)).after(sequence)
         };
         let text = match self.page {
@@ -127,7 +127,7 @@ impl DocumentCall {
                     Some(last) => !controller.drafts(Some(&last.code))?.drafts.is_empty(),
                     None => false,
                 };
-                render(&Orders::new(frame("Orders"), (&drafts, &controller.names()), after.is_none(), more))
+                render(&Orders::new(frame("Orders"), (&drafts, &controller.journal.names()), after.is_none(), more))
             }
             Page::Order => {
                 let code = self.target.code.as_ref().ok_or_else(not_there)?;
@@ -138,7 +138,7 @@ impl DocumentCall {
                     read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
                 let roster = controller.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let names = controller.names();
+                let names = controller.journal.names();
                 let facts = OrderFacts { line: &line, read: &read, roster, names: &names };
                 render(&Order::new(frame(&format!("Order {code}")), &facts))
             }
@@ -154,13 +154,13 @@ impl DocumentCall {
                 render(&Owners::new(frame("Owners"), roster, &applicants, (&sessions, &tokens)))
             }
             Page::Audit => {
-                let last = controller.audit(u64::MAX, 1)?.last_sequence;
+                let last = controller.audit.entries(u64::MAX, 1)?.last_sequence;
                 let before = self.query("before")?.map_or(last, |before: u64| before.saturating_sub(1).min(last));
                 let from = before.saturating_sub(ENTRIES_SHOWN);
                 let limit = usize::try_from(before - from).unwrap_or(0);
-                let entries = controller.audit(from, limit)?.entries;
+                let entries = controller.audit.entries(from, limit)?.entries;
                 let part = AuditPart { entries, last };
-                let audit = Audit::new(frame("Audit"), &part, &controller.names());
+                let audit = Audit::new(frame("Audit"), &part, &controller.journal.names());
                 render(&audit.linking(|order| controller.has_draft(order)))
             }
             Page::Window => render(&Window::new(frame("Discovery window"), &controller.onboarding())),
@@ -281,9 +281,9 @@ fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<Order
 
 /// The newest events of one machine, newest first.
 fn newest_of(controller: &Controller, id: &NodeId) -> Vec<EventLine> {
-    let last = controller.events(u64::MAX, 1).last_sequence;
+    let last = controller.journal.events(u64::MAX, 1).last_sequence;
     let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
-    let mut events = controller.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;
+    let mut events = controller.journal.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;
     events.reverse();
     events.retain(|event| event.device_id.as_ref() == Some(id));
     events.truncate(EVENTS_OF_ONE);

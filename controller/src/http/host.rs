@@ -27,7 +27,7 @@ where
     let (by, id) = (by.clone(), id.cloned());
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
     let act = AuditedChange::new(act_of(endpoint).ok_or_else(unknown)?, id);
-    blocking(edge, move |controller| controller.audited(&by, &act, || call(controller, &by.actor()))).await
+    blocking(edge, move |controller| controller.audit.audited(&by, &act, || call(controller, &by.actor()))).await
 }
 
 /// `GET /api/host/onboarding`.
@@ -94,7 +94,7 @@ pub(super) async fn change(
 /// `GET /api/host/status`.
 pub(super) async fn status(edge: &Edge) -> Result<HttpAnswer, ApiError> {
     let (worker_available, counters, (_, audit_bytes)) = blocking(edge, |controller| {
-        Ok((controller.onboarding().worker.ready, controller.counters(), controller.audit_size()))
+        Ok((controller.onboarding().worker.ready, controller.counters(), controller.audit.size()))
     })
     .await?;
     Ok(HttpAnswer::ok(&StatusView {
@@ -153,7 +153,7 @@ pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<HttpAnswe
     let Wanted { after, limit, wait } = Wanted::parse(query.unwrap_or_default())?;
     let controller = &edge.shared.controller;
     if !wait.is_zero() {
-        let mut changed = controller.events_changed();
+        let mut changed = controller.journal.events_changed();
         let mut stop = edge.shared.stop.clone();
         // Whatever ends the wait, the answer is what there is: an empty one says "nothing yet".
         tokio::select! {
@@ -162,7 +162,9 @@ pub(super) async fn events(edge: &Edge, query: Option<&str>) -> Result<HttpAnswe
             () = tokio::time::sleep(wait) => {}
         }
     }
-    blocking(edge, move |controller| Ok(controller.events(after, limit))).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.journal.events(after, limit)))
+        .await
+        .map(|view| HttpAnswer::ok(&view))
 }
 
 /// Waits until there is an event after `after`; for ever when there never will be one.

@@ -264,7 +264,7 @@ impl Edge {
             return LastSent::default();
         }
         let looked = blocking(self, move |controller| {
-            let now = controller.now();
+            let now = controller.clock.now();
             let rows = controller
                 .servers()
                 .into_iter()
@@ -273,7 +273,7 @@ impl Edge {
                     (row.line.node_id, cells)
                 })
                 .collect();
-            let new = LastSent { rows, sequence: controller.events(u64::MAX, 1).last_sequence };
+            let new = LastSent { rows, sequence: controller.journal.events(u64::MAX, 1).last_sequence };
             let mut told = news(&seen, &new);
             if ticks {
                 told.push_str(&tick(now));

@@ -343,7 +343,7 @@ impl Edge {
         if let (Some(from), Some(target)) = (from, &target)
             && (dispatch::is_signed(target.row) || refused_challenge)
         {
-            let next = self.shared.controller.next_challenge(&dispatch::scope(target), from);
+            let next = self.shared.controller.challenges.issue(&dispatch::scope(target), from);
             if let Ok(value) = HeaderValue::from_str(&next.to_header()) {
                 response.headers_mut().insert(NEXT_CHALLENGE_HEADER, value);
             }

@@ -14,7 +14,7 @@ use crate::parts::Enrolled;
 
 /// `GET .../challenge` of a device or node: the same for every id, known or not (design.md I1).
 pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> HttpAnswer {
-    HttpAnswer::ok(&edge.shared.controller.next_challenge(&Scope::Node(id.clone()), from).challenge())
+    HttpAnswer::ok(&edge.shared.controller.challenges.issue(&Scope::Node(id.clone()), from).challenge())
 }
 
 /// `POST /api/nodes/{id}/heartbeat`: answered in place, since it waits for nothing; but for a node's first one, which

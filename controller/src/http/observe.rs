@@ -150,7 +150,7 @@ impl Edge {
         let edge = self.clone();
         // A task of its own: who gives up waiting leaves no second look beside this one.
         let look = tokio::spawn(async move {
-            let readings = blocking(&edge, |controller| Ok((controller.readings(), controller.now()))).await;
+            let readings = blocking(&edge, |controller| Ok((controller.readings(), controller.clock.now()))).await;
             let (readings, now) = readings.ok()?;
             let seen = metrics::MetricsInput {
                 readings: &readings,

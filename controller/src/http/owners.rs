@@ -37,7 +37,7 @@ pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: I
 
 /// `GET /api/host/challenge`: the same for everybody.
 pub(super) fn challenge(edge: &Edge, from: IpAddr) -> HttpAnswer {
-    HttpAnswer::ok(&edge.shared.controller.next_challenge(&Scope::Owner, from).challenge())
+    HttpAnswer::ok(&edge.shared.controller.challenges.issue(&Scope::Owner, from).challenge())
 }
 
 /// `POST /api/host/owners/applications`.
@@ -107,7 +107,7 @@ pub(super) async fn audit(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer
     if !wait.is_zero() {
         return Err(ApiError::new(Code::InvalidOnboardingRequest, "the audit is asked for with after and limit alone"));
     }
-    blocking(edge, move |controller| controller.audit(after, limit.min(AUDIT_PER_ANSWER_MAX)))
+    blocking(edge, move |controller| controller.audit.entries(after, limit.min(AUDIT_PER_ANSWER_MAX)))
         .await
         .map(|view| HttpAnswer::ok(&view))
 }

@@ -148,7 +148,7 @@ pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<
     let controller = &edge.shared.controller;
     let session = who::token(&parts.headers).and_then(|token| controller.session(token, false).ok());
     let who = session.map(|session| Who { name: session.name, role: session.role });
-    let frame = Frame::new("Not there", "", who, controller.now());
+    let frame = Frame::new("Not there", "", who, controller.clock.now());
     let message =
         "There is nothing at this address: it was typed or cut wrong, or it is of another version of this page.";
     let text = render(&Trouble::new(frame, message)).ok()?;
@@ -194,7 +194,7 @@ pub(super) async fn answer(
         Ok(text) => Ok(html(StatusCode::OK, text)),
         Err(error) => {
             let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let frame = Frame::new("Not there", page.path(), who, edge.shared.controller.now());
+            let frame = Frame::new("Not there", page.path(), who, edge.shared.controller.clock.now());
             let text = render(&Trouble::new(frame, &error.message));
             text.map(|text| html(status, text)).map_err(|_| error)
         }

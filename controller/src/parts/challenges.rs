@@ -18,8 +18,8 @@ use lucia_proto::node::challenge::{ChallengeId, NextChallenge, Nonce, Scope};
 use lucia_proto::orders::owner::OwnerId;
 use ring::hmac;
 
-use super::lock;
 use crate::config::SourceBinding;
+use crate::lock::lock;
 use crate::refusal::Refusal;
 use crate::source::{Bucket, Buckets, Rate, Source};
 
@@ -36,8 +36,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const ID_LABEL: &[u8] = b"lucia-challenge-id-v1";
 const NONCE_LABEL: &[u8] = b"lucia-nonce-v1";
 
-/// Issues and checks challenges.
-pub(crate) struct Challenges {
+/// Issues and checks challenges. Several controllers would have to share the key and the used ids.
+pub struct Challenges {
     key: hmac::Key,
     clock: Arc<dyn Clock>,
     binding: SourceBinding,
@@ -113,8 +113,9 @@ impl Challenges {
         }
     }
 
-    /// A challenge for this scope and caller.
-    pub(crate) fn issue(&self, scope: &Scope, from: IpAddr) -> NextChallenge {
+    /// A challenge for `scope`, to travel in each answer and each refusal with `challenge_refused`; also the answer to
+    /// `GET .../challenge` of a device or node, whatever its id.
+    pub fn issue(&self, scope: &Scope, from: IpAddr) -> NextChallenge {
         let at = self.server_millis();
         let counter = self.counter.fetch_add(1, Ordering::Relaxed) & COUNTER_MASK;
         let address = self.address(from);

@@ -8,7 +8,8 @@ use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::INVENTORY_CHANGE_INTERVAL;
 
-use super::{Refusal, lock};
+use crate::lock::lock;
+use crate::refusal::Refusal;
 
 /// When, by time since boot, each device last reported another inventory; forgotten when it may do so again. Only devices
 /// of the journal get here, so there are no more than its settings allow.

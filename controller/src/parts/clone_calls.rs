@@ -14,7 +14,8 @@ use lucia_proto::node::report::NodeCall;
 use super::challenges;
 use super::clones::{self, Claim, Heard, Unkept, Verdict};
 use super::nodes::NodeState;
-use super::{Controller, journal, lock};
+use super::{Controller, journal};
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 impl Controller {
@@ -62,7 +63,7 @@ impl Controller {
                 state.record.as_ref().and_then(|record| record.lineage.as_ref()).filter(is_frozen).map(clones::pair)
             });
             let written = holders.map_or(Ok(()), |holders| {
-                self.keeper.change(|journal| journal::freeze(journal, &id, holders, self.clock.now()))
+                self.journal.change(|journal| journal::freeze(journal, &id, holders, self.clock.now()))
             });
             match written {
                 Ok(()) => {
@@ -77,7 +78,7 @@ impl Controller {
 
     /// What the journal alone knows of a node's starts, for one whose record is new.
     pub(super) fn decided(&self, id: &NodeId) -> Option<Lineage> {
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let device = journal.device(id)?;
         let mut lineage = None;
         clones::settle(&mut lineage, device.frozen.as_ref(), device.kept.as_ref());
@@ -98,7 +99,7 @@ impl Controller {
             let lineage = state.record.as_ref().ok_or_else(unknown)?.lineage.as_ref();
             clones::keep(lineage, &form.start_id, now).map_err(|why| refused(id, form, why))?
         };
-        self.keeper.change(|journal| journal::keep(journal, id, kept.clone(), actor, now))?;
+        self.journal.change(|journal| journal::keep(journal, id, kept.clone(), actor, now))?;
         let mut state = lock(&known.state);
         let NodeState { record: Some(record), thread, dirty, .. } = &mut *state else { return Ok(()) };
         clones::follow(&mut record.lineage, thread, &kept);
@@ -113,7 +114,7 @@ impl Controller {
     pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         self.write_freezes();
-        let frozen = self.keeper.read().device(id).map(|device| device.frozen.is_some());
+        let frozen = self.journal.read().device(id).map(|device| device.frozen.is_some());
         match frozen {
             None => return Err(Refusal::new(Code::UnknownNode, format!("There is no node {id}."))),
             Some(false) => return Err(journal::not_frozen(id)),

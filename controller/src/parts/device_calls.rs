@@ -45,7 +45,7 @@ impl Controller {
         let key = NodePublicKey::from_pem(&call.public_key_pem)
             .map_err(|error| Refusal::new(Code::BadKey, format!("publicKeyPem: {error}.")))?;
         let id = key.fingerprint().node_id();
-        self.nodes.count_operation();
+        self.verifier.count();
         let verified: Verified<Discover> =
             proof.verify(&nonce, &key, &id, Purpose::Discover).map_err(|error| refused_proof(&id, &error))?;
         let is_known = self.nodes.get(&id).is_some();
@@ -55,14 +55,14 @@ impl Controller {
         let Discover { inventory, running, .. } = verified.into_report();
         let limits = self.limits;
         if self
-            .keeper
+            .journal
             .read()
             .device(&id)
             .is_some_and(|device| device.inventory != inventory || device.running != running)
         {
             self.changes.allow(&id, self.clock.since_boot())?;
         }
-        let answer = self.keeper.change(|journal| {
+        let answer = self.journal.change(|journal| {
             journal::discover(journal, Discovery { key: &key, inventory, running, address: from, limits }, now)
         })?;
         self.nodes.add(key, None, false);
@@ -76,7 +76,7 @@ impl Controller {
     /// See [`Refusal`].
     pub fn device_state(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<DeviceState, Refusal> {
         self.device_call::<Question>(id, Purpose::DeviceState, header_proof(header)?, from)?;
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let device = journal.device(id).ok_or_else(|| Refusal::identity(format!("device {id} was removed")))?;
         Ok(DeviceState {
             device_id: id.clone(),
@@ -96,7 +96,7 @@ impl Controller {
     /// See [`Refusal`].
     pub fn installation(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<Installation, Refusal> {
         self.device_call::<Question>(id, Purpose::Installation, header_proof(header)?, from)?;
-        journal::installation(&self.keeper.read(), id, self.clock.now())
+        journal::installation(&self.journal.read(), id, self.clock.now())
     }
 
     /// The one-time permission to install.
@@ -106,7 +106,7 @@ impl Controller {
     pub fn grant(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
         let request = self.device_call::<GrantRequest>(id, Purpose::Grant, &call.proof, from)?;
         let now = self.clock.now();
-        self.keeper.change(|journal| journal::grant(journal, &request, now))
+        self.journal.change(|journal| journal::grant(journal, &request, now))
     }
 
     /// How far the installer is.
@@ -116,7 +116,7 @@ impl Controller {
     pub fn progress(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
         let report = self.device_call::<Progress>(id, Purpose::Progress, &call.proof, from)?;
         let now = self.clock.now();
-        self.keeper.change(|journal| journal::progress(journal, &report, now))?;
+        self.journal.change(|journal| journal::progress(journal, &report, now))?;
         Ok(Accepted { accepted: true })
     }
 
@@ -149,7 +149,7 @@ impl Controller {
 
     /// Whether the journal takes another device, or has one that may come again from this address.
     pub(super) fn has_room_for(&self, from: IpAddr) -> Result<(), Refusal> {
-        journal::may_appear(&self.keeper.read(), from.to_canonical(), self.limits.devices, self.clock.now())
+        journal::may_appear(&self.journal.read(), from.to_canonical(), self.limits.devices, self.clock.now())
     }
 
     pub(super) fn window_is_open(&self) -> Result<(), Refusal> {

@@ -6,7 +6,6 @@
 //! `events` and, in the steady state, `heartbeat` do not.
 
 mod audit;
-mod by;
 mod challenges;
 mod changes;
 mod clone_calls;
@@ -19,7 +18,6 @@ mod operator;
 mod owners;
 mod page_view;
 mod readings;
-mod refused_calls;
 mod removed;
 mod rename;
 mod sign_in;
@@ -28,55 +26,55 @@ mod start;
 pub(crate) mod tests;
 mod tokens;
 mod upkeep;
+mod verifier;
 mod view;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::{Clock, UnixTime};
 use lucia_proto::node::answer::SignedAnswer;
-use lucia_proto::node::challenge::{NextChallenge, Scope};
 use lucia_proto::pki::endpoint_names::EndpointNames;
-use tokio::sync::watch;
 
 use crate::bridge::queue::Queue;
 use crate::config::{Config, Limits};
-use crate::store::audit_log::AuditLog;
+use crate::lock::lock;
 use crate::store::records::Records;
-use challenges::Challenges;
 use changes::Changes;
-use journal::Keeper;
 use nodes::Nodes;
 use owners::Owners;
-use refused_calls::RefusedCalls;
 use sign_in::SignIns;
 use tokens::Tokens;
 
 pub use crate::refusal::Refusal;
-pub use audit::AuditedChange;
-pub use by::By;
+pub use audit::{Audit, AuditedChange, By};
+pub use challenges::Challenges;
+pub use journal::Keeper;
 pub use owners::{Applicant, OwnerCall};
 pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
 pub use sign_in::{AskedPasskey, InSession, NewSession, WaitingPasskey};
 pub use start::{OpenError, read_root};
 pub use tokens::Looking;
+pub use verifier::Verifier;
 
 /// The deciding half of the controller. Share it through an [`Arc`].
 ///
 /// Locks are taken in this order, each for as short as it can be: `window`, `queue`, `records`, the state of one node; the
 /// journal's writer is taken inside either of the first two, never the other way round.
 pub struct Controller {
-    clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
     names: EndpointNames,
     limits: Limits,
-    challenges: Challenges,
+    pub challenges: Arc<Challenges>,
+    pub verifier: Arc<Verifier>,
     nodes: Nodes,
-    keeper: Keeper,
+    pub journal: Arc<Keeper>,
+    pub audit: Arc<Audit>,
     queue: Mutex<Queue>,
     records: Mutex<Records>,
     /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
@@ -97,10 +95,6 @@ pub struct Controller {
     owners: Owners,
     sign_ins: SignIns,
     tokens: Tokens,
-    /// Taken last but one, before the journal's writer alone.
-    audit: Mutex<AuditLog>,
-    /// Held for itself alone.
-    refused_calls: Mutex<RefusedCalls>,
     heartbeats: AtomicU64,
 }
 
@@ -135,12 +129,6 @@ impl Controller {
         start::open(config, clock, &secret)
     }
 
-    /// A challenge for `scope`, to travel in each answer and each refusal with `challenge_refused`; also the answer to
-    /// `GET .../challenge` of a device or node, whatever its id.
-    pub fn next_challenge(&self, scope: &Scope, from: IpAddr) -> NextChallenge {
-        self.challenges.issue(scope, from)
-    }
-
     /// Whether a first contact from this address can be answered at all, whatever machine it is of: before anything of it
     /// is read.
     ///
@@ -157,17 +145,6 @@ impl Controller {
             let state = lock(&known.state);
             state.record.is_some() && (!state.managed || state.renaming().is_some())
         })
-    }
-
-    /// Whether the journal can still be written: after a failure that leaves open what the disk holds, only a new start
-    /// can. Waits for a write in progress.
-    pub fn writes(&self) -> bool {
-        self.keeper.writes()
-    }
-
-    /// Changes with each event; its value is the newest sequence number.
-    pub fn events_changed(&self) -> watch::Receiver<u64> {
-        self.keeper.events_changed()
     }
 
     /// Asks the worker for the endpoint's certificate: idempotent for the same CSR.
@@ -192,11 +169,6 @@ impl Controller {
         nodes.iter().filter_map(|(_, node)| lock(&node.state).record.as_ref()?.address).collect()
     }
 
-    /// The time by its clock.
-    pub fn now(&self) -> UnixTime {
-        self.clock.now()
-    }
-
     /// What there is, in numbers: for metrics and health. Waits for the disk.
     pub fn readings(&self) -> Readings {
         self.read()
@@ -205,7 +177,7 @@ impl Controller {
     /// Numbers since the start.
     pub fn counters(&self) -> Counters {
         Counters {
-            public_key_operations: self.nodes.operations(),
+            public_key_operations: self.verifier.operations(),
             heartbeats: self.heartbeats.load(Ordering::Relaxed),
             used_challenges: u64::try_from(self.challenges.remembered()).unwrap_or(u64::MAX),
         }
@@ -214,11 +186,6 @@ impl Controller {
     /// Until when the window is open; nothing when it is closed.
     fn window_until(&self) -> Option<UnixTime> {
         lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
-        self.keeper.read().window_expires_at.filter(|until| self.clock.now() < *until)
+        self.journal.read().window_expires_at.filter(|until| self.clock.now() < *until)
     }
-}
-
-/// A lock whose holder panicked is taken all the same: what it guards is replaced as a whole or not at all.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

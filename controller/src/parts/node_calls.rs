@@ -22,8 +22,9 @@ use super::clones::Verdict;
 use super::device_calls::check_form;
 use super::nodes::{Known, Lapsed, Under};
 use super::owners::CallerKind;
-use super::{Controller, Enrolled, journal, lock};
+use super::{Controller, Enrolled, journal};
 use crate::bridge::queue::Wanted;
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 
 /// How far the clock may be behind the last event before it counts as not set.
@@ -55,7 +56,7 @@ impl Controller {
             ));
         }
         if !lock(&known.state).managed {
-            self.keeper.change(|journal| journal::heard(journal, id, now))?;
+            self.journal.change(|journal| journal::heard(journal, id, now))?;
         }
         let hostname = self.named(id, &known, under);
         let from = from.to_canonical();
@@ -107,11 +108,11 @@ impl Controller {
     /// for long is shown it (design.md I7). Heartbeats keep theirs in the record, so that none of them writes the journal;
     /// and a node that moves all the time does so once a minute at most.
     fn note_address(&self, id: &NodeId, from: IpAddr) {
-        let known = self.keeper.read().device(id).map(|device| device.address);
+        let known = self.journal.read().device(id).map(|device| device.address);
         if known.is_none_or(|address| address == from) || self.moves.allow(id, self.clock.since_boot()).is_err() {
             return;
         }
-        if let Err(refusal) = self.keeper.change(|journal| journal::moved(journal, id, from)) {
+        if let Err(refusal) = self.journal.change(|journal| journal::moved(journal, id, from)) {
             // The renewal does not hang on it.
             tracing::warn!(node = %id, "a node's address is not written: {refusal}");
         }
@@ -146,7 +147,7 @@ impl Controller {
     /// Whether the clock is days behind what this controller wrote itself, as at a start before the time is set: no
     /// certificate is judged by it then (threats.md F-8).
     fn is_behind(&self, now: UnixTime) -> bool {
-        self.keeper.read().events.iter().map(|event| event.at).max().is_some_and(|last| now < last.minus(CLOCK_SLACK))
+        self.journal.read().events.iter().map(|event| event.at).max().is_some_and(|last| now < last.minus(CLOCK_SLACK))
     }
 
     /// A proven request for a certificate, first or next.
@@ -154,7 +155,7 @@ impl Controller {
         let now = self.clock.now();
         let queue = lock(&self.queue);
         // Looked at under the queue's lock, so that a removal comes before or after this and never in between.
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let open = journal::enrolment(&journal, id, &request.task_id, now)?;
         let mut wanted = Wanted {
             node_id: id.clone(),
@@ -164,7 +165,7 @@ impl Controller {
             csr_pem: request.csr_pem.clone(),
             is_renamed: open.device.former_hostname.is_some(),
         };
-        self.nodes.count_operation();
+        self.verifier.count();
         let mut checked = csr::check(&wanted.csr_pem, id, &wanted.hostname, &wanted.fingerprint);
         if let (Err(_), Some(former)) = (&checked, &open.device.former_hostname)
             && let Ok(csr) = csr::check(&wanted.csr_pem, id, former, &wanted.fingerprint)
@@ -190,9 +191,9 @@ impl Controller {
     ) -> Result<(), Refusal> {
         let id = &wanted.node_id;
         let Some(known) = self.nodes.get(id) else { return Err(Refusal::identity(format!("node {id} was removed"))) };
-        self.nodes.count_operation();
+        self.verifier.count();
         let expected = AnswerExpectation {
-            root: self.nodes.root(),
+            root: self.verifier.root(),
             node_id: id,
             task_id: Some(&wanted.task_id),
             hostname: &wanted.hostname,

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -16,21 +15,19 @@ use lucia_proto::node::challenge::Nonce;
 use lucia_proto::node::enrollment::IdentityRecord;
 use lucia_proto::node::report::{Proof, ProofError, Purpose, Report, Verified};
 use lucia_proto::pki::certificate::{Leaf, LeafRules};
-use lucia_proto::pki::chain::{self, ChainError, Root, Usage};
+use lucia_proto::pki::chain::{self, ChainError, Usage};
 use lucia_proto::pki::key::NodePublicKey;
 
 use super::clones::Thread;
-use super::lock;
+use super::verifier::Verifier;
+use crate::lock::{lock, read, write};
 use crate::refusal::{self, Refusal};
 use crate::store::samples::Samples;
 
 /// Every device of the journal, by id.
 pub(super) struct Nodes {
     known: RwLock<BTreeMap<NodeId, Arc<Known>>>,
-    /// What a proof of an unknown identity is verified with: a key whose private half was thrown away.
-    dummy: NodePublicKey,
-    root: Root,
-    operations: AtomicU64,
+    verifier: Arc<Verifier>,
 }
 
 /// One device.
@@ -110,28 +107,28 @@ pub(super) enum Lapsed {
 }
 
 impl Nodes {
-    pub(super) fn new(root: Root, dummy: NodePublicKey) -> Self {
-        Self { known: RwLock::default(), dummy, root, operations: AtomicU64::new(0) }
+    pub(super) fn new(verifier: Arc<Verifier>) -> Self {
+        Self { known: RwLock::default(), verifier }
     }
 
     pub(super) fn get(&self, id: &NodeId) -> Option<Arc<Known>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        read(&self.known).get(id).cloned()
     }
 
     /// Everyone, in the order of ids.
     pub(super) fn all(&self) -> Vec<(NodeId, Arc<Known>)> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = read(&self.known);
         known.iter().map(|(id, node)| (id.clone(), Arc::clone(node))).collect()
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).len()
+        read(&self.known).len()
     }
 
     /// The next `most` after this one, then from the first on, this one last.
     pub(super) fn after(&self, last: Option<&NodeId>, most: usize) -> Vec<(NodeId, Arc<Known>)> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = read(&self.known);
         let after = (last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let before = last.into_iter().flat_map(|last| known.range(..=last));
         let next = known.range::<NodeId, _>(after).chain(before).take(most);
@@ -141,7 +138,7 @@ impl Nodes {
     /// Adds a device, unless it is there.
     pub(super) fn add(&self, key: NodePublicKey, record: Option<IdentityRecord>, managed: bool) {
         let id = key.fingerprint().node_id();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = write(&self.known);
         known.entry(id).or_insert_with(|| {
             Arc::new(Known { key, state: Mutex::new(NodeState { record, managed, ..NodeState::default() }) })
         });
@@ -149,7 +146,7 @@ impl Nodes {
 
     /// Forgets a device; a call that is under way finds it without a record.
     pub(super) fn forget(&self, id: &NodeId) {
-        let node = self.known.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let node = write(&self.known).remove(id);
         if let Some(node) = node {
             *lock(&node.state) = NodeState::default();
         }
@@ -159,26 +156,6 @@ impl Nodes {
     pub(super) fn retain(&self, stays: impl Fn(&NodeId) -> bool) {
         let gone: Vec<NodeId> = self.all().into_iter().map(|(id, _)| id).filter(|id| !stays(id)).collect();
         gone.iter().for_each(|id| self.forget(id));
-    }
-
-    /// The root everything chains to.
-    pub(super) const fn root(&self) -> &Root {
-        &self.root
-    }
-
-    /// A key that nobody has.
-    pub(super) const fn dummy(&self) -> &NodePublicKey {
-        &self.dummy
-    }
-
-    /// Public-key operations so far.
-    pub(super) fn operations(&self) -> u64 {
-        self.operations.load(Ordering::Relaxed)
-    }
-
-    /// Counts one more.
-    pub(super) fn count_operation(&self) {
-        self.operations.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The device whose key made this proof for this purpose. An unknown id costs the same single verification and gets
@@ -191,8 +168,8 @@ impl Nodes {
         nonce: &Nonce,
     ) -> Result<(Arc<Known>, Verified<T>), Refusal> {
         let known = self.get(id).filter(|_| !refused);
-        let key = known.as_ref().map_or(&self.dummy, |known| &known.key);
-        self.count_operation();
+        let key = known.as_ref().map_or(self.verifier.dummy(), |known| &known.key);
+        self.verifier.count();
         let verified = proof.verify::<T>(nonce, key, id, purpose);
         match (known, verified) {
             (Some(known), Ok(verified)) => Ok((known, verified)),
@@ -243,8 +220,8 @@ impl Nodes {
                 Err(_) => return Err(refused(&error)),
             },
         };
-        let roots = std::slice::from_ref(&self.root);
-        self.count_operation();
+        let roots = std::slice::from_ref(self.verifier.root());
+        self.verifier.count();
         match chain::verify(&leaf, roots, now, Usage::Client) {
             Ok(chain) => {
                 let mut state = lock(&known.state);
@@ -255,7 +232,7 @@ impl Nodes {
                 Ok(under)
             }
             Err(ChainError::Expired { .. }) if lapsed == Lapsed::Taken => {
-                self.count_operation();
+                self.verifier.count();
                 chain::verify_lapsed(&leaf, roots, now).map(|_| under).map_err(|error| refused(&error))
             }
             Err(error) => Err(refused(&error)),

@@ -7,10 +7,11 @@ use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::files::journal::Journal;
 
+use super::Controller;
 use super::journal::{self, Approval};
 use super::nodes::NodeState;
-use super::{Controller, lock};
 use crate::bridge::queue::Queue;
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 impl Controller {
@@ -23,7 +24,7 @@ impl Controller {
         let span = minutes.duration();
         let until = self.clock.since_boot().saturating_add(span);
         let mut window = lock(&self.window);
-        self.keeper.change(|journal| journal::open_window(journal, now.plus(span), actor, now))?;
+        self.journal.change(|journal| journal::open_window(journal, now.plus(span), actor, now))?;
         *window = Some(until);
         Ok(())
     }
@@ -37,7 +38,7 @@ impl Controller {
         let mut window = lock(&self.window);
         // Closed at once, whatever becomes of the journal.
         *window = None;
-        self.keeper.change(|journal| journal::close_window(journal, Act::WindowClosed, actor, now))
+        self.journal.change(|journal| journal::close_window(journal, Act::WindowClosed, actor, now))
     }
 
     /// Approves an installation.
@@ -57,11 +58,11 @@ impl Controller {
         let old = form
             .replaces
             .as_ref()
-            .filter(|old| self.keeper.read().device(old).is_some_and(|row| row.phase.needs_task() && *old != id));
+            .filter(|old| self.journal.read().device(old).is_some_and(|row| row.phase.needs_task() && *old != id));
         if let Some(old) = old {
             queue.announce_removal(old)?;
         }
-        if let Err(refusal) = self.keeper.change(|journal| journal::approve(journal, approval, now)) {
+        if let Err(refusal) = self.journal.change(|journal| journal::approve(journal, approval, now)) {
             if let Some(old) = old {
                 queue.withdraw_removal(old)?;
             }
@@ -82,7 +83,7 @@ impl Controller {
     /// See [`Refusal`]; nothing is changed then.
     pub fn reject(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
-        self.keeper.change(|journal| journal::reject(journal, id, actor, now))
+        self.journal.change(|journal| journal::reject(journal, id, actor, now))
     }
 
     /// Puts a rejected device back on the list.
@@ -91,7 +92,7 @@ impl Controller {
     /// See [`Refusal`]; nothing is changed then.
     pub fn restore(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
-        self.keeper.change(|journal| journal::restore(journal, id, actor, now))
+        self.journal.change(|journal| journal::restore(journal, id, actor, now))
     }
 
     /// Takes a device off the list that is discovered, rejected or failed.
@@ -101,7 +102,7 @@ impl Controller {
     pub fn dismiss(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
         let queue = lock(&self.queue);
-        self.keeper.change(|journal| journal::dismiss(journal, id, actor, now))?;
+        self.journal.change(|journal| journal::dismiss(journal, id, actor, now))?;
         self.drop_node(&queue, id)
     }
 
@@ -121,12 +122,12 @@ impl Controller {
         remove: impl FnOnce(&mut Journal) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let queue = lock(&self.queue);
-        if self.keeper.read().device(id).is_none() {
+        if self.journal.read().device(id).is_none() {
             return Err(Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")));
         }
         queue.announce_removal(id)?;
         crash_point!("controller/removal-announced", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
-        let removed = self.keeper.change(remove);
+        let removed = self.journal.change(remove);
         if let Err(refusal) = removed {
             queue.withdraw_removal(id)?;
             return Err(refusal);

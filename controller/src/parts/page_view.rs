@@ -13,8 +13,9 @@ use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::certificate::{Leaf, LeafRules};
 
+use super::Controller;
 use super::view::line;
-use super::{Controller, lock};
+use crate::lock::lock;
 use crate::store::samples::LOADS;
 
 /// A node of the list.
@@ -53,7 +54,7 @@ impl Controller {
         let now = self.clock.now();
         // The orders first, as everywhere; the newest are those that `why` goes by.
         let mut orders = self.drafts(None).map(|view| refused_orders(&view.drafts)).unwrap_or_default();
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
         let mut servers: Vec<_> = managed
             .filter_map(|device| {
@@ -95,11 +96,6 @@ impl Controller {
             serial: leaf.serial(),
             sha256: leaf.sha256(),
         })
-    }
-
-    /// The SHA-256 of the root: what orders name the fleet by.
-    pub fn fleet(&self) -> Digest {
-        self.nodes.root().sha256()
     }
 
     /// The roster that is held.

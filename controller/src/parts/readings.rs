@@ -6,9 +6,10 @@ use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::state::SnapshotState;
 
 use super::nodes::NodeState;
-use super::{Controller, Counters, lock};
+use super::{Controller, Counters};
 use crate::bridge::worker;
 use crate::config::Limits;
+use crate::lock::lock;
 
 /// Everything that is counted, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub struct Nodes {
 impl Controller {
     pub(super) fn read(&self) -> Readings {
         let now = self.clock.now();
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let count = |phase| journal.devices.iter().filter(|device| device.phase == phase).count();
         let mut nodes = Nodes::default();
         for device in journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed) {
@@ -79,7 +80,7 @@ impl Controller {
             }
         }
         let worker = worker::view(lock(&self.queue).responses(), now);
-        let (events, writes) = self.keeper.since_start(&journal);
+        let (events, writes) = self.journal.since_start(&journal);
         Readings {
             phases: DevicePhase::ALL.into_iter().map(|phase| (phase, number(count(phase)))).collect(),
             nodes,
@@ -89,8 +90,8 @@ impl Controller {
             events,
             writes,
             generation: journal.generation,
-            journal_writes: self.keeper.writes(),
-            audit: self.audit_size(),
+            journal_writes: self.journal.writes(),
+            audit: self.audit.size(),
             worker_ready: worker.ready,
             worker_checked_at: worker.checked_at,
             counters: self.counters(),

@@ -10,9 +10,10 @@ use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 
+use super::Controller;
 use super::journal::{self, Renamed};
 use super::nodes::{Known, Under};
-use super::{Controller, lock};
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 impl Controller {
@@ -34,7 +35,7 @@ impl Controller {
         let queue = lock(&self.queue);
         let wanted =
             Renamed { id, hostname: &form.hostname, reported: reported.as_ref(), own_names: &self.names, actor };
-        self.keeper.change(|journal| journal::rename(journal, &wanted, now))?;
+        self.journal.change(|journal| journal::rename(journal, &wanted, now))?;
         drop(queue);
         self.follow_name(id, &known);
         tracing::info!(node = %id, to = %form.hostname, "a node is given another name");
@@ -48,7 +49,7 @@ impl Controller {
         if under == Under::Former {
             return Some(renaming.to);
         }
-        let done = self.keeper.change(|journal| {
+        let done = self.journal.change(|journal| {
             journal::renamed(journal, id, &renaming.from, &renaming.to);
             Ok(())
         });
@@ -67,6 +68,6 @@ impl Controller {
 
     fn follow_name(&self, id: &NodeId, known: &Arc<Known>) {
         let mut state = lock(&known.state);
-        state.follow_name(self.keeper.read().device(id));
+        state.follow_name(self.journal.read().device(id));
     }
 }

@@ -17,10 +17,10 @@ use lucia_proto::node::enrollment::IdentityRecord;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::pki::certificate::CertificateError;
 use lucia_proto::pki::chain::Root;
-use lucia_proto::pki::key::{KeyError, NodeKey, NodePublicKey};
+use lucia_proto::pki::key::{KeyError, NodePublicKey};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
+use super::audit::Audit;
 use super::challenges::Challenges;
 use super::changes::Changes;
 use super::journal::{self, CONTROLLER, Keeper};
@@ -28,10 +28,13 @@ use super::nodes::Nodes;
 use super::owners::Owners;
 use super::sign_in::SignIns;
 use super::tokens::Tokens;
-use super::{Controller, Refusal, clones, lock};
+use super::verifier::Verifier;
+use super::{Controller, clones};
 use crate::bridge::owners::OwnerQueue;
 use crate::bridge::queue::Queue;
 use crate::config::Config;
+use crate::lock::lock;
+use crate::refusal::Refusal;
 use crate::store::audit_log::AuditLog;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
@@ -116,7 +119,8 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let tokens = layout.tokens.guarded(file.guard());
     let [requests, removals, identities, orders, owner_requests] =
         [requests, removals, identities, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
-    let keeper = Keeper::new(file, journal);
+    let keeper = Arc::new(Keeper::new(file, journal));
+    let verifier = Arc::new(Verifier::new(root).map_err(OpenError::Random)?);
     let now = clock.now();
     // Always closed at the start: an operator who opened it may not know that it was restarted.
     keeper
@@ -124,7 +128,7 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         .map_err(OpenError::Write)?;
     let journal = keeper.read();
     let records = Records::new(identities);
-    let nodes = Nodes::new(root, dummy_key()?);
+    let nodes = Nodes::new(Arc::clone(&verifier));
     let mut known = load_records(&records, &journal)?;
     let mut to_freeze = BTreeSet::new();
     for device in &journal.devices {
@@ -147,14 +151,18 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
     let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
     let tokens = TokenStore::open(tokens).map_err(OpenError::Tokens)?;
     let audit = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
-    let owners = Owners::open(orders, OwnerQueue::new(owner_requests, layout.owner_responses))?;
+    let owner_queue = Arc::new(OwnerQueue::new(owner_requests, layout.owner_responses));
+    let audit = Arc::new(Audit::new(Arc::clone(&clock), Arc::clone(&keeper), Arc::clone(&owner_queue), audit));
+    let owners = Owners::open(orders, owner_queue)?;
     let controller = Controller {
-        challenges: Challenges::new(secret, config.source_binding, Arc::clone(&clock)),
+        challenges: Arc::new(Challenges::new(secret, config.source_binding, Arc::clone(&clock))),
         clock,
         names: config.names.clone(),
         limits: config.limits,
         nodes,
-        keeper,
+        journal: keeper,
+        audit,
+        verifier,
         queue: Mutex::new(queue),
         records: Mutex::new(records),
         window: Mutex::new(None),
@@ -168,8 +176,6 @@ pub(super) fn open(config: &Config, clock: Arc<dyn Clock>, secret: &[u8; 32]) ->
         owners,
         sign_ins: SignIns::new(passkeys),
         tokens: Tokens::new(tokens),
-        audit: Mutex::new(audit),
-        refused_calls: Mutex::default(),
         heartbeats: AtomicU64::new(0),
     };
     // Before the first call: an owner is not to be refused for a second after each start.
@@ -198,17 +204,6 @@ fn note_unsigned_keys(state_dir: &Path) {
             "{path} is no longer used: nodes take SSH keys from owners' signed orders alone (luciactl keys add). Remove it \
              once you no longer need to go back to the version before"
         );
-    }
-}
-
-/// A key nobody has: its private half ends with this function.
-fn dummy_key() -> Result<NodePublicKey, OpenError> {
-    loop {
-        let mut random = Zeroizing::new([0; 32]);
-        getrandom::fill(random.as_mut_slice()).map_err(OpenError::Random)?;
-        if let Some(key) = NodeKey::from_random(&random) {
-            return Ok(key.public().clone());
-        }
     }
 }
 

@@ -19,7 +19,8 @@ use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use subtle::ConstantTimeEq as _;
 
 use super::sign_in::own;
-use super::{AuditedChange, By, Controller, lock};
+use super::{AuditedChange, By, Controller};
+use crate::lock::lock;
 use crate::refusal::Refusal;
 use crate::source::{Bucket, Rate, Rates};
 use crate::store::tokens::{Token, TokenStore};
@@ -117,7 +118,7 @@ impl Controller {
     /// already and when they have as many as they may; `persistence_failed`.
     pub fn make_token(&self, form: TokenForm, by: &By) -> Result<TokenMade, Refusal> {
         let act = AuditedChange { token: Some(form.name.clone()), ..AuditedChange::new(Act::TokenMade, None) };
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let By::Owner { id, .. } = by else {
                 return Err(Refusal::actor("the operator has no tokens"));
             };
@@ -181,7 +182,7 @@ impl Controller {
             |token: &Token| code(token).as_ref() == Some(wanted) && of.is_none_or(|owner| token.owner == *owner);
         let name = lock(&self.tokens.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
         let act = AuditedChange { token: name, ..AuditedChange::new(Act::TokenRemoved, None) };
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let mut store = lock(&self.tokens.store);
             let gone = store.forget(is_meant).map_err(|error| Refusal::persistence(&error))?;
             if gone.is_empty() {

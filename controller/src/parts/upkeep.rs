@@ -9,7 +9,8 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::node::enrollment::IdentityRecord;
 
 use super::nodes::Known;
-use super::{Controller, journal, lock};
+use super::{Controller, journal};
+use crate::lock::lock;
 use crate::refusal::chain;
 
 /// Time between two looks through the queue for requests that ran out: each reads every request and answer in it.
@@ -28,7 +29,7 @@ impl Controller {
     /// collects the worker's answers, forgets used challenges.
     pub fn tick(&self) {
         self.challenges.forget();
-        if !self.keeper.is_ours() {
+        if !self.journal.is_ours() {
             return;
         }
         self.write_freezes();
@@ -37,7 +38,7 @@ impl Controller {
         self.follow_owners();
         self.expire_sign_ins();
         self.expire_tokens();
-        self.note_counted();
+        self.audit.tick();
         if self.is_queue_due()
             && let Err(refusal) = lock(&self.queue).expire(self.clock.now())
         {
@@ -52,7 +53,7 @@ impl Controller {
         // Each batch but the last has that many at least.
         let batches = self.nodes.len().div_ceil(RECORDS_AT_ONCE);
         let _ = (0..batches).all(|_| self.write_records(RECORDS_AT_ONCE));
-        self.note_the_last();
+        self.audit.note_the_last();
     }
 
     /// Whether a minute has passed since the last look through the queue.
@@ -70,12 +71,12 @@ impl Controller {
         let now = self.clock.now();
         let mut window = lock(&self.window);
         let over = window.is_some_and(|until| until <= self.clock.since_boot());
-        let expired = if journal::is_anything_over(&self.keeper.read(), over, now) {
-            self.keeper.change(|journal| journal::expire(journal, over, now))
+        let expired = if journal::is_anything_over(&self.journal.read(), over, now) {
+            self.journal.change(|journal| journal::expire(journal, over, now))
         } else {
             Ok(())
         };
-        if self.keeper.read().window_expires_at.is_none() || over {
+        if self.journal.read().window_expires_at.is_none() || over {
             *window = None;
         }
         drop(window);
@@ -86,7 +87,7 @@ impl Controller {
 
     /// Lets go of devices that a move took out of the journal.
     pub(super) fn follow_journal(&self) {
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         // Unchanged journal, unchanged devices.
         if self.followed.swap(journal.generation, Ordering::Relaxed) == journal.generation {
             return;

@@ -1,8 +1,7 @@
 //! What an operator is shown, made at one moment from journal, records and samples.
 
 use lucia_people::host_api::{
-    DeviceView, EventLine, EventsView, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename, RenameStep,
-    TaskView,
+    DeviceView, Message, NodeLine, NodeView, NodesView, OnboardingView, Rename, RenameStep, TaskView,
 };
 use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
@@ -10,15 +9,16 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::RENEW_UNDER;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::files::journal::{DeviceRow, Event, FrozenRow, Journal};
+use lucia_proto::files::journal::{DeviceRow, FrozenRow, Journal};
 use lucia_proto::node::enrollment::Lineage;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::state::SnapshotState;
 
 use super::nodes::NodeState;
-use super::{Controller, clone_calls, lock};
+use super::{Controller, clone_calls};
 use crate::bridge::queue::QueuedRequest;
 use crate::bridge::worker;
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 /// Renames of one node that are shown.
@@ -28,7 +28,7 @@ impl Controller {
     /// Window, worker and the devices that are no nodes yet.
     pub fn onboarding(&self) -> OnboardingView {
         let now = self.clock.now();
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let queue = lock(&self.queue);
         let mut devices: Vec<DeviceView> = journal
             .devices
@@ -58,7 +58,7 @@ impl Controller {
     /// Every node.
     pub fn nodes(&self) -> NodesView {
         let now = self.clock.now();
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
         let mut nodes: Vec<NodeLine> = managed.filter_map(|device| self.line(device, now)).collect();
         nodes.sort_by(|a, b| a.hostname.cmp(&b.hostname));
@@ -91,7 +91,7 @@ impl Controller {
                 |removed| Refusal::new(Code::UnknownNode, removed.to_string()),
             )
         };
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let device = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
         let task_id = device.task_id.clone().ok_or_else(unknown)?;
         let refused = self.refuses(id);
@@ -147,14 +147,6 @@ impl Controller {
             // A name that it is no longer to have may be refused: nothing waits for that.
             line.refused = refused.filter(|_| is_for_new);
         }
-    }
-
-    /// At most `limit` events with a sequence over `after`.
-    pub fn events(&self, after: u64, limit: usize) -> EventsView {
-        let journal = self.keeper.read();
-        let start = journal.events.partition_point(|event| event.sequence <= after);
-        let events = journal.events.iter().skip(start).take(limit).filter_map(event_line).collect();
-        EventsView { events, last_sequence: journal.last_event_id }
     }
 
     pub(super) fn line(&self, device: &DeviceRow, now: UnixTime) -> Option<NodeLine> {
@@ -234,18 +226,4 @@ fn renames(journal: &Journal, id: &NodeId) -> Vec<Rename> {
         .collect();
     last.reverse();
     last
-}
-
-fn event_line(event: &Event) -> Option<EventLine> {
-    Some(EventLine {
-        sequence: event.sequence,
-        at: event.at,
-        kind: Label::fitted(&format!("{:?}", event.kind))?,
-        actor: Label::fitted(event.actor.as_str())?,
-        device_id: event.device_id.clone(),
-        task_id: event.task_id.clone(),
-        holders: event.holders.clone(),
-        names: event.names.clone(),
-        hostname: event.hostname.clone(),
-    })
 }

@@ -85,7 +85,7 @@ impl Hand {
     }
 
     pub(crate) fn challenge_of(&self, scope: &Scope) -> Challenge {
-        self.world.controller().next_challenge(scope, self.wire.from()).challenge()
+        self.world.controller().challenges.issue(scope, self.wire.from()).challenge()
     }
 
     /// Any text, signed as a report.

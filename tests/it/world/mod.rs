@@ -278,7 +278,7 @@ impl World {
     /// A challenge as the controller would give it now.
     fn challenge(&self, scope: &Scope, from: IpAddr) -> Option<String> {
         let serving = self.0.controller.borrow();
-        serving.as_ref().map(|serving| serving.controller.next_challenge(scope, from).to_header())
+        serving.as_ref().map(|serving| serving.controller.challenges.issue(scope, from).to_header())
     }
 
     fn accept(&self, stream: DuplexStream, from: IpAddr) -> bool {

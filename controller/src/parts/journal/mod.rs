@@ -10,6 +10,7 @@ mod devices;
 mod expiry;
 mod installs;
 mod names;
+mod removed;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,7 @@ use lucia_proto::files::journal::{Actor, Event, Holder, Journal, NewName};
 use lucia_proto::node::phase::DeviceEvent;
 use tokio::sync::watch;
 
-use super::lock;
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 use crate::store::journal_file::JournalFile;
 
@@ -35,6 +36,7 @@ pub(super) use devices::{Discovery, discover, dismiss, may_appear, moved, reject
 pub(super) use expiry::{expire, is_anything_over};
 pub(super) use installs::{enrolment, grant, heard, installation, progress};
 pub(super) use names::{Renamed, rename, renamed};
+pub(super) use removed::{removal_of, removals};
 
 /// Who causes what nobody asked for.
 pub(super) const CONTROLLER: &str = "controller";
@@ -42,7 +44,7 @@ pub(super) const CONTROLLER: &str = "controller";
 pub(super) const DEVICE: &str = "device";
 
 /// The journal, its file and who waits for its events.
-pub(super) struct Keeper {
+pub struct Keeper {
     current: RwLock<Arc<Journal>>,
     writer: Mutex<Writer>,
     events: watch::Sender<u64>,
@@ -125,12 +127,14 @@ impl Keeper {
         false
     }
 
-    /// Whether a failed write has not ended all writing. Waits for one in progress: a disk that hangs is no good news.
-    pub(super) fn writes(&self) -> bool {
+    /// Whether the journal can still be written: after a failure that leaves open what the disk holds, only a new start
+    /// can. Waits for a write in progress: a disk that hangs is no good news.
+    pub fn writes(&self) -> bool {
         lock(&self.writer).broken.is_none()
     }
 
-    pub(super) fn events_changed(&self) -> watch::Receiver<u64> {
+    /// Changes with each event; its value is the newest sequence number.
+    pub fn events_changed(&self) -> watch::Receiver<u64> {
         self.events.subscribe()
     }
 }
@@ -171,10 +175,10 @@ fn note(
 }
 
 /// Appends an event about a node's other name.
-fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, names: NewName) -> Result<(), Refusal> {
+fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, new_name: NewName) -> Result<(), Refusal> {
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let (actor, device_id) = (actor_named(actor)?, Some(id.clone()));
-    let event = Event { device_id, task_id, names: Some(names), ..Event::new(at, Act::Renamed, actor) };
+    let event = Event { device_id, task_id, names: Some(new_name), ..Event::new(at, Act::Renamed, actor) };
     journal.record(event).map_err(|error| Refusal::persistence(&error))
 }
 

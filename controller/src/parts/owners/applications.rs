@@ -20,8 +20,9 @@ use lucia_proto::orders::owner::{self, CredentialId, KeyUse, OwnerId, OwnerName}
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 
-use super::super::{Controller, lock};
+use super::super::Controller;
 use crate::bridge::owners::OwnerQueue;
+use crate::lock::lock;
 use crate::refusal::Refusal;
 use crate::source::{Source, gives_way};
 
@@ -184,13 +185,13 @@ impl Controller {
     /// `registry_full` while as many wait as may.
     pub fn apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
         self.owners.asking.allow(from, self.clock.since_boot())?;
-        self.nodes.count_operation();
+        self.verifier.count();
         let roster = self.owners.roster();
         let key = asked.verify_in(roster.as_deref()).map_err(|error| refused(&error))?;
         let verification_code = owner::code(&key);
         let (now, id) = (self.clock.now(), OwnerId::of(&key.fingerprint()));
         // The worker judges this anew; who asks is to hear it at once.
-        asked.is_for(&self.nodes.root().sha256(), now).map_err(|error| refused(&error))?;
+        asked.is_for(&self.verifier.fleet(), now).map_err(|error| refused(&error))?;
         if roster.is_some_and(|roster| has(&roster, &asked, &key)) {
             // Who is in the roster has nothing to wait for, and is told no more than anybody.
             return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
@@ -201,7 +202,7 @@ impl Controller {
             return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
         }
         // Nothing is taken that cannot be noted.
-        self.note(Vec::new())?;
+        self.audit.note(Vec::new())?;
         let source = Source::of(from);
         let mut applications = lock(&self.owners.applications);
         let (gone, expires_at) = match applications.decide(&id, &asked, source, now) {
@@ -218,18 +219,17 @@ impl Controller {
         };
         let file = ApplicationFile { schema_version: Version, application: asked.clone(), expires_at };
         let bytes = file.to_bytes().map_err(|error| Refusal::persistence(&error))?;
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         queue.ask(&OwnerFile::Application(id.clone()), &bytes)?;
         if let Some(gone) = gone {
             queue.withdraw(&OwnerFile::Application(gone.clone()))?;
             applications.0.remove(&gone);
             tracing::info!(owner = %gone, "an application gave way: its source has the most that wait");
         }
-        drop(queue);
         tracing::info!(owner = %id, name = %asked.name, %from, "somebody asks to become an owner");
         let actor = AuditActor::Applicant(id.clone(), asked.name.clone());
         let note = AuditEntry::new(now, actor, Act::ApplicationReceived);
-        self.note(vec![AuditEntry { from: Some(from), ..note }])?;
+        self.audit.note(vec![AuditEntry { from: Some(from), ..note }])?;
         applications.0.insert(id, Open { application: asked, expires_at, source: Some(source) });
         Ok(Applied { verification_code, expires_at })
     }

@@ -20,10 +20,11 @@ use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
 use lucia_proto::orders::{Actor, Body, Checker, Decision, OrderCode, OrderId, OrderMemory, OrderPolicy};
 
-use super::super::{Controller, lock};
+use super::super::Controller;
 use super::orders::{Orders, signed};
 use super::progress::{Entry, in_force, is_done, is_final};
 use super::relay::{CallerKind, OutcomeNote, Waiting};
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 /// Questions of nodes that are written at one tick: each waits for the disk.
@@ -128,7 +129,7 @@ impl Controller {
             let note = AuditEntry::new(self.clock.now(), actor, Act::IntentSettled);
             AuditEntry { node, intent, intent_refused: outcome.refused, ..note }
         };
-        self.note(news.iter().map(note).collect())
+        self.audit.note(news.iter().map(note).collect())
     }
 
     /// Keeps requests and answers of the worker in step with the orders that wait for it.
@@ -136,7 +137,7 @@ impl Controller {
         let mut orders = lock(&self.owners.orders);
         let waiting: BTreeSet<OrderId> =
             orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         let mut asked = lock(&self.owners.asked);
         let roster = self.owners.roster();
         let is_in_force =
@@ -241,7 +242,7 @@ impl Controller {
     fn act(&self, entry: &Entry, now: UnixTime) -> Option<Outcome> {
         let node = entry.node()?;
         let outcome = |refused| Some(Outcome { node_id: node.clone(), at: now, refused });
-        let Some(hostname) = self.keeper.read().device(node).and_then(|device| device.hostname.clone()) else {
+        let Some(hostname) = self.journal.read().device(node).and_then(|device| device.hostname.clone()) else {
             // Somebody else was quicker: what was ordered is so.
             return outcome(None);
         };
@@ -253,7 +254,7 @@ impl Controller {
         let checker = Checker {
             actor: Actor::Controller,
             policy: &OrderPolicy::allow_all(),
-            fleet: &self.nodes.root().sha256(),
+            fleet: &self.verifier.fleet(),
             node,
             hostname: &hostname,
             roster: &roster,
@@ -306,7 +307,7 @@ impl Controller {
         if unwritten.is_empty() && unanswered.is_empty() && withdrawn.is_empty() {
             return Ok(());
         }
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         for node in withdrawn {
             queue.withdraw(&OwnerFile::Freshness(node))?;
         }
@@ -338,7 +339,7 @@ impl Controller {
         let done = self.end_earlier(orders, id, now).and_then(|()| {
             let Some(entry) = orders.get(id).filter(|entry| entry.waits_for_worker(now)) else { return Ok(()) };
             let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
-            lock(&self.owners.queue).ask(&OwnerFile::OrderHead(*id), &bytes)?;
+            self.owners.queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
             lock(&self.owners.asked).insert(*id);
             Ok(())
         });
@@ -372,7 +373,7 @@ impl Controller {
 
     /// Takes an order back from where the worker would find it.
     pub(super) fn withdraw_order(&self, id: &OrderId) -> Result<(), Refusal> {
-        lock(&self.owners.queue).withdraw(&OwnerFile::OrderHead(*id))?;
+        self.owners.queue.withdraw(&OwnerFile::OrderHead(*id))?;
         lock(&self.owners.asked).remove(id);
         Ok(())
     }

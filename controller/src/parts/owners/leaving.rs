@@ -9,9 +9,10 @@ use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::OrderCode;
 use lucia_proto::orders::roster::VerifiedRoster;
 
-use super::super::{Controller, lock};
+use super::super::Controller;
 use super::orders::is_enough;
 use super::progress::{Entry, in_force};
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 /// Whether it was refused for a signature of somebody who may order no more.

@@ -16,8 +16,9 @@ use lucia_proto::pki::bundle::VerifiedBundle;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::pki::taken::Taken;
 
-use super::super::{Controller, lock};
+use super::super::Controller;
 use crate::bridge::owners::Answers;
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 use crate::store::barred;
 use crate::store::json_file::JsonFileError;
@@ -109,9 +110,9 @@ impl Controller {
     /// Takes the lists that the worker published, when they changed. One that is refused leaves the one that is held.
     pub(super) fn follow_lists(&self) {
         let Some(trust) = self.owners.trust() else { return };
-        let fleet = self.nodes.root().sha256();
+        let fleet = self.verifier.fleet();
         let by = (trust.bundle.as_ref(), &fleet);
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         // What is wrong with the directory is said with the roster.
         let answers = queue.answers().ok().flatten();
         let lists = &self.owners.lists;
@@ -183,7 +184,7 @@ impl Controller {
 
     /// Refuses to make a barred key a node again.
     pub(in crate::parts) fn may_be_approved(&self, id: &NodeId) -> Result<(), Refusal> {
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         match journal.device(id).filter(|device| self.bars(&device.fingerprint)) {
             None => Ok(()),
             Some(device) => Err(Refusal::new(

@@ -5,7 +5,6 @@
 
 mod about;
 mod applications;
-mod audit_head;
 mod carry;
 mod leaving;
 mod lists;
@@ -37,15 +36,15 @@ use lucia_proto::orders::roster::{TakenRoster, VerifiedRoster};
 use lucia_proto::pki::key::Signature;
 
 use super::challenges::Whose;
-use super::{Controller, OpenError, lock};
+use super::{Controller, OpenError};
 use crate::bridge::owners::OwnerQueue;
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 use crate::source::Rates;
 use crate::store::drafts::DraftFiles;
 use crate::store::roster_mark;
 pub use applications::Applicant;
 use applications::Applications;
-use audit_head::HandedOver;
 use lists::Lists;
 use orders::Orders;
 use relay::Relay;
@@ -55,11 +54,11 @@ pub(super) use relay::CallerKind;
 
 /// What the controller holds of owners.
 ///
-/// Locks are taken in this order: `orders` before any other lock of the controller, `applications`, `queue`, `asked`,
+/// Locks are taken in this order: `orders` before any other lock of the controller, `applications`, `asked`,
 /// `seen`; none of them while a node's state is held. `relay` is the last of all, and held for no write.
 pub(super) struct Owners {
     trust: RwLock<Option<Trust>>,
-    queue: Mutex<OwnerQueue>,
+    queue: Arc<OwnerQueue>,
     seen: Mutex<FilesRead>,
     /// What the worker signed of its ledger.
     lists: Lists,
@@ -68,8 +67,6 @@ pub(super) struct Owners {
     /// Orders that lie in the worker's queue.
     asked: Mutex<BTreeSet<OrderId>>,
     relay: Mutex<Relay>,
-    /// How far the audit reaches, as the worker was told.
-    handed_over: Mutex<HandedOver>,
     /// The controller's own directory.
     dir: Arc<PrivateDir>,
     /// Calls with a proof, and changes in a session.
@@ -102,7 +99,7 @@ pub struct OwnerCall<'a> {
 }
 
 impl Owners {
-    pub(super) fn open(dir: PrivateDir, queue: OwnerQueue) -> Result<Self, OpenError> {
+    pub(super) fn open(dir: PrivateDir, queue: Arc<OwnerQueue>) -> Result<Self, OpenError> {
         let lists = Lists::open(&dir).map_err(OpenError::RosterMark)?;
         let mark = roster_mark::read(&dir).map_err(OpenError::RosterMark)?;
         queue.clean().map_err(OpenError::Write)?;
@@ -112,14 +109,13 @@ impl Owners {
         let orders = Orders::open(DraftFiles::new(Arc::clone(&dir))).map_err(OpenError::Drafts)?;
         Ok(Self {
             trust: RwLock::default(),
-            queue: Mutex::new(queue),
+            queue,
             lists,
             seen: Mutex::new(FilesRead { mark, ..FilesRead::default() }),
             applications: Mutex::new(applications),
             orders: Mutex::new(orders),
             asked: Mutex::new(asked),
             relay: Mutex::default(),
-            handed_over: Mutex::default(),
             dir,
             calls: Rates::new(OWNER_CALLS_PER_SOURCE, Duration::from_secs(1)),
             asking: Rates::new(APPLICATIONS_PER_SOURCE, Duration::from_secs(60)),
@@ -147,15 +143,15 @@ impl Controller {
         self.owners.calls.allow(from, self.clock.since_boot())?;
         let OwnerCall { proof, method, target, body } = *call;
         let nonce = self.challenges.open(&proof.challenge_id, &Scope::Owner, from)?;
-        let dummy = self.nodes.dummy();
-        self.nodes.count_operation();
+        let dummy = self.verifier.dummy();
+        self.verifier.count();
         let Some(roster) = self.owners.roster() else {
             // As much work as with one.
             let _ = Signature::from_text(&proof.signature)
                 .and_then(|signature| dummy.verify(proof.request_json.as_bytes(), &signature));
             return Err(Refusal::actor("there is no roster to look the key up in"));
         };
-        let fleet = self.nodes.root().sha256();
+        let fleet = self.verifier.fleet();
         let arrived = Arrived { fleet: &fleet, method, target, body };
         let verified = proof.verify(&nonce, &roster, dummy, &arrived).map_err(|error| refused_proof(&error))?;
         self.challenges.accept(&proof.challenge_id, Whose::Owner(&verified.owner().id))?;
@@ -190,16 +186,12 @@ impl Controller {
             key.is_some_and(|key| roster.as_ref().is_some_and(|roster| applications::has(roster, application, &key)))
         };
         let mut applications = lock(&self.owners.applications);
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         if let Err(refusal) = applications.expire(&queue, self.clock.now(), is_there) {
             tracing::warn!(code = refusal.code.as_str(), "applications that ran out stay: {refusal}");
         }
-        drop(queue);
         drop(applications);
         self.follow_orders();
-        if let Err(refusal) = self.hand_over_audit_head() {
-            tracing::warn!(code = refusal.code.as_str(), "how far the audit reaches is not handed over: {refusal}");
-        }
     }
 
     /// Puts into memory what waits from before the start.
@@ -211,7 +203,7 @@ impl Controller {
 
     /// Takes the bundle and the roster that the worker published, when they changed.
     pub(super) fn follow_worker(&self) {
-        let queue = lock(&self.owners.queue);
+        let queue = &self.owners.queue;
         let mut seen = lock(&self.owners.seen);
         let mut trouble = Vec::new();
         let (bundle, roster) = match queue.answers() {
@@ -240,7 +232,7 @@ impl Controller {
             return;
         }
         let held = self.owners.trust();
-        let root = self.nodes.root();
+        let root = self.verifier.root();
         let (next, refused) =
             trust::next(held.as_ref(), seen.mark.as_ref(), root, bundle.as_deref(), roster.as_deref());
         trouble.extend(refused.iter().map(|error| chain(error)));
@@ -272,7 +264,7 @@ impl Controller {
             tracing::info!(version = roster.version(), "the worker published a roster");
             // An entry that cannot be written waits; the roster counts all the same, since it may have let somebody go.
             let now = self.clock.now();
-            let _ = self.note(vec![AuditEntry::new(now, AuditActor::Worker, Act::RosterTaken)]);
+            let _ = self.audit.note(vec![AuditEntry::new(now, AuditActor::Worker, Act::RosterTaken)]);
         }
         Ok(next)
     }

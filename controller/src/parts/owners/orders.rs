@@ -24,10 +24,11 @@ use lucia_proto::orders::{
 };
 use lucia_proto::pki::key::VerificationCode;
 
-use super::super::removed::removals;
-use super::super::{AuditedChange, By, Controller, lock};
+use super::super::journal::removals;
+use super::super::{AuditedChange, By, Controller};
 use super::about::Given;
 use super::progress::{Entry, signers};
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 use crate::store::DraftsError;
 use crate::store::drafts::{DraftFiles, DraftRow};
@@ -246,7 +247,7 @@ impl Controller {
     pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
         let intent = Some(OrderId::of(&draft.intent_json));
         let act = AuditedChange { intent, ..AuditedChange::new(Act::DraftAdded, None) };
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let (now, roster) = (self.clock.now(), self.roster_or_none()?);
             check_draft(&draft, &roster, now)?;
             let by = Label::fitted(&by.actor());
@@ -293,7 +294,7 @@ impl Controller {
         let mut entries: Vec<&Entry> =
             orders.all().filter(|entry| before.is_none_or(|before| (entry.row.at, entry.id) < before)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.row.at, entry.id)));
-        let journal = self.keeper.read();
+        let journal = self.journal.read();
         let removals = removals(&journal);
         let given = Given::of(orders.all());
         let line = |entry: &&Entry| DraftLine {
@@ -339,7 +340,7 @@ impl Controller {
     /// `draft_not_found`, `intent_refused`, `no_roster`.
     pub fn sign(&self, code: &VerificationCode, signature: OrderSignature, by: &By) -> Result<DraftView, Refusal> {
         let act = self.act_on(Act::IntentSigned, code);
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let (now, roster) = (self.clock.now(), self.roster_or_none()?);
             let mut orders = lock(&self.owners.orders);
             let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
@@ -378,7 +379,7 @@ impl Controller {
             if is_new && let Some(actor) = signer {
                 // By whose hand it arrived is an entry of its own; this one says whose order it is from now on.
                 let note = AuditEntry::new(now, actor, Act::OrderGiven);
-                self.note(vec![AuditEntry { intent: Some(next.id), ..note }])?;
+                self.audit.note(vec![AuditEntry { intent: Some(next.id), ..note }])?;
             }
             Ok(answer)
         })
@@ -397,7 +398,7 @@ impl Controller {
     /// `draft_not_found`, `intent_refused`.
     pub fn drop_draft(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = self.act_on(Act::DraftDropped, code);
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let mut orders = lock(&self.owners.orders);
             let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
             if there.is_begun() {

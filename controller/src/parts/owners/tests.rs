@@ -12,9 +12,10 @@ use lucia_proto::orders::{Draft, OrderHead, OrderKind, OrderPolicy, Rule, Terms}
 use lucia_proto::pki::key::VerificationCode;
 use lucia_proto::test_support::OrderWorld;
 
+use super::super::By;
 use super::super::tests::bench::{World, code, start};
 use super::super::tests::owners::{fleet, publish};
-use super::super::{By, lock};
+use crate::lock::lock;
 use crate::parts::{OpenError, Refusal};
 use crate::store::{DraftsError, JsonFileError};
 

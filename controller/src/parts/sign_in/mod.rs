@@ -22,7 +22,8 @@ use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 
 use super::challenges::Whose;
-use super::{AuditedChange, By, Controller, lock};
+use super::{AuditedChange, By, Controller};
+use crate::lock::lock;
 use crate::refusal::{Refusal, chain};
 use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
@@ -143,8 +144,8 @@ impl Controller {
         self.sign_ins.trying.allow(from, now)?;
         let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
         let passkey = lock(&self.sign_ins.passkeys).find(&sign_in.credential_id).cloned();
-        self.nodes.count_operation();
-        let key = passkey.as_ref().map_or_else(|| self.nodes.dummy(), |passkey| &passkey.key);
+        self.verifier.count();
+        let key = passkey.as_ref().map_or_else(|| self.verifier.dummy(), |passkey| &passkey.key);
         let verified = sign_in.verify(&nonce, key, origin);
         let passkey = passkey.ok_or_else(|| nobody("there is no such passkey"))?;
         verified.map_err(|error| nobody(format!("the sign-in is refused: {}", chain(&error))))?;
@@ -175,7 +176,7 @@ impl Controller {
         // Rather told of and not there than there and not told of.
         let actor = AuditActor::Owner(session.owner.clone(), name.clone());
         let note = AuditEntry::new(self.clock.now(), actor, Act::SignedIn);
-        self.note(vec![AuditEntry { from: Some(from), ..note }])?;
+        self.audit.note(vec![AuditEntry { from: Some(from), ..note }])?;
         // A passkey that was removed meanwhile begins no session: its removal ends those that there are.
         let passkeys = lock(&self.sign_ins.passkeys);
         if passkeys.find(&sign_in.credential_id).is_none() {
@@ -231,7 +232,7 @@ impl Controller {
         } else {
             Ok(())
         };
-        self.noted(by, &AuditedChange::new(Act::SessionEnded, None), done)
+        self.audit.noted(by, &AuditedChange::new(Act::SessionEnded, None), done)
     }
 
     /// Somebody hands in a passkey. The same one again gets the same answer.
@@ -282,7 +283,7 @@ impl Controller {
         confirmed_by: &Fingerprint,
     ) -> Result<PasskeyView, Refusal> {
         let act = AuditedChange::new(Act::PasskeyConfirmed, None);
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let By::Owner { id, name, .. } = by else {
                 return Err(Refusal::actor("the operator has no passkeys"));
             };
@@ -360,7 +361,7 @@ impl Controller {
     /// `passkey_not_found`, `persistence_failed`.
     pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = AuditedChange::new(Act::PasskeyRemoved, None);
-        self.audited(by, &act, || {
+        self.audit.audited(by, &act, || {
             let of = own(by);
             let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));
             let was_waiting = may_dismiss && lock(&self.sign_ins.asked).forget(code);

@@ -34,11 +34,12 @@ fn open(world: &World) -> Result<(), Refusal> {
     let act = AuditedChange::new(Act::WindowOpened, None);
     world
         .controller
+        .audit
         .audited(&OPERATOR, &act, || world.controller.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
 }
 
 fn all(world: &World) -> Vec<AuditEntry> {
-    world.controller.audit(0, AUDIT_PER_ANSWER_MAX).unwrap().entries
+    world.controller.audit.entries(0, AUDIT_PER_ANSWER_MAX).unwrap().entries
 }
 
 // spec: AU-5
@@ -65,7 +66,7 @@ fn every_step_of_a_change_leaves_an_audit_that_is_whole() {
         let text = bytes(&world);
         let chain = verify(&text, None).unwrap();
         assert_eq!(chain.entries, u64::try_from(entries.len()).unwrap(), "step {at}");
-        let view = world.controller.audit(0, 500).unwrap();
+        let view = world.controller.audit.entries(0, 500).unwrap();
         assert_eq!((view.last_sequence, view.head), (chain.entries, chain.head));
         open(&world).unwrap();
     }
@@ -134,7 +135,7 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     let report = verify_audit(&config).unwrap();
     assert_eq!((report.chain.entries, report.torn > 0), (4, true));
     let controller = start(&config, &clock, 9).unwrap();
-    let last = controller.audit(4, 9).unwrap().entries;
+    let last = controller.audit.entries(4, 9).unwrap().entries;
     assert_eq!((last.len(), last[0].action, &last[0].actor), (1, Act::TornLineDropped, &AuditActor::Controller));
     drop(controller);
     std::fs::remove_file(&path).unwrap();
@@ -156,13 +157,13 @@ fn pages_of_the_audit_are_found_wherever_they_begin() {
             (599, 500, 600, 1),
             (511, 500, 512, 89),
         ] {
-            let entries = world.controller.audit(after, limit).unwrap().entries;
+            let entries = world.controller.audit.entries(after, limit).unwrap().entries;
             assert_eq!((entries.len(), entries[0].sequence), (count, first), "{after} {limit}");
         }
         let world = world.restart();
-        assert_eq!(world.controller.audit(299, 2).unwrap().entries[1].sequence, 301, "after a restart as well");
+        assert_eq!(world.controller.audit.entries(299, 2).unwrap().entries[1].sequence, 301, "after a restart as well");
         for after in [600, 601, u64::MAX] {
-            let view = world.controller.audit(after, 500).unwrap();
+            let view = world.controller.audit.entries(after, 500).unwrap();
             assert!(view.entries.is_empty() && view.last_sequence == 600, "{after}");
         }
     }

@@ -122,7 +122,7 @@ impl World {
     }
 
     pub(crate) fn phase(&self, machine: &Machine) -> Option<DevicePhase> {
-        self.controller.keeper.read().device(&machine.node.node_id).map(|device| device.phase)
+        self.controller.journal.read().device(&machine.node.node_id).map(|device| device.phase)
     }
 
     /// The worker writes its status.
@@ -248,7 +248,7 @@ impl Machine {
     }
 
     pub(crate) fn challenge(&self, world: &World) -> Challenge {
-        world.controller.next_challenge(&self.scope(), self.from).challenge()
+        world.controller.challenges.issue(&self.scope(), self.from).challenge()
     }
 
     pub(crate) fn sign<T: Report>(&self, world: &World, report: &T) -> Proof {
@@ -272,7 +272,7 @@ impl Machine {
     }
 
     pub(crate) fn discover(&self, world: &World) -> Result<Discovered, Refusal> {
-        let challenge = world.controller.next_challenge(&Scope::Boot, self.from).challenge();
+        let challenge = world.controller.challenges.issue(&Scope::Boot, self.from).challenge();
         world.controller.discover(self.discover_call(&challenge), self.from)
     }
 

@@ -175,7 +175,7 @@ fn a_device_call_is_the_devices_own() {
     identity(world.controller.grant(other.id(), &DeviceCall { proof }, machine.from).map(drop));
     // A key that is not the id's.
     let challenge =
-        world.controller.next_challenge(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
+        world.controller.challenges.issue(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
     let mut call = machine.discover_call(&challenge);
     call.public_key_pem = other.node.key.public().to_pem();
     identity(world.controller.discover(call, machine.from).map(drop));

@@ -15,7 +15,7 @@ fn s_4_a_challenge_is_of_one_node_and_one_start() {
     let (a, b) = (world.node(1), world.node(2));
     let operations = world.controller.counters().public_key_operations;
     // Of node B, of discovery, made up.
-    for challenge in [b.challenge(&world), world.controller.next_challenge(&Scope::Boot, a.from).challenge(), {
+    for challenge in [b.challenge(&world), world.controller.challenges.issue(&Scope::Boot, a.from).challenge(), {
         let mut challenge = a.challenge(&world);
         let (at, rest) = challenge.challenge_id.parts();
         challenge.challenge_id = ChallengeId::from_parts(at, rest ^ 1);
@@ -72,7 +72,7 @@ fn s_6_the_source_address_binds_by_setting() {
     ] {
         let world = World::with(&format!("source-binding = \"{setting}\""));
         let machine = world.node(1);
-        let challenge = world.controller.next_challenge(&machine.scope(), get).challenge();
+        let challenge = world.controller.challenges.issue(&machine.scope(), get).challenge();
         let answer = world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), post);
         assert_eq!(answer.is_ok(), ok, "{setting} {get} {post}");
         if ok {
@@ -91,7 +91,7 @@ fn s_7_asking_for_challenges_leaves_nothing_behind() {
     let stranger = Machine::new(99);
     let mut last = None;
     for _ in 0..100_000 {
-        let next = world.controller.next_challenge(&stranger.scope(), stranger.from);
+        let next = world.controller.challenges.issue(&stranger.scope(), stranger.from);
         assert_ne!(last.as_ref(), Some(&next.challenge_id), "no two are the same");
         last = Some(next.challenge_id);
     }
@@ -145,7 +145,7 @@ fn the_next_challenge_tells_the_wall_clock() {
     let machine = Machine::new(1);
     let right = world.now().plus(std::time::Duration::from_secs(86_400));
     world.clock.set_wall(right);
-    let next = world.controller.next_challenge(&machine.scope(), machine.from);
+    let next = world.controller.challenges.issue(&machine.scope(), machine.from);
     assert_eq!((next.server_time, next.expires_at.since(right).as_secs()), (right, 120));
     assert_eq!(world.clock.now(), right);
 }

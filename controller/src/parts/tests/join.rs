@@ -45,7 +45,7 @@ fn a_running_machine_is_approved_without_a_disk_and_an_installer_only_with_one()
     runs.node.task_id = grant.task_id;
     runs.progress(&world, DevicePhase::Installing).unwrap();
     runs.progress(&world, DevicePhase::AwaitingEnrollment).unwrap();
-    let journal = world.controller.keeper.read();
+    let journal = world.controller.journal.read();
     assert_eq!(journal.task(&runs.node.task_id).unwrap().kind(), TaskKind::Join);
     let view = world.controller.onboarding();
     let device = view.devices.iter().find(|device| device.device_id == *runs.id()).unwrap();

@@ -144,10 +144,11 @@ fn the_window_is_closed_at_every_start() {
     let world = world.restart();
     assert_eq!(world.controller.onboarding().window_expires_at, None);
     assert_eq!(code(Machine::new(1).discover(&world)), Some(Code::AdmissionClosed));
-    let kinds: Vec<String> = world.controller.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    let kinds: Vec<String> =
+        world.controller.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
     assert_eq!(kinds, ["AdmissionOpened", "AdmissionClosedOnStartup"]);
     let world = world.restart();
-    assert_eq!(world.controller.events(0, 500).last_sequence, 2);
+    assert_eq!(world.controller.journal.events(0, 500).last_sequence, 2);
 }
 
 // spec: JO-33
@@ -278,7 +279,8 @@ fn session_approval_and_grant_end_in_their_time() {
     assert_eq!(code(machine.grant(&world)), Some(Code::EnrollmentExpired));
     world.controller.tick();
     assert_eq!(world.phase(&machine), Some(P::Failed));
-    let kinds: Vec<String> = world.controller.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    let kinds: Vec<String> =
+        world.controller.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
     assert!(kinds.ends_with(&["InstallationExpired".to_owned()]), "{kinds:?}");
     assert!(kinds.contains(&"InstallationApprovalExpired".to_owned()));
     assert!(kinds.contains(&"AdmissionExpired".to_owned()));
@@ -344,7 +346,7 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
         world.window();
         a.discover(&world).unwrap();
     }
-    assert_eq!(world.controller.keeper.read().tasks.len(), 2);
+    assert_eq!(world.controller.journal.read().tasks.len(), 2);
     // One that goes on keeps its place, and so does the last of a device that failed.
     a.approve(&world).unwrap();
     b.discover(&world).unwrap();
@@ -353,7 +355,7 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     b.progress(&world, P::Failed).unwrap();
     a.discover(&world).unwrap();
     a.approve(&world).unwrap();
-    assert_eq!(world.controller.keeper.read().tasks.len(), 2);
+    assert_eq!(world.controller.journal.read().tasks.len(), 2);
     let full = World::with("[limits]\ndevices = 2\ntasks = 2");
     full.window();
     a.discover(&full).unwrap();
@@ -378,7 +380,7 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     held.advance(900);
     held.controller.tick();
     b.approve(&held).unwrap();
-    assert_eq!(held.controller.keeper.read().tasks.len(), 2);
+    assert_eq!(held.controller.journal.read().tasks.len(), 2);
     assert!(held.phase(&a) == Some(P::Failed) && a.state(&held).unwrap().task_id.is_some());
 }
 

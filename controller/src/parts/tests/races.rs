@@ -60,7 +60,7 @@ fn s_3_the_same_holds_for_discovery() {
     let world = World::new();
     world.window();
     let machine = Machine::new(1);
-    let challenge = world.controller.next_challenge(&Scope::Boot, machine.from).challenge();
+    let challenge = world.controller.challenges.issue(&Scope::Boot, machine.from).challenge();
     let call = machine.discover_call(&challenge);
     let won = winners(32, Code::ChallengeRefused, |_| world.controller.discover(call.clone(), machine.from));
     assert_eq!(won, 1);

@@ -157,7 +157,7 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
 fn a_node_that_changes_its_mind_fills_neither_disk_nor_audit() {
     let (world, fleet, node) = owned();
     let order = ordered(&world, &fleet, &keys(&fleet, 4));
-    let lines = || world.controller.audit_size().0;
+    let lines = || world.controller.audit.size().0;
     let before = lines();
     let codes = [OrderCode::NoFreshness, OrderCode::RosterBehind, OrderCode::BundleBehind];
     tells(&world, &node, &fleet, order, Some(codes[0]));
@@ -208,7 +208,7 @@ fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
     let released = sign(&released);
     assert!(world.file(&format!("nodes/owner-requests/intent-{released}.json")).exists());
     world.controller.tick();
-    let entries = world.controller.audit(0, 100).unwrap().entries;
+    let entries = world.controller.audit.entries(0, 100).unwrap().entries;
     for id in [key, released] {
         let given = entries.iter().filter(|entry| entry.action == Act::OrderGiven && entry.intent == Some(id));
         assert_eq!(given.count(), 1, "and noted once there is room");

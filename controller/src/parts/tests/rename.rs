@@ -107,7 +107,7 @@ fn a_node_is_given_the_name_it_reports_and_no_other() {
     assert!(world.journal() == before);
     assert_eq!(line(&world, &machine).new_hostname, Some(name("web")));
     rename(&world, &machine, "web").unwrap();
-    let journal = world.controller.keeper.read();
+    let journal = world.controller.journal.read();
     let row = journal.device(machine.id()).unwrap();
     assert_eq!((&row.hostname, &row.former_hostname), (&Some(name("web")), &Some(name("n1"))));
     assert_eq!(journal.task(row.task_id.as_ref().unwrap()).unwrap().hostname, name("web"));
@@ -126,7 +126,8 @@ fn each_rename_is_an_event_with_both_names_and_the_last_ones_are_shown() {
     let (world, machine) = renamed();
     rename(&world, &machine, "n1").unwrap();
     let mut want = vec![names("n1", "web"), names("web", "n1")];
-    let told: Vec<_> = world.controller.events(0, 500).events.into_iter().filter_map(|event| event.names).collect();
+    let told: Vec<_> =
+        world.controller.journal.events(0, 500).events.into_iter().filter_map(|event| event.names).collect();
     assert_eq!(told, want);
     for _ in 0..4 {
         rename(&world, &machine, "web").unwrap();
@@ -168,7 +169,7 @@ fn it_is_heard_under_either_name_until_it_is_heard_under_the_new_one() {
     let mut done = machine.called("web");
     done.certificate = world.ca.issue(&new.node, world.now());
     assert_eq!(done.reports(&world, "web").unwrap().hostname, None);
-    assert_eq!(world.controller.keeper.read().device(machine.id()).unwrap().former_hostname, None);
+    assert_eq!(world.controller.journal.read().device(machine.id()).unwrap().former_hostname, None);
     assert_eq!(code(machine.heartbeat(&world)), Some(Code::NodeIdentityInvalid), "the former name is over");
     let after = world.journal();
     done.heartbeat(&world).unwrap();
@@ -201,7 +202,7 @@ fn a_rename_under_way_can_be_taken_back_and_nothing_else() {
     assert_eq!(code(rename(&world, &second, "n1")), Some(Code::HostnameInUse));
     rename(&world, &machine, "n1").unwrap();
     assert_eq!(machine.reports(&world, "mail").unwrap().hostname, None);
-    assert_eq!(world.controller.keeper.read().device(machine.id()).unwrap().former_hostname, None);
+    assert_eq!(world.controller.journal.read().device(machine.id()).unwrap().former_hostname, None);
     rename(&world, &machine, "mail").unwrap();
 }
 
@@ -268,7 +269,7 @@ fn a_frozen_identity_is_given_no_name() {
         row.frozen = Some(FrozenRow { at: now, holders: vec![holder.clone(), holder.clone()] });
         Ok(())
     };
-    world.controller.keeper.change(freeze).unwrap();
+    world.controller.journal.change(freeze).unwrap();
     let refusal = rename(&world, &machine, "web").unwrap_err();
     assert_eq!(refusal.code, Code::InvalidOnboardingRequest);
     assert!(refusal.message.contains("luciactl clone"), "{}", refusal.message);

@@ -35,7 +35,7 @@ fn a_known_name_is_refused_with_the_cure_and_given_with_replaces() {
     assert!(refusal.message.contains(&format!("--replaces {}", old.id())), "{}", refusal.message);
 
     approve(&world, &new, Some(old.id())).unwrap();
-    let journal = world.controller.keeper.read();
+    let journal = world.controller.journal.read();
     assert!(journal.device(old.id()).is_none() && journal.tasks.len() == 1, "nothing of the old one is left");
     let row = journal.device(new.id()).unwrap();
     assert_eq!((row.phase, row.hostname.as_ref()), (DevicePhase::Approved, Some(&old.node.hostname)));
@@ -101,13 +101,13 @@ fn a_node_that_was_removed_before_can_be_named() {
     world.controller.remove(old.id(), OPERATOR).unwrap();
     let new = discovered(&world, 2, &old);
     approve(&world, &new, Some(old.id())).unwrap();
-    let journal = world.controller.keeper.read();
+    let journal = world.controller.journal.read();
     assert_eq!(journal.tasks[0].replaces.as_ref(), Some(old.id()));
     assert!(journal.events.iter().all(|event| event.kind != Act::Replaced), "it was no node any more");
     drop(journal);
     // And it lasts: the next start reads what this one wrote.
     let world = world.restart();
-    assert_eq!(world.controller.keeper.read().tasks[0].replaces.as_ref(), Some(old.id()));
+    assert_eq!(world.controller.journal.read().tasks[0].replaces.as_ref(), Some(old.id()));
 }
 
 // spec: JO-53

@@ -59,7 +59,7 @@ fn attempt(
     from: IpAddr,
     change: impl FnOnce([u8; 32]) -> [u8; 32],
 ) -> Result<NewSession, Refusal> {
-    let challenge = world.controller.next_challenge(&Scope::Owner, from).challenge();
+    let challenge = world.controller.challenges.issue(&Scope::Owner, from).challenge();
     let signed = change(sign_in::challenge(&challenge.challenge_id, &challenge.nonce));
     let sign_in = SignIn {
         challenge_id: challenge.challenge_id,
@@ -190,7 +190,7 @@ fn who_signs_in_and_out_and_by_which_passkey_is_in_the_audit() {
     }
     assert!(!world.controller.session_goes_on(&begun.token));
     world.controller.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
-    let entries = world.controller.audit(0, 100).unwrap().entries;
+    let entries = world.controller.audit.entries(0, 100).unwrap().entries;
     let seen: Vec<_> = entries.iter().skip(1).map(|entry| (entry.action, entry.via, entry.from)).collect();
     let session = Some(AuditVia::Session);
     let want = [
@@ -331,7 +331,7 @@ fn whoever_is_not_let_in_learns_nothing() {
     }
     assert_eq!(said.len(), 1, "{said:?}");
     // A challenge is used once, and by whom it was given to.
-    let challenge = world.controller.next_challenge(&Scope::Owner, ip(2)).challenge();
+    let challenge = world.controller.challenges.issue(&Scope::Owner, ip(2)).challenge();
     let signed = sign_in::challenge(&challenge.challenge_id, &challenge.nonce);
     let sign_in = SignIn {
         challenge_id: challenge.challenge_id,

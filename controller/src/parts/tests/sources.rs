@@ -58,7 +58,7 @@ fn a_flood_of_discoveries_from_one_source_starves_no_other_machine() {
     for n in 0..100_u16 {
         // Each of another key and another address of the /64, as a flood would have it.
         let from: std::net::IpAddr = format!("2001:db8::1:{n:x}").parse().unwrap();
-        let challenge = world.controller.next_challenge(&Scope::Boot, from).challenge();
+        let challenge = world.controller.challenges.issue(&Scope::Boot, from).challenge();
         let id = challenge.challenge_id.clone();
         taken += usize::from(world.controller.challenges.accept(&id, Whose::Stranger(Source::of(from))).is_ok());
     }

@@ -132,7 +132,7 @@ fn an_owner_makes_few_under_names_of_their_own_and_removes_their_own() {
     make(&world, "one", &fleet.alice).unwrap();
     assert_eq!(world.controller.tokens(&By::Operator(0)).tokens.len(), 1);
     // Who made and removed which, by its name.
-    let entries = world.controller.audit(0, 500).unwrap().entries;
+    let entries = world.controller.audit.entries(0, 500).unwrap().entries;
     let of = |action, name: &str| {
         let is = |token: Option<&str>| token == Some(name);
         entries

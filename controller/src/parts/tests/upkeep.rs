@@ -10,11 +10,11 @@ use lucia_proto::node::report::{NodeCall, Proof};
 use super::bench::{Machine, World};
 
 fn address(world: &World, machine: &Machine) -> IpAddr {
-    world.controller.keeper.read().device(machine.id()).unwrap().address
+    world.controller.journal.read().device(machine.id()).unwrap().address
 }
 
 fn generation(world: &World) -> u64 {
-    world.controller.keeper.read().generation
+    world.controller.journal.read().generation
 }
 
 // spec: RN-31

@@ -8,9 +8,9 @@ use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{Draft, OrderId, OrderKind, Terms};
 use lucia_proto::test_support::OrderWorld;
 
-use super::super::super::lock;
 use super::super::super::tests::bench::World;
 use super::{OPERATOR, SECOND, code_of, line, nth, owned, refused};
+use crate::lock::lock;
 use crate::parts::By;
 use lucia_proto::base::code::Code;
 

@@ -11,14 +11,14 @@ use lucia_proto::base::limits::REFUSED_LINES_PER_MINUTE;
 
 use super::super::bench::{World, code, start};
 use super::{OPERATOR, all, open};
-use crate::parts::{OpenError, lock};
+use crate::parts::OpenError;
 use crate::refusal::chain;
 use crate::store::{AuditLogError, verify_audit};
 
 /// A world whose files are full after two or three lines.
 fn short() -> World {
     let world = World::new();
-    lock(&world.controller.audit).set_file_max(400);
+    world.controller.audit.set_file_max(400);
     world
 }
 
@@ -46,13 +46,13 @@ fn a_full_file_is_left_as_it_is_and_the_next_goes_on_with_the_chain() {
     let whole = verify(&lines(&world), None).unwrap();
     let report = verify_audit(&world.config).unwrap();
     assert_eq!((report.chain, report.files, report.torn), (whole, there.len(), 0));
-    assert_eq!((whole.entries, world.controller.audit_size()), (20, (20, report.bytes)));
+    assert_eq!((whole.entries, world.controller.audit.size()), (20, (20, report.bytes)));
     let sequences = |world: &World, after, limit| -> Vec<u64> {
-        let entries = world.controller.audit(after, limit).unwrap().entries;
+        let entries = world.controller.audit.entries(after, limit).unwrap().entries;
         entries.iter().map(|entry| entry.sequence).collect()
     };
     let world = world.restart();
-    lock(&world.controller.audit).set_file_max(400);
+    world.controller.audit.set_file_max(400);
     for after in 0..=20 {
         assert_eq!(sequences(&world, after, 500), (after + 1..=20).collect::<Vec<_>>());
         assert_eq!(sequences(&world, after, 3), (after + 1..=20.min(after + 3)).collect::<Vec<_>>());
@@ -67,7 +67,7 @@ fn a_full_file_is_left_as_it_is_and_the_next_goes_on_with_the_chain() {
 fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
     let begin = || {
         let world = short();
-        while lock(&world.controller.audit).bytes() < 400 {
+        while world.controller.audit.size().1 < 400 {
             open(&world).unwrap();
         }
         assert_eq!(files(&world).len(), 1);
@@ -88,7 +88,7 @@ fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
         let answer = open(&world);
         drop(plan);
         let world = world.restart();
-        lock(&world.controller.audit).set_file_max(400);
+        world.controller.audit.set_file_max(400);
         let opened = all(&world).iter().filter(|entry| entry.action == Act::WindowOpened).count();
         assert!(opened >= before && (answer.is_err() || opened == before + 1), "step {at}");
         open(&world).unwrap();

@@ -1,43 +1,26 @@
 //! How far the audit reaches, handed over to the worker, which keeps it where the controller cannot change it (design.md
 //! O6).
 
-use std::time::Duration;
-
 use lucia_proto::base::bounded::Version;
-use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
-use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
-use super::super::{Controller, lock};
+use super::Audit;
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
-/// What lies in the queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HandedOver {
-    /// What was written, and when. Nothing since the start: what is there may be a former controller's.
-    last: Option<(AuditChain, Duration)>,
-}
-
-impl HandedOver {
-    /// Whether it is written now: at the start, and with news a while after the last time.
-    fn is_due(&self, chain: AuditChain, since_boot: Duration) -> bool {
-        self.last.is_none_or(|(written, at)| written != chain && since_boot >= at.saturating_add(AUDIT_HEAD_INTERVAL))
-    }
-}
-
-impl Controller {
+impl Audit {
     /// Says how far the audit reaches, if that is news.
-    pub(super) fn hand_over_audit_head(&self) -> Result<(), Refusal> {
-        let (chain, since_boot) = (lock(&self.audit).chain(), self.clock.since_boot());
-        let is_due = lock(&self.owners.handed_over).is_due(chain, since_boot);
+    pub(super) fn hand_over(&self) -> Result<(), Refusal> {
+        let (chain, since_boot) = (lock(&self.log).chain(), self.clock.since_boot());
+        let is_due = lock(&self.handed_over).is_due(chain, since_boot);
         // Whoever slept while another took the state over has an audit that the other one's went beyond.
-        if chain.entries == 0 || !is_due || !self.keeper.is_ours() {
+        if chain.entries == 0 || !is_due || !self.journal.is_ours() {
             return Ok(());
         }
         let file = AuditHeadFile { schema_version: Version, chain };
         let bytes = file.to_bytes().map_err(|error| Refusal::persistence(&error))?;
-        lock(&self.owners.queue).ask(&OwnerFile::AuditHead, &bytes)?;
-        lock(&self.owners.handed_over).last = Some((chain, since_boot));
+        self.queue.ask(&OwnerFile::AuditHead, &bytes)?;
+        lock(&self.handed_over).last = Some((chain, since_boot));
         Ok(())
     }
 }
@@ -47,6 +30,7 @@ mod tests {
     use super::*;
     use crate::parts::tests::bench::World;
     use crate::parts::tests::owners::{fleet, publish};
+    use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
 
     // spec: AU-50
     #[test]
@@ -58,12 +42,12 @@ mod tests {
         // The roster is noted.
         publish(&world, &fleet(&world));
         let told = || AuditHeadFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().chain;
-        let first = lock(&world.controller.audit).chain();
+        let first = lock(&world.controller.audit.log).chain();
         assert_eq!((first.entries, told()), (1, first));
         let operator = crate::parts::By::Operator(0);
         let act = || {
             let act = crate::parts::AuditedChange::new(lucia_proto::base::acts::Act::WindowClosed, None);
-            world.controller.audited(&operator, &act, || Ok(())).unwrap();
+            world.controller.audit.audited(&operator, &act, || Ok(())).unwrap();
         };
         act();
         world.advance(AUDIT_HEAD_INTERVAL.as_secs() - 1);
@@ -71,7 +55,7 @@ mod tests {
         assert_eq!(told(), first, "each is a write");
         world.advance(1);
         world.controller.tick();
-        assert_eq!(told(), lock(&world.controller.audit).chain());
+        assert_eq!(told(), lock(&world.controller.audit.log).chain());
         let plan = lucia_durable::crash_point::record(&world.file("nodes/owner-requests"));
         world.advance(AUDIT_HEAD_INTERVAL.as_secs());
         world.controller.tick();
@@ -80,6 +64,6 @@ mod tests {
         std::fs::write(&path, b"{}").unwrap();
         let world = world.restart();
         world.controller.tick();
-        assert_eq!(told(), lock(&world.controller.audit).chain(), "whatever lay there before");
+        assert_eq!(told(), lock(&world.controller.audit.log).chain(), "whatever lay there before");
     }
 }

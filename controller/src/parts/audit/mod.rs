@@ -4,15 +4,44 @@
 //! change is made; one that was made and whose entry could not be written is not acknowledged, and its entry comes first
 //! when the disk takes it again.
 
+mod by;
+mod handed_over;
+mod head;
+mod refused_calls;
+
+use std::sync::{Arc, Mutex};
+
 use lucia_people::audit::{AuditActor, AuditEntry, AuditView};
 use lucia_people::token::TokenName;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::time::Clock;
 use lucia_proto::orders::OrderId;
 
-use super::{By, Controller, lock};
+use super::journal::Keeper;
+use crate::bridge::owners::OwnerQueue;
+use crate::lock::lock;
 use crate::refusal::Refusal;
+use crate::store::audit_log::AuditLog;
+use handed_over::HandedOver;
+use refused_calls::RefusedCalls;
+
+pub use by::By;
+
+/// The audit: nothing is said of a change before it can be noted.
+///
+/// One controller alone writes it, since each line carries the hash of the one before.
+pub struct Audit {
+    clock: Arc<dyn Clock>,
+    journal: Arc<Keeper>,
+    queue: Arc<OwnerQueue>,
+    log: Mutex<AuditLog>,
+    /// Held for itself alone.
+    refused_calls: Mutex<RefusedCalls>,
+    /// How far the audit reaches, as the worker was told.
+    handed_over: Mutex<HandedOver>,
+}
 
 /// What is done, and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +64,12 @@ impl AuditedChange {
     }
 }
 
-impl Controller {
+impl Audit {
+    pub(super) fn new(clock: Arc<dyn Clock>, journal: Arc<Keeper>, queue: Arc<OwnerQueue>, log: AuditLog) -> Self {
+        let (refused_calls, handed_over) = (Mutex::default(), Mutex::default());
+        Self { clock, journal, queue, log: Mutex::new(log), refused_calls, handed_over }
+    }
+
     /// Makes a change and notes who made it and what came of it.
     ///
     /// # Errors
@@ -54,7 +88,7 @@ impl Controller {
     /// Notes a change that was made, or refused. What is safe to do in any case is done though it cannot be noted yet.
     ///
     /// # Errors
-    /// As [`Controller::audited`]; what was done stays done, and is noted when it can be.
+    /// As [`Audit::audited`]; what was done stays done, and is noted when it can be.
     pub(super) fn noted<T>(&self, by: &By, act: &AuditedChange, done: Result<T, Refusal>) -> Result<T, Refusal> {
         let (actor, from, via) = match by {
             By::Operator(uid) => (AuditActor::Operator(*uid), None, None),
@@ -78,8 +112,12 @@ impl Controller {
         done
     }
 
-    /// Writes what waits, and how many refused calls had no line of their own within a minute that is over.
-    pub(super) fn note_counted(&self) {
+    /// Writes what waits, how many refused calls had no line of their own within a minute that is over, and tells the
+    /// worker how far the audit reaches.
+    pub(super) fn tick(&self) {
+        if let Err(refusal) = self.hand_over() {
+            tracing::warn!(code = refusal.code.as_str(), "how far the audit reaches is not handed over: {refusal}");
+        }
         let counted = lock(&self.refused_calls).over(self.clock.since_boot());
         // Why it waits has been said.
         let _ = self.note(counted);
@@ -96,9 +134,9 @@ impl Controller {
     /// # Errors
     /// `persistence_failed`; they wait then.
     pub(super) fn note(&self, notes: Vec<AuditEntry>) -> Result<(), Refusal> {
-        let mut audit = lock(&self.audit);
+        let mut log = lock(&self.log);
         // Whoever slept while another took the state over adds nothing to it any more (F-12).
-        if !notes.is_empty() && !self.keeper.is_ours() {
+        if !notes.is_empty() && !self.journal.is_ours() {
             return Err(Refusal::logged(
                 Code::PersistenceFailed,
                 "Another controller has taken over.",
@@ -106,7 +144,7 @@ impl Controller {
             ));
         }
         let is_news = !notes.is_empty();
-        audit.record(notes).map_err(|error| {
+        log.record(notes).map_err(|error| {
             let refusal = Refusal::persistence(&error);
             if is_news {
                 tracing::error!("the audit: {refusal}");
@@ -115,20 +153,25 @@ impl Controller {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn set_file_max(&self, bytes: u64) {
+        lock(&self.log).set_file_max(bytes);
+    }
+
     /// Lines and bytes of the audit.
-    pub fn audit_size(&self) -> (u64, u64) {
-        let audit = lock(&self.audit);
-        (audit.chain().entries, audit.bytes())
+    pub fn size(&self) -> (u64, u64) {
+        let log = lock(&self.log);
+        (log.chain().entries, log.bytes())
     }
 
     /// At most `limit` entries with a number over `after`.
     ///
     /// # Errors
     /// `persistence_failed` when it cannot be read.
-    pub fn audit(&self, after: u64, limit: usize) -> Result<AuditView, Refusal> {
-        let audit = lock(&self.audit);
-        let entries = audit.read(after, limit).map_err(|error| Refusal::persistence(&error))?;
-        let chain = audit.chain();
+    pub fn entries(&self, after: u64, limit: usize) -> Result<AuditView, Refusal> {
+        let log = lock(&self.log);
+        let entries = log.read(after, limit).map_err(|error| Refusal::persistence(&error))?;
+        let chain = log.chain();
         Ok(AuditView { entries, last_sequence: chain.entries, head: chain.head })
     }
 }
