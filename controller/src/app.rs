@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_daemon::notify::Notify;
 use lucia_proto::base::time::Clock;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -18,7 +19,6 @@ use crate::http::{
     Edge, SocketError, Timeouts, beyond_unit, bind_operator, bind_tls, serve_observers, serve_operator, serve_tls,
     stopped,
 };
-use crate::notify::Notify;
 use crate::parts::{Controller, OpenError};
 use crate::refusal::chain;
 use crate::tls::{EndpointCertificate, TlsError, server_config};

@@ -8,34 +8,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use lucia_daemon::clock::SystemClock;
+use lucia_daemon::exit::{self, Exit};
+use lucia_daemon::log;
+use lucia_daemon::notify::Notify;
+use lucia_daemon::process::protect;
 use lucia_proto::base::text::counted;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, AppError};
-use crate::clock::SystemClock;
-use crate::config::{Config, DEFAULT_FILE, Log, LogFormat, LogLevel};
+use crate::config::{Config, DEFAULT_FILE, LogFormat};
 use crate::http::Timeouts;
-use crate::notify::Notify;
 use crate::parts::read_root;
 use crate::refusal::chain;
 use crate::store::{AuditReport, Generation, Health, Report, doctor, restore, verify_audit};
-
-/// How the program ended otherwise than well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// It could not do what it was asked.
-    Failed = 1,
-    /// It was not asked properly.
-    Usage = 64,
-    /// The settings are refused.
-    Config = 78,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
 
 /// Checks proofs and certificates of nodes, keeps the journal, and asks the enrollment worker for certificates.
 #[derive(Debug, Parser)]
@@ -115,14 +101,23 @@ enum AuditVerb {
 }
 
 /// Does what the arguments say.
-///
-/// # Errors
-/// The exit code; what was wrong has been said on the standard error then.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
-    protect();
-    match Cli::try_parse_from(args) {
-        Ok(Cli { verb: Verb::Run { config, ready_file } }) => run(&config, ready_file.as_deref()),
-        Ok(Cli { verb: Verb::CheckConfig { config } }) => {
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    // A system that refuses leaves it at that; the unit forbids core files as well.
+    let _ = protect();
+    let verb = match Cli::try_parse_from(args) {
+        Ok(cli) => cli.verb,
+        Err(error) => return exit::unparsed(&error),
+    };
+    match act(verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => exit::report("lucia-controller", &exit),
+    }
+}
+
+fn act(verb: Verb) -> Result<(), Exit> {
+    match verb {
+        Verb::Run { config, ready_file } => run(&config, ready_file.as_deref()),
+        Verb::CheckConfig { config } => {
             let settings = load(&config)?;
             say(&format!("{}: the settings are right", config.display()));
             // No setting's fault, and yet the next thing that stops a start.
@@ -131,24 +126,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<(), Exit> {
             }
             Ok(())
         }
-        Ok(Cli { verb: Verb::Man { into } }) => lucia_manual::run(Cli::command(), into.as_deref()).map_err(|error| {
-            complain(&format!("the manual cannot be written: {error}"));
-            Exit::Failed
-        }),
-        Ok(Cli { verb: Verb::Doctor { config, restore } }) => examine(&config, restore),
-        Ok(Cli { verb: Verb::Audit { verb: AuditVerb::Verify { config } } }) => verify(&config),
-        Err(error) => {
-            let _ = error.print();
-            if error.use_stderr() { Err(Exit::Usage) } else { Ok(()) }
-        }
+        Verb::Man { into } => lucia_manual::run(Cli::command(), into.as_deref())
+            .map_err(|error| Exit::refused(format!("the manual cannot be written: {error}"))),
+        Verb::Doctor { config, restore } => examine(&config, restore),
+        Verb::Audit { verb: AuditVerb::Verify { config } } => verify(&config),
     }
-}
-
-/// No core file, and no other process of this user may look into this one: it holds sessions and the endpoint's
-/// key. The unit forbids the first as well; a system that refuses here leaves it at that.
-fn protect() {
-    let _ = nix::sys::prctl::set_dumpable(false);
-    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
 }
 
 /// A line for a person or a script; that nobody reads it is no failure.
@@ -156,42 +138,27 @@ fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "lucia-controller: {line}");
-}
-
 fn load(path: &Path) -> Result<Config, Exit> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        complain(&format!("cannot read the settings {}: {error}", path.display()));
-        Exit::Config
-    })?;
-    Config::parse(&text).map_err(|error| {
-        complain(&format!("{}: {}", path.display(), chain(&error)));
-        Exit::Config
-    })
+    let config = |text| Exit::said(exit::CONFIG, text);
+    let text = fs::read_to_string(path)
+        .map_err(|error| config(format!("cannot read the settings {}: {error}", path.display())))?;
+    Config::parse(&text).map_err(|error| config(format!("{}: {}", path.display(), chain(&error))))
 }
 
 fn examine(config: &Path, generation: Option<u8>) -> Result<(), Exit> {
     let config = load(config)?;
-    let failed = |error: &dyn std::error::Error| {
-        complain(&chain(error));
-        Exit::Failed
-    };
     if let Some(generation) = generation.and_then(Generation::from_number) {
-        restore(&config, generation).map_err(|error| failed(&error))?;
+        restore(&config, generation)?;
         say("restored; start the controller");
         return Ok(());
     }
-    let report = doctor(&config).map_err(|error| failed(&error))?;
+    let report = doctor(&config)?;
     say(&described(&report));
-    if report.healthy { Ok(()) } else { Err(Exit::Failed) }
+    if report.healthy { Ok(()) } else { Err(Exit::silent(exit::FAILED)) }
 }
 
 fn verify(config: &Path) -> Result<(), Exit> {
-    let report = verify_audit(&load(config)?).map_err(|error| {
-        complain(&chain(&error));
-        Exit::Failed
-    })?;
+    let report = verify_audit(&load(config)?)?;
     let AuditReport { path, files, bytes, chain, torn } = report;
     let files = counted(u64::try_from(files).unwrap_or(u64::MAX), "file");
     say(&format!(
@@ -230,7 +197,10 @@ fn described(report: &Report) -> String {
 
 fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
     let config = load(path)?;
-    start_log(config.log);
+    match config.log.format {
+        LogFormat::Text => log::text(config.log.level.into()),
+        LogFormat::Json => log::json(config.log.level.into()),
+    }
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_io()
         .enable_time()
@@ -244,14 +214,14 @@ fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
         .and_then(|runtime| runtime.block_on(serve(&config, ready_file)));
     result.map_err(|error| {
         tracing::error!("{}", lucia_proto::base::text::shown(&chain(&error)));
-        Exit::Failed
+        Exit::silent(exit::FAILED)
     })
 }
 
 async fn serve(config: &Config, ready_file: Option<&Path>) -> Result<(), AppError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
-    let notify = Notify::from_env();
+    let notify = Notify::from_environment();
     let app = App::open(config, Arc::new(SystemClock), Timeouts::default()).await?;
     let listen = |err| AppError::Listen { address: config.listen, err };
     let address = app.address().map_err(listen)?;
@@ -272,40 +242,4 @@ async fn serve(config: &Config, ready_file: Option<&Path>) -> Result<(), AppErro
         let _ = stop.send(true);
     });
     app.serve(&notify).await
-}
-
-/// Logs go to the standard error, where the service manager adds time and unit.
-fn start_log(log: Log) {
-    let level = match log.level {
-        LogLevel::Error => tracing::Level::ERROR,
-        LogLevel::Warn => tracing::Level::WARN,
-        LogLevel::Info => tracing::Level::INFO,
-        LogLevel::Debug => tracing::Level::DEBUG,
-    };
-    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
-    // standard error, and telling there panics.
-    let builder = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .log_internal_errors(false)
-        .with_max_level(level)
-        .with_ansi(false);
-    // A second start in one process keeps the first one's log.
-    let _ = match log.format {
-        LogFormat::Text => builder.without_time().with_target(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
-    };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // spec: SD-242
-    #[test]
-    fn the_process_leaves_no_core_file_and_is_not_looked_into() {
-        protect();
-        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
-        assert_eq!(limit, (0, 0));
-        assert!(!nix::sys::prctl::get_dumpable().unwrap());
-    }
 }

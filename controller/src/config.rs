@@ -120,6 +120,17 @@ pub enum LogLevel {
     Debug,
 }
 
+impl From<LogLevel> for tracing::Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+        }
+    }
+}
+
 /// Why the settings are refused.
 #[derive(Debug, Error)]
 pub enum BadConfig {

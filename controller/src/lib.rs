@@ -9,12 +9,10 @@
 pub mod app;
 pub mod bridge;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod http;
 mod lock;
 mod metrics;
-pub mod notify;
 mod page;
 pub mod parts;
 pub mod refusal;

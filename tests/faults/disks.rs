@@ -325,7 +325,7 @@ async fn f_7_a_read_only_disk_costs_no_heartbeat_and_heals() {
 async fn the_controller_ends_when_its_disk_is_in_doubt() {
     use lucia_controller::app::{App, AppError};
     use lucia_controller::http::Timeouts;
-    use lucia_controller::notify::Notify;
+    use lucia_daemon::notify::Notify;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let scratch = lucia_tests::programs::Scratch::new("faults-doubt").unwrap();
@@ -342,7 +342,7 @@ async fn the_controller_ends_when_its_disk_is_in_doubt() {
         nix::unistd::Uid::effective(),
     );
     let config = lucia_controller::config::Config::parse(&text).unwrap();
-    let clock = || Arc::new(lucia_controller::clock::SystemClock);
+    let clock = || Arc::new(lucia_daemon::clock::SystemClock);
     let app = App::open(&config, clock(), Timeouts::default()).await.unwrap();
     // The journal's directory alone: the endpoint's request is written at the first tick, perhaps before the window.
     let journal = dir.join("controller/onboarding");
@@ -360,7 +360,7 @@ async fn the_controller_ends_when_its_disk_is_in_doubt() {
         let _ = socket.read_to_string(&mut said).await;
         said
     };
-    let notify = Notify::from_env();
+    let notify = Notify::from_environment();
     let both = async { tokio::join!(app.serve(&notify), ask) };
     let (ended, said) = tokio::time::timeout(MINUTE, both).await.expect("serve ends by itself");
     assert!(matches!(ended, Err(AppError::Doubtful)), "{ended:?}");

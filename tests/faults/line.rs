@@ -10,7 +10,7 @@ use lucia_agent::client::clock::ServerClock;
 use lucia_agent::client::config::Config;
 use lucia_agent::client::tls::{TlsTransport, settings};
 use lucia_agent::client::{CallError, Client};
-use lucia_controller::clock::SystemClock;
+use lucia_daemon::clock::SystemClock;
 use lucia_proto::api::Endpoint;
 use lucia_proto::pki::chain::Root;
 use lucia_tests::programs::{CONTROLLER_NAME, Site};

@@ -20,13 +20,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::{self, Exit};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError, DEFAULT_PATH, LogFormat};
+use crate::config::{Config, DEFAULT_PATH, LogFormat};
 use crate::directory::prepare::{CONFIG_DN, SOCKET};
 use crate::home::Home;
 use crate::ledger::Ledger;
-use crate::{chain, now, status, survey};
+use crate::{status, survey};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -278,53 +280,19 @@ Both files may be -, since the worker's user can seldom write where you are:
 The answer is the certificate and the issuing CA's, for slapd's
 TLSCertificateFile; nodes check it against the root.";
 
-/// How a command failed: an exit code and one sentence.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    code: u8,
-    text: String,
-}
-
-impl Failure {
-    const FAILED: u8 = 1;
-    const USAGE: u8 = 64;
-    const CONFIG: u8 = 78;
-
-    fn refused(text: impl Into<String>) -> Self {
-        Self { code: Self::FAILED, text: text.into() }
-    }
-
-    fn of(error: &dyn std::error::Error) -> Self {
-        Self::refused(chain(error))
-    }
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self { code: Self::CONFIG, text: chain(&error) }
-    }
-}
-
 /// Runs the program; the only thing `main` calls.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(error) => {
-            // A closed pipe is no reason for another exit code.
-            let _ = error.print();
-            return if error.use_stderr() { Failure::USAGE.into() } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return exit::unparsed(&error),
     };
     match act(cli.command) {
         Ok(code) => code,
-        Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "lucia-enrollment-worker: {}", failure.text);
-            failure.code.into()
-        }
+        Err(exit) => exit::report("lucia-enrollment-worker", &exit),
     }
 }
 
-fn act(command: Command) -> Result<ExitCode, Failure> {
+fn act(command: Command) -> Result<ExitCode, Exit> {
     match command {
         Command::Init { at, names, given } => begin::begin(&at, &names, &given),
         Command::Run { at } => {
@@ -339,24 +307,24 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::CheckConfig { file, at } => {
             let path = file.unwrap_or(at.config);
-            Config::load(&path)?;
+            Config::load(&path).map_err(Exit::config)?;
             say(&format!("{}: the settings are right\n", path.display()));
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { into } => {
             let laid = lucia_manual::run(Cli::command(), into.as_deref());
-            laid.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::of(&error))
+            laid.map(|()| ExitCode::SUCCESS).map_err(Exit::from)
         }
         Command::Status { at, json } => {
             let status = status::status(&at.enter()?, now());
             say(&if json { to_json(&status)? } else { status.table() });
-            Ok(if status.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() })
+            Ok(if status.ready { ExitCode::SUCCESS } else { exit::FAILED.into() })
         }
         Command::RetireKey { at, root_key } => done(begin::retire_key(&at, &root_key)),
         Command::Pending { at, json } => {
             let config = at.enter()?;
-            let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
-            let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+            let home = Home::open(&config)?;
+            let ledger = Ledger::load(&home.dir)?;
             let survey = survey::survey(&config, &home, ledger.records(), now()).waiting();
             say(&if json { to_json(&survey)? } else { status::pending_table(&survey) });
             Ok(ExitCode::SUCCESS)
@@ -387,30 +355,22 @@ fn act(command: Command) -> Result<ExitCode, Failure> {
         Command::PrepareDirectory { at, config_dn, ldapi, check, json } => {
             let report = directory::prepare_directory(&at, &config_dn, ldapi.as_deref(), check)?;
             say(&if json { to_json(&report)? } else { report.text() });
-            Ok(if report.prepared { ExitCode::SUCCESS } else { Failure::FAILED.into() })
+            Ok(if report.prepared { ExitCode::SUCCESS } else { exit::FAILED.into() })
         }
     }
 }
 
 /// Says what was done.
-fn done(said: Result<String, Failure>) -> Result<ExitCode, Failure> {
+fn done(said: Result<String, Exit>) -> Result<ExitCode, Exit> {
     say(&said?);
     Ok(ExitCode::SUCCESS)
 }
 
 fn log(format: LogFormat) {
-    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
-    // standard error, and telling there panics.
-    let lines = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false)
-        .with_target(false)
-        .with_ansi(false);
-    // A second call, as in a test, changes nothing.
-    let _ = match format {
-        LogFormat::Text => tracing::subscriber::set_global_default(lines.finish()),
-        LogFormat::Json => tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish()),
-    };
+    match format {
+        LogFormat::Text => lucia_daemon::log::text(tracing::Level::INFO),
+        LogFormat::Json => lucia_daemon::log::json(tracing::Level::INFO),
+    }
 }
 
 /// Writes to standard output; a closed pipe (`| head`) is no error.
@@ -418,8 +378,8 @@ fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-fn to_json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::of(&error))?;
+fn to_json(value: &impl Serialize) -> Result<String, Exit> {
+    let text = serde_json::to_string_pretty(value)?;
     Ok(text + "\n")
 }
 

@@ -10,7 +10,6 @@
 //! | [`names`] | which names may no node have? |
 //! | [`config`] | what did the administrator decide? |
 //! | [`files`] | how is a file of the worker's own read? |
-//! | [`tls`] | whom does a connection trust? |
 //! | [`ledger`] | what did this worker ever admit, issue and remove? |
 //! | [`ca`] | who signs a leaf, and is it what it must be? |
 //! | [`directory`] | which accounts may a node read, and with what password? |
@@ -30,7 +29,7 @@
 //! | [`init`] | how does a fleet begin? |
 //! | [`retire`] | how does the worker get another key? |
 //! | [`status`] | what should a person know? |
-//! | [`watch`], [`notify`] | when to take the next turn, and how systemd knows |
+//! | [`watch`] | when to take the next turn |
 //! | [`cli`] | which command was given? |
 
 pub mod answers;
@@ -49,7 +48,6 @@ pub mod home;
 pub mod init;
 pub mod ledger;
 pub mod names;
-pub mod notify;
 pub mod orders;
 pub mod owner_queue;
 pub mod owners;
@@ -59,20 +57,10 @@ pub mod retire;
 pub mod roster;
 pub mod status;
 pub mod survey;
-mod tls;
 pub mod turn;
 pub mod watch;
 
-use lucia_proto::base::time::UnixTime;
-
 pub use lucia_proto::base::text::chain;
-
-/// Wall time, in whole seconds. Decisions get it as an argument; it is read once a turn or command.
-#[expect(clippy::disallowed_methods, reason = "the one clock of this program")]
-fn now() -> UnixTime {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    UnixTime::from_secs(since.as_secs())
-}
 
 /// For measuring how long something takes: time since this was made.
 fn stopwatch() -> directory::budget::Stopwatch {

@@ -5,24 +5,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_daemon::clock::SystemClock;
+use lucia_daemon::exit::Exit;
+use lucia_daemon::process::protect;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::DiskId;
 use lucia_proto::base::time::Clock;
 use lucia_proto::pki::key::NodeKey;
 use serde_json::json;
 
-use super::exit::Exit;
 use crate::client::clock::ServerClock;
 use crate::client::config::Trust;
 use crate::client::retry::{Backoff, Pace};
 use crate::client::tls::{self, TlsTransport};
 use crate::client::{CallError, Client, cure};
 use crate::host::boot::{self, BootId};
-use crate::host::clock::SystemClock;
 use crate::host::root::Root;
 use crate::host::state::State;
 use crate::host::status::{self, Doing, Status, StatusFile};
-use crate::host::{chain, random, secrets};
+use crate::host::{chain, random};
 use crate::identity::{key, rekey, running};
 use crate::install::discover::{console_box, discover as discover_once};
 use crate::install::stage::{self, StageError, Staged};
@@ -44,25 +45,25 @@ struct Session {
 
 impl Session {
     fn open(root: &Root, verb: &str, make_key: bool) -> Result<Self, Exit> {
-        secrets::protect().map_err(Exit::failed)?;
+        protect()?;
         let trust = Trust::load(root).map_err(Exit::config)?;
-        let mut state = State::hold(root, verb).map_err(Exit::failed)?;
+        let mut state = State::hold(root, verb)?;
         if make_key && status::was_removed(&state) {
             // An agent of before the note removed the identity, and what says so goes with the next status.
-            running::note(&state).map_err(Exit::failed)?;
+            running::note(&state)?;
         }
         let key = if make_key { key::load_or_make(&mut state) } else { key::load(&state) };
-        let key = Arc::new(key.map_err(Exit::failed)?);
+        let key = Arc::new(key?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let tls = tls::settings(&trust.root).map_err(Exit::config)?;
         let transport = TlsTransport::new(&trust.config, &tls).map_err(Exit::config)?;
         let client = Client::new(transport, Arc::clone(&key), clock, Arc::new(ServerClock::new()));
-        let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
+        let seed = u64::from_be_bytes(*random::bytes()?);
         Ok(Self { root: root.clone(), state, trust, key, client, backoff: Backoff::new(seed) })
     }
 
     fn boot(&self) -> Result<BootId, Exit> {
-        boot::boot_id(&self.root).map_err(Exit::failed)
+        boot::boot_id(&self.root).map_err(Exit::from)
     }
 
     fn tell(&self, doing: Doing) {
@@ -95,8 +96,8 @@ fn print(text: &str) {
 
 pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(), Exit> {
     let mut session = Session::open(root, "discover", true)?;
-    let inventory = inventory::gather(root).map_err(Exit::failed)?;
-    let mut running = running::is_running(&session.state).map_err(Exit::failed)?;
+    let inventory = inventory::gather(root)?;
+    let mut running = running::is_running(&session.state)?;
     let fingerprint = session.key.public().fingerprint();
     let node_id = fingerprint.node_id();
     if !json {
@@ -145,7 +146,7 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
         );
     } else {
         print(&format!("The controller knows this machine; it can be approved until {}.", found.expires_at));
-        if running::is_running(&session.state).map_err(Exit::failed)? {
+        if running::is_running(&session.state)? {
             print("It runs, so nothing on it is erased. Next: lucia-node-agent wait-install");
         }
     }
@@ -200,11 +201,11 @@ pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -
 pub(super) fn guard(root: &Root) -> Result<(), Exit> {
     let mut session = Session::open(root, "installation-guard", false)?;
     let boot = session.boot()?;
-    let installation = Installation::read(&session.state).map_err(Exit::failed)?;
-    let inventory = inventory::gather(root).map_err(Exit::failed)?;
+    let installation = Installation::read(&session.state)?;
+    let inventory = inventory::gather(root)?;
     let device = block_on(device_state(&mut session.client))?.map_err(|error| call_failed(&error))?;
     let now = session.client.server_now().ok_or_else(|| Exit::said(1, "the controller's time is not known"))?;
-    let running = running::is_running(&session.state).map_err(Exit::failed)?;
+    let running = running::is_running(&session.state)?;
     let grant = guard_rules::check(running, installation.as_ref(), &boot, &inventory, &device, now)
         .map_err(|refusal| Exit::with(refusal.exit_code(), &refusal))?;
     let disk = grant.disk_id.as_ref().map_or("none", DiskId::as_str);
@@ -214,20 +215,20 @@ pub(super) fn guard(root: &Root) -> Result<(), Exit> {
 
 pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
     let target = InstallTarget::open(target).map_err(|error| match &error {
-        TargetError::Root { .. } => Exit::usage(error),
-        _ => Exit::failed(error),
+        TargetError::Root { .. } => Exit::usage(chain(&error)),
+        _ => Exit::from(error),
     })?;
     let mut session = Session::open(root, "stage-managed", false)?;
     let boot = session.boot()?;
-    let grant = stage::granted(&session.state, &boot).map_err(Exit::failed)?;
+    let grant = stage::granted(&session.state, &boot)?;
     let program = program(root)?;
     // A stricter policy on the medium is meant for what it installs.
     if let Some(text) = policy::text(root).map_err(Exit::config)? {
-        target.put("etc/lucia", policy::NAME, text.as_bytes(), 0o644).map_err(Exit::failed)?;
+        target.put("etc/lucia", policy::NAME, text.as_bytes(), 0o644)?;
     }
     let Session { client, trust, key, .. } = &mut session;
     let staged = Staged { trust, key, boot: &boot, program: &program };
-    let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))?.map_err(Exit::failed)?;
+    let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))??;
     session.tell(Doing::Staged);
     print(&format!("{} is staged as node {}; reboot into it", facts.hostname, facts.node_id));
     Ok(())
@@ -237,8 +238,8 @@ pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
 pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
     let mut session = Session::open(root, "rekey", false)?;
     let boot = session.boot()?;
-    let grant = stage::granted(&session.state, &boot).map_err(Exit::failed)?;
-    let found = boot::hostname(root).map_err(Exit::failed)?;
+    let grant = stage::granted(&session.state, &boot)?;
+    let found = boot::hostname(root)?;
     if found != grant.hostname.as_str() {
         let name = &grant.hostname;
         let text = format!(
@@ -247,11 +248,11 @@ pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
         );
         return Err(Exit::said(1, text));
     }
-    let machine_id = boot::machine_id(root).map_err(Exit::failed)?;
+    let machine_id = boot::machine_id(root)?;
     let Session { client, state, key, .. } = &mut session;
-    let facts = rekey::finished(state, key, &grant, &machine_id).map_err(Exit::failed)?;
+    let facts = rekey::finished(state, key, &grant, &machine_id)?;
     let kept = || facts.write(state).map(|()| facts.clone()).map_err(StageError::Installed);
-    let facts = block_on(stage::reporting(client, kept))?.map_err(Exit::failed)?;
+    let facts = block_on(stage::reporting(client, kept))??;
     session.tell(Doing::AwaitingCertificate);
     print(&format!("{} is node {} now; run `systemctl start lucia-node-agent`", facts.hostname, facts.node_id));
     Ok(())

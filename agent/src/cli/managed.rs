@@ -3,22 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lucia_daemon::clock::SystemClock;
+use lucia_daemon::exit::Exit;
+use lucia_daemon::notify::Notify;
+use lucia_daemon::process::protect;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::Clock;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::exit::Exit;
 use crate::client::config::Trust;
 use crate::client::tls::{self, TlsTransport};
 use crate::directory::ldap::Ldaps;
 use crate::host::boot::{self, BootId};
-use crate::host::clock::SystemClock;
-use crate::host::notify::Notify;
+use crate::host::random;
 use crate::host::root::Root;
 use crate::host::run::{End, Run};
 use crate::host::state::State;
 use crate::host::status::{self, Doing, Status, StatusFile};
-use crate::host::{random, secrets};
 use crate::identity::{Identity, key};
 use crate::managed::shared::Shared;
 use crate::managed::start::{self, Facts, NotInstalled};
@@ -37,9 +38,9 @@ const WANTED: [u8; 3] = [12, STOPPED, REMOVED];
 
 /// Ends a removal that a former start began.
 fn go_on_removing(root: &Root) -> Result<Exit, Exit> {
-    let state = State::hold(root, "managed-run").map_err(Exit::failed)?;
+    let state = State::hold(root, "managed-run")?;
     let runtime = runtime()?;
-    runtime.block_on(remove::remove(root, &state, &Pid1)).map_err(Exit::failed)?;
+    runtime.block_on(remove::remove(root, &state, &Pid1))?;
     let status = Status { doing: Doing::Removed, ..Status::default() };
     StatusFile::new(root).write(&state, &status);
     Ok(Exit::said(REMOVED, remove::REMOVED))
@@ -107,19 +108,19 @@ fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) 
 }
 
 fn serve(root: &Root, began: u64) -> Result<(), Exit> {
-    secrets::protect().map_err(Exit::failed)?;
-    let facts = Facts::read(root).map_err(Exit::failed)?;
+    protect()?;
+    let facts = Facts::read(root)?;
     // A copy of the program that lies elsewhere is told so before it looks at anything of the node's.
     start::check_program(&facts).map_err(|error| Exit::with(error.exit_code(), &error))?;
     if remove::is_under_way(root) {
         return Err(go_on_removing(root)?);
     }
-    let left = start::installed_facts(root).map_err(Exit::failed)?;
+    let left = start::installed_facts(root)?;
     let installed = start::check(&facts, left).map_err(|error| Exit::with(error.exit_code(), &error))?;
-    let state = State::hold(root, "managed-run").map_err(Exit::failed)?;
+    let state = State::hold(root, "managed-run")?;
     check_stopped(root, &state)?;
     let trust = Trust::load(root).map_err(Exit::config)?;
-    let key = Arc::new(key::load(&state).map_err(Exit::failed)?);
+    let key = Arc::new(key::load(&state)?);
     let orders = installed.facts();
     let fingerprint = key.public().fingerprint();
     if fingerprint.node_id() != orders.node_id {
@@ -135,7 +136,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     }
     let tls = tls::settings(&trust.root).map_err(Exit::config)?;
     let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root.clone());
-    let identity = identity.map_err(Exit::failed)?;
+    let identity = identity?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let config = &trust.config;
     let status = Status {
@@ -145,7 +146,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
         controller: Some(config.controller()),
         ..begin(status::read(root).ok().flatten(), facts.boot_id.clone(), began, &orders.node_id)
     };
-    let seed = u64::from_be_bytes(*random::bytes().map_err(Exit::failed)?);
+    let seed = u64::from_be_bytes(*random::bytes()?);
     let shared =
         Arc::new(Shared::new(state, StatusFile::new(root), status, Arc::clone(&clock), Notify::from_environment()));
     let transport = TlsTransport::maker(config, &tls).map_err(Exit::config)?;

@@ -1,6 +1,5 @@
 //! Verbs, help and exit codes. Each verb is put together here and does its work elsewhere.
 
-mod exit;
 mod health;
 mod installer;
 mod managed;
@@ -12,10 +11,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::exit::Exit;
+use lucia_daemon::exit::{self, Exit};
+
 use crate::host::root::Root;
 
 /// Lines of 80 columns at most: longer ones are wrapped by a terminal of that width, and a table or command is torn.
@@ -144,27 +143,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = Arguments::command().try_get_matches_from(arguments);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help goes to standard output and is no error.
-            let _ = error.print();
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-                _ => ExitCode::from(exit::USAGE),
-            };
-        }
+        Err(error) => return exit::unparsed(&error),
     };
-    log_to_stderr();
+    // The journal adds time and priority itself.
+    lucia_daemon::log::text(tracing::Level::INFO);
     match run(arguments.verb, &Root::system()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(exit) if exit.message.is_empty() => ExitCode::from(exit.code),
-        Err(exit) => {
-            // Not `eprintln!`: the exit code says it too, where standard error cannot be written.
-            let _ = std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("lucia-node-agent: {}\n", exit.message).as_bytes(),
-            );
-            ExitCode::from(exit.code)
-        }
+        Err(exit) => exit::report("lucia-node-agent", &exit),
     }
 }
 
@@ -179,25 +164,9 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
         Verb::StageManaged { root: target } => installer::stage_managed(root, &target),
         Verb::Rekey { finish: true, .. } => installer::finish_rekey(root),
         Verb::Rekey { yes, .. } => rekey::run(root, yes),
-        Verb::Man { into } => lucia_manual::run(command(), into.as_deref()).map_err(Exit::failed),
+        Verb::Man { into } => lucia_manual::run(command(), into.as_deref()).map_err(Exit::from),
         Verb::ManagedRun => managed::run(root),
     }
-}
-
-/// Text for the journal: it adds time and priority itself.
-fn log_to_stderr() {
-    // A log that cannot be written (its disk is full, its reader gone) ends no daemon: tracing would tell on the same
-    // standard error, and telling there panics.
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false)
-        .with_max_level(tracing::Level::INFO)
-        .with_target(false)
-        .with_ansi(false)
-        .without_time()
-        .finish();
-    // A second subscriber in one process exists only in tests.
-    let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::io::{BufRead, IsTerminal as _, Write as _};
 
+use lucia_daemon::exit::{Exit, USAGE};
+use lucia_daemon::process::protect;
 use lucia_durable::DirError;
 use lucia_proto::base::ids::NodeId;
 
-use super::exit::{Exit, USAGE};
+use crate::host::chain;
 use crate::host::root::Root;
 use crate::host::state::{State, StateError};
 use crate::host::status::{Doing, Status, StatusFile};
-use crate::host::{chain, secrets};
 use crate::identity::key::KeyError;
 use crate::identity::rekey::{self, Former, Rekeyed};
 
@@ -21,7 +22,7 @@ const NOT_CONFIRMED: u8 = 41;
 const NO_KEY: u8 = 42;
 
 pub(super) fn run(root: &Root, yes: bool) -> Result<(), Exit> {
-    secrets::protect().map_err(Exit::failed)?;
+    protect()?;
     let done = replace(root, |former| if yes { Ok(()) } else { ask_on_terminal(former) })?;
     let Rekeyed { former, aside, fingerprint } = done;
     let kept = aside.map_or_else(
@@ -50,14 +51,14 @@ fn replace(root: &Root, confirm: impl FnOnce(&Former) -> Result<(), Exit>) -> Re
         StateError::Lease(_) => {
             Exit::said(IN_USE, format!("{}; stop it first: systemctl stop lucia-node-agent", chain(&error)))
         }
-        _ => Exit::failed(error),
+        _ => Exit::from(error),
     })?;
     let former = rekey::former(&state).map_err(|error| match &error {
         KeyError::Removed | KeyError::None => Exit::with(NO_KEY, &error),
-        _ => Exit::failed(error),
+        _ => Exit::from(error),
     })?;
     confirm(&former)?;
-    let done = rekey::rekey(&mut state).map_err(Exit::failed)?;
+    let done = rekey::rekey(&mut state)?;
     let status = Status {
         doing: Doing::Rekeyed,
         node_id: Some(done.fingerprint.node_id()),
@@ -95,7 +96,7 @@ fn word(former: &Former) -> &str {
 /// Whether the next line is this word.
 fn confirmed(word: &str, input: &mut impl BufRead) -> Result<(), Exit> {
     let mut line = String::new();
-    input.read_line(&mut line).map_err(Exit::failed)?;
+    input.read_line(&mut line)?;
     if line.trim_end_matches(['\r', '\n']) == word {
         Ok(())
     } else {

@@ -3,16 +3,16 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use lucia_daemon::clock::SystemClock;
+use lucia_daemon::exit::Exit;
 use lucia_proto::base::text::{counted, shown, span};
 use lucia_proto::base::time::Clock as _;
 use lucia_proto::node::heartbeat::{DirectoryReport, DirectoryState};
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::orders::Rule;
 
-use super::exit::Exit;
 use super::health::{self, Cause, Facts, Health};
 use crate::host::boot::{self, BootId};
-use crate::host::clock::SystemClock;
 use crate::host::root::Root;
 use crate::host::state::State;
 use crate::host::status::{self, OrderSeen, OtherName, OwnersStatus, Status};
@@ -25,7 +25,7 @@ fn print(text: &str) {
 }
 
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), Exit> {
-    print(&lucia_proto::base::json::to_string(value).map_err(Exit::failed)?);
+    print(&lucia_proto::base::json::to_string(value)?);
     Ok(())
 }
 
@@ -39,7 +39,7 @@ struct Overview {
 impl Overview {
     fn read(root: &Root) -> Result<Self, Exit> {
         // The lock first: a daemon that ends in between has written how.
-        let holder = State::holder(root).map_err(Exit::failed)?;
+        let holder = State::holder(root)?;
         let status = status::find(root).map_err(|message| Exit::said(1, message))?;
         Ok(Self { status, holder, boot: boot::boot_id(root).ok() })
     }
@@ -86,7 +86,7 @@ pub(super) fn why(root: &Root, json: bool) -> Result<(), Exit> {
 }
 
 pub(super) fn inspect(root: &Root, json: bool) -> Result<(), Exit> {
-    let inventory = inventory::gather(root).map_err(Exit::failed)?;
+    let inventory = inventory::gather(root)?;
     if json {
         return print_json(&inventory);
     }

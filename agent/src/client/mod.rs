@@ -7,7 +7,6 @@
 pub mod clock;
 pub mod config;
 pub mod cure;
-mod handshake;
 pub mod proxy;
 pub mod retry;
 pub mod tls;

@@ -8,17 +8,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
+use lucia_daemon::tls::{Failure, failure, trusting_these};
+use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-use super::handshake::{Failure, failure};
 
 /// Longest head of an answer to CONNECT.
 const HEAD_MAX: usize = 8 * 1024;
@@ -212,13 +209,8 @@ impl Way {
         let tls = match &proxy.ca {
             None => None,
             Some(ca) => {
-                let provider = Arc::new(rustls::crypto::ring::default_provider());
-                let mut config = ClientConfig::builder_with_provider(provider)
-                    .with_protocol_versions(&[&TLS13, &TLS12])?
-                    .with_root_certificates(certificates(&ca.pem)?)
-                    .with_no_client_auth();
+                let mut config = trusting_these(certificates(&ca.pem)?)?;
                 config.alpn_protocols = vec![b"http/1.1".to_vec()];
-                config.resumption = Resumption::disabled();
                 Some((TlsConnector::from(Arc::new(config)), ServerName::try_from(proxy.host.clone())?))
             }
         };

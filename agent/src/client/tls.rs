@@ -14,20 +14,18 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
 use hyper_util::rt::TokioIo;
 use lucia_daemon::reach::{Reach, Unreached};
+use lucia_daemon::tls::{Failure, failure, trusting_for_http};
 use lucia_proto::base::limits::ANSWER_MAX;
 use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::node::report::PROOF_HEADER;
 use lucia_proto::pki::chain;
-use rustls::client::Resumption;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::config::Config;
-use super::handshake::{Failure, failure};
 use super::proxy::{ProxyError, Stream, Way, authority};
 use super::retry::retry_after;
 use super::transport::{Request, Response, Transport, TransportError};
@@ -65,17 +63,7 @@ struct Server {
 /// # Errors
 /// When rustls refuses the root.
 pub fn settings(root: &chain::Root) -> Result<Arc<ClientConfig>, BadTls> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(root.der().to_vec())).map_err(|error| BadTls(error.into()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| BadTls(error.into()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    config.resumption = Resumption::disabled();
-    Ok(Arc::new(config))
+    trusting_for_http(root).map(Arc::new).map_err(|error| BadTls(error.into()))
 }
 
 impl TlsTransport {

@@ -1,15 +1,12 @@
 //! The machine the agent runs on: the only place that touches the operating system by name.
 
 pub mod boot;
-pub mod clock;
 pub mod etc;
-pub mod notify;
 pub mod random;
 pub mod root;
 pub mod run;
 #[cfg(test)]
 pub(crate) mod scratch;
-pub mod secrets;
 pub mod state;
 pub mod status;
 

@@ -191,7 +191,7 @@ async fn usage_loop(mut sampler: Sampler, shared: Arc<Shared>) -> String {
 }
 
 async fn watchdog(shared: Arc<Shared>) -> String {
-    let every = shared.notify().watchdog_interval().map_or(WATCH_EVERY, |longest| longest / 2);
+    let every = shared.notify().watchdog().unwrap_or(WATCH_EVERY);
     loop {
         match shared.overdue() {
             None => shared.notify().alive(),

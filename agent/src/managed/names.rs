@@ -68,12 +68,12 @@ mod tests {
 
     use super::*;
     use crate::client::fake::TestClock;
-    use crate::host::notify::Notify;
     use crate::host::root::Root;
     use crate::host::scratch::Scratch;
     use crate::host::state::State;
     use crate::host::status::{Status, StatusFile};
     use crate::managed::usage::{Readings, Sampler};
+    use lucia_daemon::notify::Notify;
 
     // spec: NN-14
     #[test]

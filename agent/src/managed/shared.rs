@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lucia_daemon::notify::Notify;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::Clock;
 use lucia_proto::node::heartbeat::DirectoryReport;
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 use crate::client::clock::ServerClock;
 use crate::client::{CallError, cure};
 use crate::directory::Orders;
-use crate::host::notify::Notify;
 use crate::host::state::State;
 use crate::host::status::{Reason, Refusal, Status, StatusFile, gist};
 use crate::identity::Certificate;

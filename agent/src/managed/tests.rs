@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lucia_daemon::notify::Notify;
 use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::time::{Clock, UnixTime};
@@ -16,7 +17,6 @@ use super::*;
 use crate::client::fake::{Fake, Reply, START, SeenCall, TestClock, with_challenges};
 use crate::directory::ldap::tests::FakeDirectory;
 use crate::directory::ldap::{LdapError, Reader};
-use crate::host::notify::Notify;
 use crate::host::root::Root;
 use crate::host::scratch::Scratch;
 use crate::host::state::State;

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lucia_daemon::clock;
 use lucia_people::owner_api::{Applied, OwnerEndpoint, RosterView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
@@ -19,7 +20,6 @@ use thiserror::Error;
 
 use crate::args::{Login, Place};
 use crate::client::{CallError, Client, Me};
-use crate::clock;
 use crate::context::{Config, ContextError, ContextName, Entry};
 use crate::failure::Failure;
 use crate::files;

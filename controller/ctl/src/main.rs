@@ -8,7 +8,6 @@
 mod args;
 mod audit;
 mod client;
-mod clock;
 mod codes;
 mod context;
 mod failure;
@@ -39,7 +38,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    protect();
+    // It has an owner's key in memory while it signs. A system that refuses leaves it at that.
+    let _ = lucia_daemon::process::protect();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) if error.use_stderr() => {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             } else {
                 let _ = error.print();
             }
-            return failure::USAGE.into();
+            return lucia_daemon::exit::USAGE.into();
         }
         Err(error) => {
             let _ = error.print();
@@ -67,26 +67,5 @@ fn main() -> ExitCode {
             }
             error.exit().into()
         }
-    }
-}
-
-/// No core file, and no other process of this user may look into this one: it has an owner's key in memory
-/// while it signs. A system that refuses leaves it at that.
-fn protect() {
-    let _ = nix::sys::prctl::set_dumpable(false);
-    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // spec: SD-242
-    #[test]
-    fn the_process_leaves_no_core_file_and_is_not_looked_into() {
-        protect();
-        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
-        assert_eq!(limit, (0, 0));
-        assert!(!nix::sys::prctl::get_dumpable().unwrap());
     }
 }

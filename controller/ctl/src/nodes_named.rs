@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use lucia_daemon::clock;
 use lucia_people::owner_api::{NamesView, OwnerEndpoint};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -25,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::client::{CallError, Client, Me};
-use crate::clock;
 use crate::failure::Failure;
 use crate::files::{self, FileError, Secret, Turn};
 use crate::roster::{self, RosterProblem};

@@ -1,5 +1,6 @@
 //! Orders as an owner drafts them on his own machine: what is asked for, for which nodes, until when.
 
+use lucia_daemon::clock;
 use lucia_people::host_api::NodeView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::{NodeId, StartId};
@@ -15,7 +16,6 @@ use lucia_proto::pki::key::Fingerprint;
 use thiserror::Error;
 
 use crate::client::Me;
-use crate::clock;
 use crate::failure::Failure;
 use crate::owner_key;
 

@@ -6,6 +6,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use lucia_daemon::clock::now;
 use lucia_people::owner_api::Applied;
 use lucia_people::sign_in::PasskeyForm;
 use lucia_proto::base::json;
@@ -17,7 +18,6 @@ use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use serde::Serialize;
 
 use crate::client::{Client, Me};
-use crate::clock::now;
 use crate::failure::Failure;
 use crate::login::LoginError;
 use crate::roster::{self, RosterProblem};

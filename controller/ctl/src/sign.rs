@@ -3,6 +3,7 @@
 //! What is shown is made from the bytes that are signed. The code is computed from them anew and has to be the one that
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
+use lucia_daemon::clock;
 use lucia_people::owner_api::{DraftView, DraftsView, OwnerEndpoint};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::DRAFTS_MAX;
@@ -14,7 +15,6 @@ use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use thiserror::Error;
 
 use crate::client::{Client, Me};
-use crate::clock;
 use crate::failure::{Ending, Failure};
 use crate::nodes_named::Meant;
 use crate::tell::{self, Out, ask, note, write_beside};

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_daemon::reach::{Reach, Unreached};
+use lucia_daemon::tls::{Failure, failure, trusting_for_http};
 use lucia_proto::orders::owner::PageOrigin;
 use lucia_proto::pki::chain::Root;
-use rustls::client::Resumption;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::version::{TLS12, TLS13};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -39,15 +37,7 @@ impl Tls {
         let unusable = |error: &dyn std::fmt::Display| CallError::Root(error.to_string());
         let host = controller.rp_id().to_owned();
         let port = controller.as_str().rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(443);
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(root.der().to_vec())).map_err(|error| unusable(&error))?;
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(|error| unusable(&error))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.resumption = Resumption::disabled();
+        let config = trusting_for_http(root).map_err(|error| unusable(&error))?;
         let name = ServerName::try_from(host.clone()).map_err(|error| unusable(&error))?;
         Ok(Self { host, port, name, connector: TlsConnector::from(Arc::new(config)) })
     }
@@ -76,17 +66,10 @@ impl Tls {
     }
 
     fn refused(&self, error: io::Error) -> CallError {
-        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(rustls::Error::InvalidCertificate(
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. },
-            )) => CallError::Clock { to: self.authority() },
-            Some(rustls::Error::InvalidCertificate(_)) => {
-                CallError::Stranger { to: self.authority(), name: self.host.clone() }
-            }
-            Some(_) | None => self.unreachable(error),
+        match failure(&error) {
+            Failure::Time => CallError::Clock { to: self.authority() },
+            Failure::Certificate => CallError::Stranger { to: self.authority(), name: self.host.clone() },
+            Failure::Protocol | Failure::Connection => self.unreachable(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_controller::clock::SystemClock;
+use lucia_daemon::clock::SystemClock;
 use lucia_proto::api::{Discovered, Endpoint, Grant};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::digest::Digest;

@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lucia_controller::app::App;
-use lucia_controller::clock::SystemClock;
 use lucia_controller::config::Config;
 use lucia_controller::http::Timeouts;
-use lucia_controller::notify::Notify;
+use lucia_daemon::clock::SystemClock;
+use lucia_daemon::notify::Notify;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::time::{Clock, UnixTime};
 use lucia_proto::files::worker_status::WorkerStatus;
@@ -118,7 +118,7 @@ impl Site {
             runtime.block_on(async move {
                 let app = App::open(&config, its, timeouts).await.unwrap();
                 told.send((app.address().unwrap(), app.metrics_address(), app.stopper())).unwrap();
-                app.serve(&Notify::from_env()).await.unwrap();
+                app.serve(&Notify::from_environment()).await.unwrap();
             });
         });
         let (address, metrics, stop) = tell.recv_timeout(PATIENCE).unwrap();

@@ -4,4 +4,10 @@
 
 #![warn(missing_docs)]
 
+pub mod clock;
+pub mod exit;
+pub mod log;
+pub mod notify;
+pub mod process;
 pub mod reach;
+pub mod tls;

@@ -4,6 +4,8 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::Exit;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{counted, shown};
 use lucia_proto::base::time::UnixTime;
@@ -11,18 +13,17 @@ use lucia_proto::files::journal::{DeviceRow, Journal};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::hold::hold;
-use super::{Failure, say};
+use super::say;
 use crate::authority::{self, mark_of};
 use crate::config::Config;
 use crate::files::id_file;
 use crate::home::Home;
 use crate::ledger::{By, Entry, Ledger, Mark, NodeRecord, Records};
-use crate::now;
 use crate::status::listed;
 
-fn open(config: &Config) -> Result<(Home, Ledger), Failure> {
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
-    let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+fn open(config: &Config) -> Result<(Home, Ledger), Exit> {
+    let home = Home::open(config)?;
+    let ledger = Ledger::load(&home.dir)?;
     Ok((home, ledger))
 }
 
@@ -32,12 +33,12 @@ fn suspended(records: &Records) -> impl Iterator<Item = &NodeRecord> {
 }
 
 /// The nodes that `names` mean, by name or id; each must be suspended.
-fn choose(records: &Records, names: &[String], all: bool) -> Result<Vec<NodeRecord>, Failure> {
+fn choose(records: &Records, names: &[String], all: bool) -> Result<Vec<NodeRecord>, Exit> {
     if all {
         return Ok(suspended(records).cloned().collect());
     }
     let find = |name: &String| {
-        let none = || Failure::refused(format!("{name:?} is no suspended node, nothing was written; see `status`"));
+        let none = || Exit::refused(format!("{name:?} is no suspended node, nothing was written; see `status`"));
         let is_suspended = |node: &&NodeRecord| node.suspended.is_some() && node.barred_at.is_none();
         records.called(name).filter(is_suspended).cloned().ok_or_else(none)
     };
@@ -56,7 +57,7 @@ fn list(records: &Records) -> String {
 }
 
 /// `confirm-removals`: bars suspended nodes; without names only shows them.
-pub(super) fn confirm_removals(config: &Config, names: &[String], all: bool) -> Result<String, Failure> {
+pub(super) fn confirm_removals(config: &Config, names: &[String], all: bool) -> Result<String, Exit> {
     let (home, mut ledger) = open(config)?;
     if names.is_empty() && !all {
         let shown = list(ledger.records());
@@ -68,55 +69,55 @@ pub(super) fn confirm_removals(config: &Config, names: &[String], all: bool) -> 
             ),
         });
     }
-    let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, hold(&home)?)?;
     let chosen = choose(transaction.records(), names, all)?;
     for node in &chosen {
         let entry = Entry::Barred { node: node.names.clone(), by: By::Operator };
-        transaction.add(now(), entry).map_err(|error| Failure::of(&error))?;
+        transaction.add(now(), entry)?;
     }
-    transaction.commit().map_err(|error| Failure::of(&error))?;
+    transaction.commit()?;
     for node in &chosen {
         // The worker's next turn does it as well, should this be cut off.
-        home.receipts.remove(&id_file(&node.names.node_id)).map_err(|error| Failure::of(&error))?;
+        home.receipts.remove(&id_file(&node.names.node_id))?;
     }
     Ok(format!("{} barred for ever\n", counted(u64::try_from(chosen.len()).unwrap_or(u64::MAX), "node")))
 }
 
 /// `resume`: lets suspended nodes go on that the journal has again.
-pub(super) fn resume(config: &Config, names: &[String], all: bool) -> Result<String, Failure> {
+pub(super) fn resume(config: &Config, names: &[String], all: bool) -> Result<String, Exit> {
     let (home, mut ledger) = open(config)?;
     if names.is_empty() && !all {
         let text = "name the nodes that are to go on, or say --all; `confirm-removals` lists them";
-        return Err(Failure { code: Failure::USAGE, text: text.to_owned() });
+        return Err(Exit::usage(text.to_owned()));
     }
     let journal = trusted(config, ledger.records())?;
-    let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, hold(&home)?)?;
     let chosen = choose(transaction.records(), names, all)?;
     let gone = |node: &&NodeRecord| journal.device(&node.names.node_id).is_none();
     if let Some(node) = chosen.iter().find(gone) {
-        return Err(Failure::refused(format!(
+        return Err(Exit::refused(format!(
             "{} is not in the controller's journal, so it would be suspended again at once; nothing was written. Bring the \
              journal back first, or leave this node out",
             node.names.hostname
         )));
     }
     for node in &chosen {
-        transaction.add(now(), Entry::Resumed { node: node.names.clone() }).map_err(|error| Failure::of(&error))?;
+        transaction.add(now(), Entry::Resumed { node: node.names.clone() })?;
     }
-    transaction.commit().map_err(|error| Failure::of(&error))?;
+    transaction.commit()?;
     Ok(format!("{} may go on\n", counted(u64::try_from(chosen.len()).unwrap_or(u64::MAX), "node")))
 }
 
-pub(super) fn trusted(config: &Config, records: &Records) -> Result<Journal, Failure> {
-    let journal = authority::read(config).map_err(|error| Failure::of(&error))?;
-    authority::continues(&journal, records.mark()).map_err(|error| Failure::of(&error))?;
+pub(super) fn trusted(config: &Config, records: &Records) -> Result<Journal, Exit> {
+    let journal = authority::read(config)?;
+    authority::continues(&journal, records.mark())?;
     Ok(journal)
 }
 
 /// `accept-journal`: takes the journal as it is, after its generation was typed.
-pub(super) fn accept_journal(config: &Config, generation: Option<u64>) -> Result<String, Failure> {
+pub(super) fn accept_journal(config: &Config, generation: Option<u64>) -> Result<String, Exit> {
     let (home, mut ledger) = open(config)?;
-    let journal = authority::read(config).map_err(|error| Failure::of(&error))?;
+    let journal = authority::read(config)?;
     let (to, records) = (mark_of(&journal), ledger.records());
     if authority::continues(&journal, records.mark()).is_ok() {
         return Ok(format!(
@@ -142,11 +143,11 @@ pub(super) fn accept_journal(config: &Config, generation: Option<u64>) -> Result
     say(&shown);
     match generation.map_or_else(|| typed("Type the generation to accept it: "), |given| Ok(given.to_string()))? {
         given if given == to.generation.to_string() => {}
-        _ => return Err(Failure::refused(format!("that is not {}; nothing was accepted", to.generation))),
+        _ => return Err(Exit::refused(format!("that is not {}; nothing was accepted", to.generation))),
     }
-    let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
-    transaction.add(now(), Entry::JournalAccepted(to)).map_err(|error| Failure::of(&error))?;
-    transaction.commit().map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, hold(&home)?)?;
+    transaction.add(now(), Entry::JournalAccepted(to))?;
+    transaction.commit()?;
     Ok(format!("accepted generation {}; the worker goes on from it\n", to.generation))
 }
 
@@ -158,26 +159,26 @@ fn told(mark: Option<&Mark>) -> String {
 }
 
 /// A line from standard input.
-pub(super) fn typed(prompt: &str) -> Result<String, Failure> {
+pub(super) fn typed(prompt: &str) -> Result<String, Exit> {
     say(prompt);
     // A prompt that nobody sees is no reason to stop.
     let _ = std::io::stdout().flush();
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(|error| Failure::of(&error))?;
+    std::io::stdin().read_line(&mut line)?;
     Ok(line.trim().to_owned())
 }
 
 /// `release-lapse`: shows how long a node was gone, and lets it renew after its code was typed.
-pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> Result<String, Failure> {
+pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> Result<String, Exit> {
     let (home, mut ledger) = open(config)?;
     let journal = trusted(config, ledger.records())?;
     let at = now();
     let node = ledger.records().called(name).filter(|node| node.barred_at.is_none()).cloned();
     let Some(node) = node else {
-        return Err(Failure::refused(format!("{name:?} is no node of the ledger; nothing was released")));
+        return Err(Exit::refused(format!("{name:?} is no node of the ledger; nothing was released")));
     };
     let Some((serial, not_after)) = node.leaf.clone() else {
-        return Err(Failure::refused(format!(
+        return Err(Exit::refused(format!(
             "{} never had a certificate; there is nothing to release",
             node.names.hostname
         )));
@@ -191,12 +192,12 @@ pub(super) fn release_lapse(config: &Config, name: &str, code: Option<&str>) -> 
     let prompt = "Type the code on the machine's own screen (lucia-node-agent status) to let it renew: ";
     let given = code.map_or_else(|| typed(prompt), |code| Ok(code.to_owned()))?;
     if given.parse::<VerificationCode>().ok().as_ref() != Some(&want) {
-        return Err(Failure::refused("that is not this node's code; nothing was released"));
+        return Err(Exit::refused("that is not this node's code; nothing was released"));
     }
-    let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, hold(&home)?)?;
     let (hostname, entry) = (node.names.hostname.clone(), Entry::LapseReleased { node: node.names, serial });
-    transaction.add(at, entry).map_err(|error| Failure::of(&error))?;
-    transaction.commit().map_err(|error| Failure::of(&error))?;
+    transaction.add(at, entry)?;
+    transaction.commit()?;
     Ok(format!("released: {hostname} may renew within the next 24 hours\n"))
 }
 

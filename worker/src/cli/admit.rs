@@ -1,28 +1,28 @@
 //! `admit`: a person on the worker's host says that this key is that machine.
 
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::Exit;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 
-use super::Failure;
 use super::hold::hold;
 use crate::config::Config;
 use crate::files::id_file;
 use crate::home::Home;
 use crate::ledger::{By, Entry, Ledger, NodeRecord};
-use crate::now;
 use crate::survey::{Outlook, SurveyRow, survey_of};
 
 /// Admits the one pending request that has this code and this fingerprint; gives the sentence to print. With `replaces`
 /// it takes that name from the key that had it.
-pub(super) fn admit(config: &Config, code: &str, fingerprint: &str, replaces: Option<&str>) -> Result<String, Failure> {
-    let usage = |text: String| Failure { code: Failure::USAGE, text };
+pub(super) fn admit(config: &Config, code: &str, fingerprint: &str, replaces: Option<&str>) -> Result<String, Exit> {
+    let usage = |text: String| Exit::usage(text);
     let code: VerificationCode = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
     let fingerprint = Fingerprint::typed(fingerprint).map_err(|_| {
         usage("--fingerprint is not 64 hex digits; type all of them from the machine's own screen".into())
     })?;
 
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
-    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let home = Home::open(config)?;
+    let mut ledger = Ledger::load(&home.dir)?;
     if let Some(known) = ledger.records().node(&fingerprint.node_id())
         && fingerprint.verification_code() == code
     {
@@ -32,22 +32,22 @@ pub(super) fn admit(config: &Config, code: &str, fingerprint: &str, replaces: Op
     let survey = survey_of(&code, config, &home, ledger.records(), now);
     let row = choose(&survey.requests, &code, &fingerprint)
         .and_then(|row| may(row, replaces).map(|()| row))
-        .map_err(|text| Failure::refused(with_problems(text, &survey.problems)))?;
+        .map_err(|text| Exit::refused(with_problems(text, &survey.problems)))?;
     write(&home, &mut ledger, row, now)
 }
 
 /// What to say of a node that is in the ledger.
-fn already(known: &NodeRecord, fingerprint: &Fingerprint) -> Result<String, Failure> {
+fn already(known: &NodeRecord, fingerprint: &Fingerprint) -> Result<String, Exit> {
     let names = &known.names;
     if names.fingerprint != *fingerprint {
-        return Err(Failure::refused("the ledger has another key under this node id; nothing was admitted"));
+        return Err(Exit::refused("the ledger has another key under this node id; nothing was admitted"));
     }
     match (known.barred_at, known.suspended) {
-        (Some(at), _) => Err(Failure::refused(format!(
+        (Some(at), _) => Err(Exit::refused(format!(
             "{} ({}) was removed at {at} and its key stays barred; install the machine anew with a new key",
             names.hostname, names.node_id
         ))),
-        (None, Some((at, _))) => Err(Failure::refused(format!(
+        (None, Some((at, _))) => Err(Exit::refused(format!(
             "{0} ({1}) was removed by the controller at {at} and is suspended; `resume {0}` or `confirm-removals {0}`",
             names.hostname, names.node_id
         ))),
@@ -113,16 +113,16 @@ fn with_problems(mut text: String, problems: &[String]) -> String {
     text
 }
 
-fn write(home: &Home, ledger: &mut Ledger, row: &SurveyRow, now: UnixTime) -> Result<String, Failure> {
+fn write(home: &Home, ledger: &mut Ledger, row: &SurveyRow, now: UnixTime) -> Result<String, Exit> {
     let held = hold(home)?;
-    let mut transaction = ledger.begin(&home.dir, held).map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, held)?;
     // Another `admit` may have come first.
     if let Some(known) = transaction.records().node(&row.node_id) {
         return already(known, &row.fingerprint);
     }
     let owner = transaction.records().owner_of(&row.hostname).cloned();
     if owner.as_ref().map(|owner| &owner.names.node_id) != row.name_of.as_ref() {
-        return Err(Failure::refused(format!("{} changed hands meanwhile; look at `pending` again", row.hostname)));
+        return Err(Exit::refused(format!("{} changed hands meanwhile; look at `pending` again", row.hostname)));
     }
     let mut said = String::new();
     if let Some(owner) = &owner {
@@ -131,14 +131,14 @@ fn write(home: &Home, ledger: &mut Ledger, row: &SurveyRow, now: UnixTime) -> Re
         // A former try may have been cut off between the two lines.
         if owner.successor.as_ref() != Some(&row.node_id) {
             let entry = Entry::Replaced { node, successor: row.node_id.clone() };
-            transaction.add(now, entry).map_err(|error| Failure::of(&error))?;
+            transaction.add(now, entry)?;
         }
     }
     let entry = Entry::Admitted { node: row.names.clone(), by: By::Operator };
-    transaction.add(now, entry).and_then(|()| transaction.commit()).map_err(|error| Failure::of(&error))?;
+    transaction.add(now, entry).and_then(|()| transaction.commit())?;
     if let Some(owner) = &owner {
         // The worker's next turn does it as well, should this be cut off.
-        home.receipts.remove(&id_file(&owner.names.node_id)).map_err(|error| Failure::of(&error))?;
+        home.receipts.remove(&id_file(&owner.names.node_id))?;
     }
     Ok(format!(
         "{said}admitted {} (node {}, fingerprint {}); it gets its certificate within seconds\n",

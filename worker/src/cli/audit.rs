@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::Exit;
 use lucia_people::audit::AuditError;
 use lucia_proto::base::limits::AUDIT_LINE_MAX;
 use lucia_proto::base::text::{counted, shown};
@@ -14,12 +16,12 @@ use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::acts::typed;
 use super::hold::hold;
-use super::{At, Failure, say, to_json};
+use super::{At, say, to_json};
 use crate::config::Config;
 use crate::home::Home;
 use crate::ledger::{Anchored, Entry, Ledger};
 use crate::owner_queue::OwnerQueue;
-use crate::{audit, chain, now};
+use crate::{audit, chain};
 
 /// Anchors that `audit anchors` shows without `--all`: each proves all that came before it.
 const SHOWN: usize = 24;
@@ -59,7 +61,7 @@ pub(super) enum AuditCommand {
 }
 
 /// `audit anchors | verify | accept`.
-pub(super) fn audit(command: AuditCommand) -> Result<String, Failure> {
+pub(super) fn audit(command: AuditCommand) -> Result<String, Exit> {
     match command {
         AuditCommand::Anchors { at, all, json } => {
             let (_, ledger) = open(&at.enter()?)?;
@@ -73,13 +75,13 @@ pub(super) fn audit(command: AuditCommand) -> Result<String, Failure> {
     }
 }
 
-fn open(config: &Config) -> Result<(Home, Ledger), Failure> {
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
-    let ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+fn open(config: &Config) -> Result<(Home, Ledger), Exit> {
+    let home = Home::open(config)?;
+    let ledger = Ledger::load(&home.dir)?;
     Ok((home, ledger))
 }
 
-fn anchors(ledger: &Ledger, all: bool, json: bool) -> Result<String, Failure> {
+fn anchors(ledger: &Ledger, all: bool, json: bool) -> Result<String, Exit> {
     let known: Vec<&Anchored> = ledger.records().anchors().iter().collect();
     let shown = known.get(known.len().saturating_sub(SHOWN)..).filter(|_| !all).unwrap_or(&known);
     if json {
@@ -114,11 +116,11 @@ struct Verified {
     proven: u64,
 }
 
-fn verify(ledger: &Ledger, file: &Path, json: bool) -> Result<String, Failure> {
+fn verify(ledger: &Ledger, file: &Path, json: bool) -> Result<String, Exit> {
     let verified = if file == Path::new("-") {
         follow(ledger, io::stdin().lock())
     } else {
-        let of = |error: io::Error| Failure::refused(format!("{}: {error}", shown(&file.to_string_lossy())));
+        let of = |error: io::Error| Exit::refused(format!("{}: {error}", shown(&file.to_string_lossy())));
         follow(ledger, BufReader::new(File::open(file).map_err(of)?))
     }?;
     if json {
@@ -131,11 +133,11 @@ fn verify(ledger: &Ledger, file: &Path, json: bool) -> Result<String, Failure> {
 }
 
 /// Follows the lines and holds them against every anchor.
-fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure> {
+fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Exit> {
     let damaged = |error: &AuditError| {
         let text =
             format!("this is not the audit that was seen: {}; keep it and look for another export", chain(error));
-        Failure::refused(text)
+        Exit::refused(text)
     };
     let mut anchors = ledger.records().anchors().iter().copied().peekable();
     let most = u64::try_from(AUDIT_LINE_MAX).unwrap_or(u64::MAX).saturating_add(1);
@@ -143,7 +145,7 @@ fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure>
     loop {
         let mut line = Vec::new();
         let read = lines.by_ref().take(most).read_until(b'\n', &mut line);
-        if read.map_err(|error| Failure::of(&error))? == 0 {
+        if read? == 0 {
             break;
         }
         lucia_people::audit::follow(&mut so_far, &line).map_err(|error| damaged(&error))?;
@@ -161,13 +163,13 @@ fn follow(ledger: &Ledger, mut lines: impl BufRead) -> Result<Verified, Failure>
 }
 
 /// `audit accept`: takes the audit as the controller has it now, after its number of lines was typed.
-fn accept(config: &Config, lines: Option<u64>) -> Result<String, Failure> {
+fn accept(config: &Config, lines: Option<u64>) -> Result<String, Exit> {
     let (home, mut ledger) = open(config)?;
-    let queue = OwnerQueue::open(config).map_err(|error| Failure::of(&error))?;
+    let queue = OwnerQueue::open(config)?;
     let bytes = queue.map(|queue| queue.request(&OwnerFile::AuditHead)).transpose();
-    let bytes = bytes.map_err(|error| Failure::of(&error))?.flatten();
-    let none = || Failure::refused("the controller does not say how far its audit reaches; start it, then try again");
-    let says = AuditHeadFile::from_bytes(&bytes.ok_or_else(none)?).map_err(|error| Failure::of(&error))?.chain;
+    let bytes = bytes?.flatten();
+    let none = || Exit::refused("the controller does not say how far its audit reaches; start it, then try again");
+    let says = AuditHeadFile::from_bytes(&bytes.ok_or_else(none)?)?.chain;
     let Err(error) = audit::next(ledger.records(), says, now()) else {
         return Ok(format!(
             "{} of the audit continue what was seen before; there is nothing to accept\n",
@@ -178,10 +180,10 @@ fn accept(config: &Config, lines: Option<u64>) -> Result<String, Failure> {
     let prompt = "Type how many lines it has now to accept it: ";
     match lines.map_or_else(|| typed(prompt), |given| Ok(given.to_string()))? {
         given if given == says.entries.to_string() => {}
-        _ => return Err(Failure::refused(format!("that is not {}; nothing was accepted", says.entries))),
+        _ => return Err(Exit::refused(format!("that is not {}; nothing was accepted", says.entries))),
     }
-    let mut transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
-    transaction.add(now(), Entry::AuditAccepted(says)).map_err(|error| Failure::of(&error))?;
-    transaction.commit().map_err(|error| Failure::of(&error))?;
+    let mut transaction = ledger.begin(&home.dir, hold(&home)?)?;
+    transaction.add(now(), Entry::AuditAccepted(says))?;
+    transaction.commit()?;
     Ok(format!("accepted {}; what came before is proven by nothing any more\n", counted(says.entries, "line")))
 }

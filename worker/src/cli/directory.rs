@@ -2,27 +2,25 @@
 
 use std::path::Path;
 
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::{self, Exit};
 use lucia_proto::node::directory::Dn;
 
+use super::At;
 use super::user::{become_owner, lend_owner};
-use super::{At, Failure};
 use crate::config::Config;
 use crate::directory::ldap::Ldap;
 use crate::directory::prepare::{Admin, Report, prepare};
 use crate::home::Home;
-use crate::now;
 
 /// Adds the two leading rules and the readers' place, or only says what is missing.
-pub(super) fn prepare_directory(
-    at: &At,
-    config_dn: &str,
-    socket: Option<&Path>,
-    check: bool,
-) -> Result<Report, Failure> {
-    let config = Config::load(&at.config)?;
-    let site = config.directory.as_ref().ok_or_else(|| Failure {
-        code: Failure::CONFIG,
-        text: "there is no directory; set kind = \"ldap\" and uri under [directory] in worker.toml".to_owned(),
+pub(super) fn prepare_directory(at: &At, config_dn: &str, socket: Option<&Path>, check: bool) -> Result<Report, Exit> {
+    let config = Config::load(&at.config).map_err(Exit::config)?;
+    let site = config.directory.as_ref().ok_or_else(|| {
+        Exit::said(
+            exit::CONFIG,
+            "there is no directory; set kind = \"ldap\" and uri under [directory] in worker.toml".to_owned(),
+        )
     })?;
     let admin = match socket {
         Some(path) => {
@@ -32,14 +30,13 @@ pub(super) fn prepare_directory(
         None => {
             become_owner(&config)?;
             let dn: Result<Dn, _> = config_dn.parse();
-            Admin::Password(dn.map_err(|error| Failure {
-                code: Failure::USAGE,
-                text: format!("--config-dn {config_dn:?} is not {error}"),
-            })?)
+            Admin::Password(
+                dn.map_err(|error| Exit::said(exit::USAGE, format!("--config-dn {config_dn:?} is not {error}")))?,
+            )
         }
     };
-    let home = Home::open(&config).map_err(|error| Failure::of(&error))?;
-    let root = home.root().map_err(|error| Failure::of(&error))?;
-    let ldap = Ldap::open(&config, site.clone(), &root).map_err(|error| Failure::of(&error))?;
-    prepare(&ldap, site, &home.dir, &admin, check, now()).map_err(|error| Failure::of(&error))
+    let home = Home::open(&config)?;
+    let root = home.root()?;
+    let ldap = Ldap::open(&config, site.clone(), &root)?;
+    prepare(&ldap, site, &home.dir, &admin, check, now()).map_err(Exit::from)
 }

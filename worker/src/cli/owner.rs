@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::{Subcommand, ValueEnum};
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::Exit;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::text::shown;
 use lucia_proto::orders::owner::{self, KeyUse, Owner, OwnerId, OwnerName, Role};
@@ -12,12 +14,12 @@ use serde::Serialize;
 
 use super::acts::typed;
 use super::hold::hold;
-use super::{At, Failure, owner_key, say, to_json};
+use super::{At, owner_key, say, to_json};
 use crate::applications::{Applicant, Applications, applications, node_of, taken};
 use crate::config::Config;
 use crate::home::{Home, Identity};
 use crate::ledger::Ledger;
-use crate::{now, owners, roster};
+use crate::{owners, roster};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OwnerCommand {
@@ -108,7 +110,7 @@ pub(super) const fn role_word(role: Role) -> &'static str {
 }
 
 /// `owner ...`; gives what to print.
-pub(super) fn owner(command: OwnerCommand) -> Result<String, Failure> {
+pub(super) fn owner(command: OwnerCommand) -> Result<String, Exit> {
     match command {
         OwnerCommand::Pending { at, json } => {
             let config = at.enter()?;
@@ -210,20 +212,20 @@ pub(super) fn list_table(rows: &[OwnerRow]) -> String {
     out
 }
 
-pub(super) fn open(config: &Config) -> Result<(Home, Identity), Failure> {
-    let home = Home::open(config).map_err(|error| Failure::of(&error))?;
-    let identity = home.identity(config).map_err(|error| Failure::of(&error))?;
+pub(super) fn open(config: &Config) -> Result<(Home, Identity), Exit> {
+    let home = Home::open(config)?;
+    let identity = home.identity(config)?;
     Ok((home, identity))
 }
 
-pub(super) fn look(config: &Config) -> Result<Option<VerifiedRoster>, Failure> {
+pub(super) fn look(config: &Config) -> Result<Option<VerifiedRoster>, Exit> {
     let (home, identity) = open(config)?;
-    roster::look(&home.dir, &identity).map_err(|error| Failure::of(&error))
+    roster::look(&home.dir, &identity).map_err(Exit::from)
 }
 
 /// What was typed of a key.
-pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCode, Fingerprint), Failure> {
-    let usage = |text: String| Failure { code: Failure::USAGE, text };
+pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCode, Fingerprint), Exit> {
+    let usage = |text: String| Exit::usage(text);
     let code = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
     let fingerprint = Fingerprint::typed(fingerprint).map_err(|_| {
         usage("--fingerprint is not 64 hex digits; type all of them from the person's own machine".into())
@@ -232,21 +234,21 @@ pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCo
 }
 
 /// A name as it was typed.
-pub(super) fn typed_name(name: &str) -> Result<OwnerName, Failure> {
-    name.parse().map_err(|error| Failure { code: Failure::USAGE, text: format!("NAME is not {error}") })
+pub(super) fn typed_name(name: &str) -> Result<OwnerName, Exit> {
+    name.parse().map_err(|error| Exit::usage(format!("NAME is not {error}")))
 }
 
 /// A key that was somebody's once.
 pub(super) const LEFT: &str = "this key is that of somebody who was removed, and counts never again; nobody was approved. Make a new key on the \
      person's machine: `luciactl login` with another --context, or move the old key's file away; then approve that";
 
-fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Failure> {
+fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Exit> {
     let (code, fingerprint) = typed_key(code, fingerprint)?;
     let (home, identity) = open(config)?;
-    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let mut ledger = Ledger::load(&home.dir)?;
     let at = now();
-    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
-    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let transaction = ledger.begin(&home.dir, hold(&home)?)?;
+    let former = roster::current(&home.dir, &identity, &transaction)?;
     let content = former.as_ref().map(VerifiedRoster::roster);
     if let Some((known, _)) = former.as_ref().and_then(|roster| roster.caller(&fingerprint)) {
         let Owner { name, role, .. } = known;
@@ -254,22 +256,22 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     }
     // What was signed with it before it was removed would count again, and so would whoever took it.
     if transaction.records().has_left(&fingerprint) {
-        return Err(Failure::refused(LEFT));
+        return Err(Exit::refused(LEFT));
     }
     if role == Role::Viewer && !transaction.records().has_owner() {
-        return Err(Failure::refused(
+        return Err(Exit::refused(
             "nobody is an owner yet, and there must be one before there is a viewer; nobody was approved. Approve an owner \
              first, without --role viewer",
         ));
     }
     let found = applications(config, &identity.root.sha256(), at);
-    let applicant = choose(&found, &code, &fingerprint).map_err(Failure::refused)?;
+    let applicant = choose(&found, &code, &fingerprint).map_err(Exit::refused)?;
     if applicant.passkey_of.is_some() {
         return owner_key::add_passkey((&home, &identity), transaction, former.as_ref(), applicant, at);
     }
     let named = &applicant.name;
     if let Some(other) = taken(applicant, content) {
-        return Err(Failure::refused(format!(
+        return Err(Exit::refused(format!(
             "{named} cannot be approved: {} is in the roster with another key. If this is a further key of the same person: \
              add --for {0}; else ask under another name, or remove {0} first",
             other.name
@@ -277,13 +279,13 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     }
     let node: NodeId = node_of(applicant);
     if transaction.records().node(&node).is_some() {
-        return Err(Failure::refused(format!(
+        return Err(Exit::refused(format!(
             "the key of {named} is that of node {node}, and a key is for one use; ask anew: luciactl login"
         )));
     }
     let (entry, in_force) = (applicant.entry(role), former.as_ref());
     let next = owners::enter(&home, &identity, transaction, in_force, (entry, fingerprint), at);
-    let next = next.map_err(|error| Failure::of(&error))?;
+    let next = next?;
     let mut said = format!("{named} is {} from roster version {} on\n", role_word(role), next.version());
     if config.admission.is_none() && role == Role::Owner && former.is_none_or(|former| !former.has_owner()) {
         said.push_str("From now on a new node is let in by an owner's signed order: luciactl sign CODE\n");
@@ -291,18 +293,18 @@ fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result
     Ok(said)
 }
 
-fn reject(config: &Config, code: &str) -> Result<String, Failure> {
-    let usage = |error| Failure { code: Failure::USAGE, text: format!("CODE is not {error}") };
+fn reject(config: &Config, code: &str) -> Result<String, Exit> {
+    let usage = |error| Exit::usage(format!("CODE is not {error}"));
     let code: VerificationCode = code.parse().map_err(usage)?;
     let (_, identity) = open(config)?;
     let found = applications(config, &identity.root.sha256(), now());
     let mut said = String::new();
     // Two of one code cannot be told apart here, and whoever is meant to become an owner asks again.
     for applicant in found.open.iter().filter(|applicant| applicant.code == code) {
-        crate::applications::reject(config, applicant).map_err(Failure::refused)?;
+        crate::applications::reject(config, applicant).map_err(Exit::refused)?;
         let _ = writeln!(said, "Rejected {code} ({}). The controller drops it within a minute.", applicant.name);
     }
-    if said.is_empty() { Err(Failure::refused(none_of(&found, &code))) } else { Ok(said) }
+    if said.is_empty() { Err(Exit::refused(none_of(&found, &code))) } else { Ok(said) }
 }
 
 /// Why there is no application of this code.
@@ -335,34 +337,34 @@ pub(super) fn choose<'a>(
     })
 }
 
-fn remove(config: &Config, name: &str, yes: bool, last: bool) -> Result<String, Failure> {
+fn remove(config: &Config, name: &str, yes: bool, last: bool) -> Result<String, Exit> {
     let name = typed_name(name)?;
     // Asked before the ledger is taken, which a running worker waits for.
     if !yes {
         say(&format!("Nothing that {name} signs or signed counts any more, at nodes with their next heartbeat.\n"));
         if typed(&format!("Type {name} to remove {name}: "))? != name.as_str() {
-            return Err(Failure::refused("that is not the name; nobody was removed"));
+            return Err(Exit::refused("that is not the name; nobody was removed"));
         }
     }
     let (home, identity) = open(config)?;
-    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
+    let mut ledger = Ledger::load(&home.dir)?;
     let at = now();
-    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
-    let former = roster::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let transaction = ledger.begin(&home.dir, hold(&home)?)?;
+    let former = roster::current(&home.dir, &identity, &transaction)?;
     let who = former.as_ref().and_then(|roster| {
         let who = roster.roster().owners.iter().find(|owner| owner.name == name);
         who.map(|who| (roster, who))
     });
     let Some((former, who)) = who else {
-        return Err(Failure::refused(format!("{name} is nobody of the roster; see `owner list`")));
+        return Err(Exit::refused(format!("{name} is nobody of the roster; see `owner list`")));
     };
     if roster::is_last(former.roster(), &name) && !last {
-        return Err(Failure::refused(format!(
+        return Err(Exit::refused(format!(
             "{name} is the last one who may order; nobody was removed. If that is meant, add --last: then new nodes are let \
              in by the operator, and orders by nobody until the next owner is approved"
         )));
     }
-    let next = owners::leave(&home, &identity, transaction, (former, who), at).map_err(|error| Failure::of(&error))?;
+    let next = owners::leave(&home, &identity, transaction, (former, who), at)?;
     Ok(format!(
         "{name} is out from roster version {} on; nodes take it with their next heartbeat, and no order of {name}'s \
          after 24 hours in any case\n",

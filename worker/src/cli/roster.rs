@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use clap::Subcommand;
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::Exit;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::{PageOrigin, Role};
@@ -15,10 +17,10 @@ use serde::Serialize;
 use super::acts::typed;
 use super::hold::hold;
 use super::owner::{OwnerRow, list_table, look, open, rows};
-use super::{At, Failure, say, to_json};
+use super::{At, say, to_json};
 use crate::config::Config;
 use crate::ledger::Ledger;
-use crate::{now, owners, roster as file};
+use crate::{owners, roster as file};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RosterCommand {
@@ -73,7 +75,7 @@ pub(super) enum PolicyCommand {
 }
 
 /// `roster ...`; gives what to print.
-pub(super) fn roster(command: RosterCommand) -> Result<String, Failure> {
+pub(super) fn roster(command: RosterCommand) -> Result<String, Exit> {
     match command {
         RosterCommand::Show { at, json } => show(&at.enter()?, json, Shown::table),
         RosterCommand::Policy(PolicyCommand::Show { at, json: false }) => {
@@ -90,7 +92,7 @@ pub(super) fn roster(command: RosterCommand) -> Result<String, Failure> {
     }
 }
 
-fn show(config: &Config, json: bool, table: impl FnOnce(&Shown) -> String) -> Result<String, Failure> {
+fn show(config: &Config, json: bool, table: impl FnOnce(&Shown) -> String) -> Result<String, Exit> {
     let shown = look(config)?.as_ref().map(Shown::of);
     match (json, shown) {
         (true, shown) => to_json(&shown),
@@ -186,17 +188,17 @@ const fn word(rule: Rule) -> &'static str {
     }
 }
 
-fn usage(text: String) -> Failure {
-    Failure { code: Failure::USAGE, text }
+fn usage(text: String) -> Exit {
+    Exit::usage(text)
 }
 
-fn kind(text: &str) -> Result<OrderKind, Failure> {
+fn kind(text: &str) -> Result<OrderKind, Exit> {
     let kinds = || OrderKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
     OrderKind::of_word(text).ok_or_else(|| usage(format!("{text:?} is no kind of order; there are {}", kinds())))
 }
 
 /// The policy with what was typed in it.
-fn with_rules(policy: &OrderPolicy, rules: &[String]) -> Result<OrderPolicy, Failure> {
+fn with_rules(policy: &OrderPolicy, rules: &[String]) -> Result<OrderPolicy, Exit> {
     rules.iter().try_fold(policy.clone(), |policy, text| {
         let (of, rule) = text.split_once('=').ok_or_else(|| usage(format!("{text:?} is not KIND=RULE")))?;
         let rule = match rule {
@@ -271,7 +273,7 @@ fn page_words(former: &Roster, kinds: &[OrderKind], origin: Option<&PageOrigin>)
     out
 }
 
-fn set(config: &Config, rules: &[String], yes: bool) -> Result<String, Failure> {
+fn set(config: &Config, rules: &[String], yes: bool) -> Result<String, Exit> {
     let words = |former: &Roster| {
         let policy = with_rules(&former.policy, rules)?;
         Ok((policy_words(former, &policy), Roster { policy, ..former.clone() }))
@@ -279,7 +281,7 @@ fn set(config: &Config, rules: &[String], yes: bool) -> Result<String, Failure> 
     make(config, yes, words)
 }
 
-fn page_kinds(config: &Config, kinds: &[String], origin: Option<&str>, yes: bool) -> Result<String, Failure> {
+fn page_kinds(config: &Config, kinds: &[String], origin: Option<&str>, yes: bool) -> Result<String, Exit> {
     let mut wanted = match kinds {
         [none] if none == "none" => Vec::new(),
         [] => return Err(usage("name the kinds as well, or none".to_owned())),
@@ -301,30 +303,26 @@ fn page_kinds(config: &Config, kinds: &[String], origin: Option<&str>, yes: bool
 }
 
 /// Shows what the next roster changes, asks, and puts it in force.
-fn make(
-    config: &Config,
-    yes: bool,
-    words: impl Fn(&Roster) -> Result<(String, Roster), Failure>,
-) -> Result<String, Failure> {
+fn make(config: &Config, yes: bool, words: impl Fn(&Roster) -> Result<(String, Roster), Exit>) -> Result<String, Exit> {
     // Asked before the ledger is taken, which a running worker waits for.
-    let Some(seen) = look(config)? else { return Err(Failure::refused(NO_ROSTER.trim_end())) };
+    let Some(seen) = look(config)? else { return Err(Exit::refused(NO_ROSTER.trim_end())) };
     let (said, _) = words(seen.roster())?;
     if said.is_empty() {
         return Ok(format!("roster version {} asks that already; nothing was written\n", seen.version()));
     }
     say(&said);
     if !yes && typed("Nodes take it with their next heartbeat. Type yes to sign it: ")? != "yes" {
-        return Err(Failure::refused("that is not yes; nothing was written"));
+        return Err(Exit::refused("that is not yes; nothing was written"));
     }
     let (home, identity) = open(config)?;
-    let mut ledger = Ledger::load(&home.dir).map_err(|error| Failure::of(&error))?;
-    let transaction = ledger.begin(&home.dir, hold(&home)?).map_err(|error| Failure::of(&error))?;
-    let former = file::current(&home.dir, &identity, &transaction).map_err(|error| Failure::of(&error))?;
+    let mut ledger = Ledger::load(&home.dir)?;
+    let transaction = ledger.begin(&home.dir, hold(&home)?)?;
+    let former = file::current(&home.dir, &identity, &transaction)?;
     let former = former.filter(|former| former.mark() == seen.mark()).ok_or_else(|| {
-        Failure::refused("another command changed the roster meanwhile; nothing was written, look at it and try again")
+        Exit::refused("another command changed the roster meanwhile; nothing was written, look at it and try again")
     })?;
     let (_, next) = words(former.roster())?;
     let next = owners::ask(&home, &identity, transaction, (&former, |roster: &mut Roster| *roster = next), now());
-    let next = next.map_err(|error| Failure::of(&error))?;
+    let next = next?;
     Ok(format!("roster version {} is in force\n", next.version()))
 }

@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use nix::sys::prctl::set_dumpable;
-use nix::sys::resource::{Resource, setrlimit};
 use tracing::{debug, info};
 
-use super::{Failure, say, to_json};
+use lucia_daemon::clock::now;
+use lucia_daemon::exit::{self, Exit};
+use lucia_daemon::notify::Notify;
+use lucia_daemon::process::protect;
+
+use super::{say, to_json};
 use crate::config::Config;
-use crate::notify::Notify;
-use crate::now;
 use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;
 use crate::turn::{Summary, Worker};
@@ -24,14 +25,15 @@ const BUSY_MILLIS: u16 = 50;
 /// How often `once` tries then, in all.
 const BUSY_TRIES: usize = 100;
 
-/// Answers requests until SIGTERM.
-pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
-    protect();
-    let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
-    let mut worker = Worker::open(config).map_err(|error| Failure::of(&error))?;
+/// Answers requests until SIGTERM. That no core file is written is the unit's too, so a system that refuses it leaves it at that.
+pub(super) fn run(config: Config) -> Result<ExitCode, Exit> {
+    let _ = protect();
+    let mut watch = Watch::new()?;
+    let mut worker = Worker::open(config)?;
     let notify = Notify::from_environment();
     info!("started");
-    notify.send("READY=1\nSTATUS=first turn");
+    notify.ready();
+    notify.status("first turn");
     loop {
         if let Ok(queue) = Queue::open(worker.config()) {
             queue.watched().for_each(|dir| watch.add(dir));
@@ -39,10 +41,11 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
         if let Ok(Some(owners)) = OwnerQueue::open(worker.config()) {
             owners.watched().into_iter().for_each(|dir| watch.add(dir));
         }
-        let summary = worker.turn(now()).map_err(|error| Failure::of(&error))?;
+        let summary = worker.turn(now())?;
         debug!(?summary, "turn");
         let what = summary.problems.first().map_or("ready", String::as_str);
-        notify.send(&format!("WATCHDOG=1\nSTATUS={what}"));
+        notify.alive();
+        notify.status(what);
         let (rest, pause) = match &summary {
             Summary { busy: true, .. } => (BUSY_MILLIS, 0),
             // What is signed is limited by the hour, so going on at once ends.
@@ -54,8 +57,8 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
         if let Ok(Wake::Turn) = woken {
             woken = watch.wait(pause);
         }
-        if woken.map_err(|error| Failure::of(&error))? == Wake::Stop {
-            notify.send("STOPPING=1");
+        if woken? == Wake::Stop {
+            notify.stopping();
             info!("stopped");
             return Ok(ExitCode::SUCCESS);
         }
@@ -63,18 +66,18 @@ pub(super) fn run(config: Config) -> Result<ExitCode, Failure> {
 }
 
 /// Answers what is in the queue, then ends.
-pub(super) fn once(config: Config, json: bool) -> Result<ExitCode, Failure> {
-    protect();
-    let mut watch = Watch::new().map_err(|error| Failure::of(&error))?;
-    let mut worker = Worker::open(config).map_err(|error| Failure::of(&error))?;
+pub(super) fn once(config: Config, json: bool) -> Result<ExitCode, Exit> {
+    let _ = protect();
+    let mut watch = Watch::new()?;
+    let mut worker = Worker::open(config)?;
     let (mut all, mut busy) = (Summary::default(), 0);
     // As many turns as the queue is long: one looks at 128 requests, and no more than 65536 are looked at in all.
     while busy < BUSY_TRIES {
-        let turn = worker.turn(now()).map_err(|error| Failure::of(&error))?;
+        let turn = worker.turn(now())?;
         if turn.busy {
             busy += 1;
-            if watch.wait(BUSY_MILLIS).map_err(|error| Failure::of(&error))? == Wake::Stop {
-                return Err(Failure::refused("stopped"));
+            if watch.wait(BUSY_MILLIS)? == Wake::Stop {
+                return Err(Exit::refused("stopped"));
             }
             continue;
         }
@@ -82,15 +85,8 @@ pub(super) fn once(config: Config, json: bool) -> Result<ExitCode, Failure> {
         all.add(turn);
         if !more {
             say(&if json { to_json(&all)? } else { all.sentence() });
-            return Ok(if all.ready { ExitCode::SUCCESS } else { Failure::FAILED.into() });
+            return Ok(if all.ready { ExitCode::SUCCESS } else { exit::FAILED.into() });
         }
     }
-    Err(Failure::refused("the ledger is in use by another process; try again in a moment"))
-}
-
-/// No core file, and no other process of this user may look into this one: it holds the CA's key. The unit forbids the
-/// same; a system that refuses here leaves it at that.
-fn protect() {
-    let _ = set_dumpable(false);
-    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    Err(Exit::refused("the ledger is in use by another process; try again in a moment"))
 }

@@ -15,6 +15,7 @@ use ldap3::{
     LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, Scope, SearchEntry, SearchOptions, StdStream,
 };
 use lucia_daemon::reach::{Reach, Unreached};
+use lucia_daemon::tls;
 use lucia_durable::{DirRules, FileRules, Loaded, PrivateDir};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::text::shown;
@@ -29,7 +30,6 @@ use super::password::Stored;
 use super::{Directory, DirectoryError, Found};
 use crate::config::{Config, DirectoryConfig};
 use crate::files::file;
-use crate::tls;
 
 /// The bind password, in the worker's own directory.
 pub const PASSWORD_FILE: &str = "directory.password";
@@ -167,7 +167,7 @@ impl Link {
     /// # Errors
     /// [`DirectoryError::Tls`].
     pub fn new(uri: &LdapUri, root: &Root) -> Result<Self, DirectoryError> {
-        let tls = tls::trusting(root).map_err(DirectoryError::Tls)?;
+        let tls = tls::trusting(root).map(Arc::new).map_err(DirectoryError::Tls)?;
         let way = Way::Tls { tls, host: uri.host().to_owned(), port: uri.port() };
         Ok(Self { uri: uri.to_string(), way })
     }

@@ -20,6 +20,7 @@ use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use lucia_daemon::reach::{Reach, Unreached};
+use lucia_daemon::tls;
 use lucia_durable::PrivateDir;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
@@ -41,7 +42,6 @@ use tokio_rustls::TlsConnector;
 use super::{Ca, CaError, Issuing, PemChain, ServerCsr, ServerLeaf, Trust, server_leaf};
 use crate::config::StepCaConfig;
 use crate::files::{FileError, text};
-use crate::tls;
 use jwk::{Claims, ProvisionerKey};
 
 /// The provisioner's key, in `ca` of the worker's own directory.
@@ -198,7 +198,7 @@ impl StepCa {
             EndpointName::Dns(name) => ServerName::try_from(name.as_str().to_owned())
                 .map_err(|_| StepError::Strange { to: site.authority(), what: "no name for TLS".to_owned() })?,
         };
-        let tls = tls::trusting(root).map_err(StepError::Tls)?;
+        let tls = tls::trusting_for_http(root).map(Arc::new).map_err(StepError::Tls)?;
         Ok(Self { site, name, tls, key, root: root.sha256(), issuing, limits: LIMITS })
     }
 

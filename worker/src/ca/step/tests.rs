@@ -126,7 +126,7 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let (scratch, now) = (Scratch::new(), crate::now());
+        let (scratch, now) = (Scratch::new(), lucia_daemon::clock::now());
         Self { scratch, ca: TestCa::new(now), now }
     }
 

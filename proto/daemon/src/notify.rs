@@ -30,10 +30,10 @@ impl Notify {
         Self { to: None, watchdog: None }
     }
 
-    /// How often systemd wants to hear from us at the latest.
+    /// How often [`Notify::alive`] is due, which is twice in the time that systemd allows; `None` without a watchdog.
     #[must_use]
-    pub const fn watchdog_interval(&self) -> Option<Duration> {
-        self.watchdog
+    pub fn watchdog(&self) -> Option<Duration> {
+        self.watchdog.map(|longest| longest / 2)
     }
 
     /// The daemon is up.
@@ -41,7 +41,7 @@ impl Notify {
         self.send("READY=1");
     }
 
-    /// The loops make progress.
+    /// It makes progress.
     pub fn alive(&self) {
         self.send("WATCHDOG=1");
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn systemd_hears_each_word() {
-        let path = std::env::temp_dir().join(format!("lucia-agent-notify-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("lucia-notify-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let systemd = UnixDatagram::bind(&path).unwrap();
         let notify = Notify { to: connect(path.clone().into_os_string()), watchdog: None };

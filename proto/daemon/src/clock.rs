@@ -1,4 +1,4 @@
-//! The one real clock of the agent.
+//! The one real clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,14 +10,19 @@ use nix::time::{ClockId, clock_gettime};
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the agent's one clock")]
     fn now(&self) -> UnixTime {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        UnixTime::from_secs(since.as_secs())
+        now()
     }
 
     fn since_boot(&self) -> Duration {
         // CLOCK_BOOTTIME exists since Linux 2.6.39 and cannot fail for a valid clock.
         clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
     }
+}
+
+/// Wall time, in whole seconds.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one clock of every program")]
+pub fn now() -> UnixTime {
+    UnixTime::from_secs(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

@@ -1,4 +1,4 @@
-//! What the process promises before it reads a key: no core file of it, and no other process of its user reads it.
+//! What a process promises before it reads a key: no core file of it, and no other process of its user reads it.
 
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -16,7 +16,7 @@ pub struct Unprotected {
 /// Allows no core file and no tracing by others. To be called before any key is read.
 ///
 /// # Errors
-/// When the kernel refuses; the caller then reads no key.
+/// When the kernel refuses. The agent then reads no key; the others, whose units forbid core files as well, go on.
 pub fn protect() -> Result<(), Unprotected> {
     prctl::set_dumpable(false).map_err(|source| Unprotected { what: "make the process undumpable", source })?;
     // An undumpable process leaves no core whatever its limit; the limit holds even if that is undone. In our unit it
@@ -34,7 +34,7 @@ pub fn protect() -> Result<(), Unprotected> {
 mod tests {
     use super::*;
 
-    // spec: AG-2
+    // spec: AG-2, SD-242
     #[test]
     fn a_protected_process_leaves_no_core_file() {
         protect().unwrap();
