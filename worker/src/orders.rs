@@ -168,7 +168,9 @@ fn check(
     let body = Body::parse(intent.kind, &signed.body).ok();
     let said = body.as_ref().and_then(Body::hostname);
     let of = |node: &NodeId| match facts.records.node(node) {
-        Some(record) if !matches!(body, Some(Body::Admit(_))) => Some(record.names.hostname.clone()),
+        Some(record) if body.as_ref().is_none_or(|body| body.new_key().is_none()) => {
+            Some(record.names.hostname.clone())
+        }
         Some(_) | None => said.cloned(),
     };
     let unfit = |field, rule| {

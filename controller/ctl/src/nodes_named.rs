@@ -175,12 +175,7 @@ fn believed(view: &NamesView, me: &Me) -> Result<Names, NoNames> {
 
 /// The nodes that an order is about. The machine that it admits is none yet: its fingerprint is what is compared.
 fn nodes<'a>(read: &'a ReadDraft<'_>) -> &'a [NodeId] {
-    match read.body() {
-        Body::Admit(_) => &[],
-        Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => {
-            &read.intent().nodes
-        }
-    }
+    if read.body().new_key().is_some() { &[] } else { &read.intent().nodes }
 }
 
 /// Says under an order what its nodes are called; has the code of each typed that no believed name says anything about, and
@@ -224,10 +219,7 @@ pub(crate) async fn tell(
 
 /// The name that an order calls its node by. That of an admission is the new node's, not that of the one it replaces.
 fn signed_name<'a>(read: &'a ReadDraft<'_>) -> Option<&'a Hostname> {
-    match read.body() {
-        Body::Admit(_) => None,
-        body => body.hostname(),
-    }
+    if read.body().new_key().is_some() { None } else { read.body().hostname() }
 }
 
 /// Has a node's code typed.

@@ -117,8 +117,8 @@ pub(crate) async fn sign(
     if view.signatures.iter().any(|signature| signature.owner == *me.id()) {
         return Err(SignError::Already(code.clone()).into());
     }
-    if let Body::Admit(body) = draft.body() {
-        compare(&body.fingerprint, yes)?;
+    if let Some(fingerprint) = draft.body().new_key() {
+        compare(fingerprint, yes)?;
     }
     tell(client, me, &view.draft, &[], yes).await?;
     if draft.intent().owner != *me.id() {
@@ -159,12 +159,9 @@ fn beside(read: &ReadDraft<'_>, roster: Option<&Roster>) -> Vec<String> {
     if let Some(owner) = roster.and_then(|roster| roster.owners.iter().find(|owner| owner.id == *giver)) {
         lines.push(format!("That owner is {}, by the roster.", owner.name));
     }
-    match read.body() {
-        Body::Admit(body) => {
-            lines.push("That key as the machine's own screen shows it:".to_owned());
-            lines.extend(body.fingerprint.rows().map(|row| format!("  {row}")));
-        }
-        Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => (),
+    if let Some(fingerprint) = read.body().new_key() {
+        lines.push("That key as the machine's own screen shows it:".to_owned());
+        lines.extend(fingerprint.rows().map(|row| format!("  {row}")));
     }
     lines
 }

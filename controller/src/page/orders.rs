@@ -12,22 +12,11 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerKey, Role};
 use lucia_proto::orders::roster::Roster;
-use lucia_proto::orders::{Actor, OrderCode, OrderKind, ReadDraft, Rule, Terms};
+use lucia_proto::orders::{Actor, OrderCode, ReadDraft, Rule, Terms};
 use lucia_proto::pki::key::NodePublicKey;
 
 use super::words::{NOTHING, ago, left};
 use super::{Frame, Tone};
-
-/// A kind of order in words.
-pub(super) const fn kind(kind: OrderKind) -> &'static str {
-    match kind {
-        OrderKind::Admit => "Admit a machine",
-        OrderKind::SshKey => "SSH keys of an account",
-        OrderKind::ReleaseLapse => "Let a lapsed node renew",
-        OrderKind::CloneDecision => "Decide about a clone",
-        OrderKind::RemoveIdentity => "Remove an identity",
-    }
-}
 
 /// How it looks where an order stands.
 pub(super) const fn tone(state: DraftState) -> Tone {
@@ -88,7 +77,7 @@ impl Orders {
         let now = frame.now;
         let row = |draft: &DraftLine| OrderRow {
             code: draft.code.to_string(),
-            kind: kind(draft.kind),
+            kind: draft.kind.title(),
             state: draft.state.words(),
             tone: tone(draft.state),
             gone: draft.gone_words(),
@@ -261,7 +250,7 @@ impl Order {
         let page = roster.filter(|roster| roster.page_kinds.contains(&line.kind));
         Self {
             code: line.code.to_string(),
-            kind: kind(line.kind),
+            kind: line.kind.title(),
             word: line.kind.as_str(),
             state: line.state.words(),
             sentence: sentence(line),

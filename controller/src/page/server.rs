@@ -172,7 +172,7 @@ impl Server {
         };
         let refused = |order: &lucia_people::why::RefusedOrder| RefusedRow {
             code: order.code.to_string(),
-            kind: super::orders::kind(order.kind),
+            kind: order.kind.title(),
             ago: ago(now, order.at),
             refused: order.refused.as_str(),
             words: order_refused(order.refused),

@@ -1,279 +1,177 @@
-//! What an intent is about beyond its head: signed by its hash, one shape a kind, strict JSON.
+//! What a kind of order is: the trait that each body implements, in a file of its own.
+//!
+//! A kind's file needs this one and never the table of kinds, [`super`].
 
-use std::net::IpAddr;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use serde::{Deserialize, Serialize};
-
-use super::kind::OrderKind;
-use super::{OrderHead, Terms};
-use crate::base::bounded::KeyLabel;
 use crate::base::bounded::OutOfBounds;
-use crate::base::ids::{BootId, NodeId, StartId};
-use crate::base::json::{self, JsonError};
-use crate::base::limits::{JSON_DEPTH_MAX, ORDER_BODY_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
-use crate::base::names::{AccountName, Hostname};
-use crate::base::time::UnixTime;
-use crate::orders::ssh_key::{BadSshKey, SshKey};
+use crate::base::ids::{NodeId, StartId};
+use crate::base::names::Hostname;
+use crate::base::text::{is_printable, shown};
 use crate::pki::key::Fingerprint;
 
-/// Body of `admit`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Admit {
-    /// The machine's key, whole; the intent names the node it makes.
-    pub fingerprint: Fingerprint,
-    /// The name it gets.
-    pub hostname: Hostname,
-    /// The node that has the name now: its key is barred in the same act. Absent: nobody has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<NodeId>,
+/// Who acts on an order, and therefore checks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Actor {
+    /// The node that the intent names.
+    Node,
+    /// The enrollment worker.
+    Worker,
+    /// The controller, for what it keeps itself: it is not believed by the two others.
+    Controller,
 }
 
-/// Body of `ssh-key`: all keys of one account from this revision on. None takes the account its keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SshKeys {
-    /// Whose; the intent's subject is the same.
-    pub account: AccountName,
-    /// At most 10, none twice.
-    pub keys: Vec<LabelledKey>,
-}
-
-/// One SSH key and what people call it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct LabelledKey {
-    /// What people call it.
-    pub label: KeyLabel,
-    /// Kind and base64, in their one spelling.
-    pub key: PlainSshKey,
-}
-
-/// An SSH key whose text is the key and nothing else: a comment would be signed and then dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PlainSshKey(SshKey);
-
-impl PlainSshKey {
-    /// The key.
+impl Actor {
+    /// As a refusal names it.
     #[must_use]
-    pub const fn key(&self) -> &SshKey {
-        &self.0
-    }
-}
-
-impl From<SshKey> for PlainSshKey {
-    fn from(key: SshKey) -> Self {
-        Self(key)
-    }
-}
-
-impl From<PlainSshKey> for String {
-    fn from(key: PlainSshKey) -> Self {
-        key.0.to_string()
-    }
-}
-
-impl TryFrom<String> for PlainSshKey {
-    type Error = NotPlain;
-    fn try_from(text: String) -> Result<Self, NotPlain> {
-        let key: SshKey = text.parse().map_err(|_| NotPlain)?;
-        if key.to_string() == text { Ok(Self(key)) } else { Err(NotPlain) }
-    }
-}
-
-/// The text is no SSH key, or more than one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an SSH key of a kind that nodes take, without options and comment")]
-pub struct NotPlain;
-
-/// Body of `release-lapse`. The worker compares name, key and end with its ledger; the rest is shown and not checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ReleaseLapse {
-    /// The node's key, whole.
-    pub fingerprint: Fingerprint,
-    /// Its name.
-    pub hostname: Hostname,
-    /// When its last certificate ended.
-    pub ended_at: UnixTime,
-    /// Where it called from before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub former_address: Option<IpAddr>,
-    /// Where it calls from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<IpAddr>,
-    /// Its present boot, as it says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot_id: Option<BootId>,
-}
-
-/// Body of `clone-decision`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct CloneDecision {
-    /// The node's name.
-    pub hostname: Hostname,
-    /// What becomes of the identity.
-    pub decision: Decision,
-    /// The start of the holder that stays: with `keep`, and only then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_id: Option<StartId>,
-}
-
-/// What becomes of an identity that was seen twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// One holder stays, the other is told that it is frozen for good.
-    Keep,
-    /// Neither stays: the key is barred.
-    Split,
-}
-
-/// Body of `remove-identity`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RemoveIdentity {
-    /// The node's name.
-    pub hostname: Hostname,
-}
-
-/// A body of its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// See [`Admit`].
-    Admit(Admit),
-    /// See [`SshKeys`].
-    SshKey(SshKeys),
-    /// See [`ReleaseLapse`].
-    ReleaseLapse(ReleaseLapse),
-    /// See [`CloneDecision`].
-    CloneDecision(CloneDecision),
-    /// See [`RemoveIdentity`].
-    RemoveIdentity(RemoveIdentity),
-}
-
-impl SshKeys {
-    /// Whether a label has characters that must not be shown. Older orders may have them; a new one may not.
-    #[must_use]
-    pub(super) fn hides_text(&self) -> bool {
-        self.keys.iter().any(|key| !crate::base::text::is_printable(key.label.as_str()))
-    }
-
-    /// What is wrong with the first key that is none in a body that cannot be read; nothing where it is something else. It
-    /// repeats nothing of the body.
-    #[must_use]
-    pub fn first_bad_key(text: &str) -> Option<BadSshKey> {
-        #[derive(Deserialize)]
-        struct Keys {
-            keys: Vec<Key>,
-        }
-        #[derive(Deserialize)]
-        struct Key {
-            key: String,
-        }
-        let read: Keys = json::from_str(text, ORDER_BODY_MAX, JSON_DEPTH_MAX).ok()?;
-        read.keys.iter().find_map(|key| key.key.parse::<SshKey>().err())
-    }
-}
-
-impl Body {
-    /// Reads the body of an intent of `kind`.
-    ///
-    /// # Errors
-    /// When it is longer than 32 KiB or not strict JSON of that kind's shape.
-    pub fn parse(kind: OrderKind, text: &str) -> Result<Self, JsonError> {
-        fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JsonError> {
-            json::from_str(text, ORDER_BODY_MAX, JSON_DEPTH_MAX)
-        }
-        Ok(match kind {
-            OrderKind::Admit => Self::Admit(read(text)?),
-            OrderKind::SshKey => Self::SshKey(read(text)?),
-            OrderKind::ReleaseLapse => Self::ReleaseLapse(read(text)?),
-            OrderKind::CloneDecision => Self::CloneDecision(read(text)?),
-            OrderKind::RemoveIdentity => Self::RemoveIdentity(read(text)?),
-        })
-    }
-
-    /// The text that is hashed and travels.
-    ///
-    /// # Errors
-    /// Never for values of this type.
-    pub fn to_text(&self) -> Result<String, JsonError> {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Admit(body) => json::to_string(body),
-            Self::SshKey(body) => json::to_string(body),
-            Self::ReleaseLapse(body) => json::to_string(body),
-            Self::CloneDecision(body) => json::to_string(body),
-            Self::RemoveIdentity(body) => json::to_string(body),
+            Self::Node => "a node",
+            Self::Worker => "the enrollment worker",
+            Self::Controller => "the controller",
         }
     }
+}
 
-    /// The kind whose body it is.
+/// Whether an order is done once, within a day, or says how something is from now on, with a revision that rises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Carried out once.
+    Once,
+    /// Holds until a later revision.
+    State,
+}
+
+/// What becomes of an identity by an order, besides what its node does: the controller goes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// Nothing.
+    None,
+    /// Of an identity that was seen twice, the instance with this start stays.
+    Keeps(Option<&'a StartId>),
+    /// Of an identity that was seen twice none stays: its key is barred, and its machines keep what they have.
+    Ends,
+    /// The identity goes, and its machine wipes what it has of the fleet.
+    Wipes,
+    /// This other node's key is barred.
+    Replaces(&'a NodeId),
+}
+
+impl Effect<'_> {
+    /// Whether the identity of the node goes.
     #[must_use]
-    pub const fn kind(&self) -> OrderKind {
-        match self {
-            Self::Admit(_) => OrderKind::Admit,
-            Self::SshKey(_) => OrderKind::SshKey,
-            Self::ReleaseLapse(_) => OrderKind::ReleaseLapse,
-            Self::CloneDecision(_) => OrderKind::CloneDecision,
-            Self::RemoveIdentity(_) => OrderKind::RemoveIdentity,
-        }
+    pub const fn is_an_end(self) -> bool {
+        matches!(self, Self::Ends | Self::Wipes)
     }
 
-    /// The name of the one node it is about: what its owner read, so it has to be true where it is carried out.
+    /// Whether it decides about an identity that was seen twice.
     #[must_use]
-    pub const fn hostname(&self) -> Option<&Hostname> {
-        match self {
-            Self::Admit(body) => Some(&body.hostname),
-            Self::ReleaseLapse(body) => Some(&body.hostname),
-            Self::CloneDecision(body) => Some(&body.hostname),
-            Self::RemoveIdentity(body) => Some(&body.hostname),
-            Self::SshKey(_) => None,
-        }
+    pub const fn is_about_instances(self) -> bool {
+        matches!(self, Self::Keeps(_) | Self::Ends)
     }
+}
 
-    /// Whether head and body speak of the same.
+/// The body of a kind of order: signed by its hash, one shape, strict JSON.
+pub trait OrderBody: Serialize + DeserializeOwned {
+    /// The word that is signed.
+    const WORD: &'static str;
+    /// What lists call it.
+    const TITLE: &'static str;
+    /// Once, or a state.
+    const FLOW: Flow;
+    /// Who carries it out; anybody else refuses it.
+    const ACTORS: &'static [Actor];
+
+    /// Whether it speaks of the same as its head, of these nodes and, for a state, this subject.
     ///
     /// # Errors
     /// The first member that does not fit.
-    pub fn fits(&self, intent: &OrderHead) -> Result<(), OutOfBounds> {
-        ensure(self.kind() == intent.kind, "kind", "the body's")?;
-        match self {
-            Self::SshKey(body) => {
-                let Terms::State { subject, .. } = &intent.terms else {
-                    return ensure(false, "subject", "the account");
-                };
-                ensure(subject.as_str() == body.account.as_str(), "account", "the intent's subject")?;
-                ensure(body.keys.len() <= SSH_KEYS_PER_ACCOUNT_MAX, "keys", "at most 10")?;
-                let once = |at: usize, key: &LabelledKey| body.keys.iter().skip(at + 1).all(|o| o.key != key.key);
-                ensure(body.keys.iter().enumerate().all(|(at, key)| once(at, key)), "keys", "each once")
-            }
-            Self::Admit(body) => {
-                one_key(intent, &body.fingerprint)?;
-                ensure(body.replaces.as_ref() != intent.nodes.first(), "replaces", "another node")
-            }
-            Self::ReleaseLapse(body) => one_key(intent, &body.fingerprint),
-            Self::CloneDecision(body) => {
-                one_node(intent)?;
-                let keep = body.decision == Decision::Keep;
-                ensure(body.start_id.is_some() == keep, "startId", "there if and only if one holder is kept")
-            }
-            Self::RemoveIdentity(_) => one_node(intent),
-        }
+    fn fits(&self, nodes: &[NodeId], subject: Option<&str>) -> Result<(), OutOfBounds>;
+
+    /// All that is signed, for a person.
+    fn words(&self, lines: &mut Vec<String>);
+
+    /// What it is about, in a few words that tell it from its neighbours in a list. `before` is the order of this subject
+    /// that was given before, if it is known.
+    fn about(&self, before: Option<&Self>) -> String;
+
+    /// What held before the first order of its subject.
+    fn before_the_first(&self) -> Option<Self> {
+        None
+    }
+
+    /// The name of the one node it is about: what its owner read, so it has to be true where it is carried out.
+    fn hostname(&self) -> Option<&Hostname> {
+        None
+    }
+
+    /// The key that becomes a node by it: a person compares it with the machine's own screen.
+    fn new_key(&self) -> Option<&Fingerprint> {
+        None
+    }
+
+    /// What becomes of an identity by it.
+    fn effect(&self) -> Effect<'_> {
+        Effect::None
+    }
+
+    /// Whether a label has characters that must not be shown. Older orders may have them; a new one may not.
+    fn hides_text(&self) -> bool {
+        false
+    }
+
+    /// A good one for tests.
+    #[cfg(any(test, feature = "test-support"))]
+    fn sample(of: &Sample) -> Self;
+}
+
+/// Whom a test's body is about.
+#[cfg(any(test, feature = "test-support"))]
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The node's name.
+    pub hostname: Hostname,
+    /// Its key.
+    pub fingerprint: Fingerprint,
+    /// Now.
+    pub now: crate::base::time::UnixTime,
+}
+
+#[cfg(any(test, feature = "test-support"))]
+impl Sample {
+    /// A text of a test, as its type.
+    #[must_use]
+    pub fn text<T: std::str::FromStr>(text: &str) -> T {
+        text.parse().unwrap_or_else(|_| unreachable!("a text of a test: {text}"))
     }
 }
 
-fn one_node(intent: &OrderHead) -> Result<(), OutOfBounds> {
-    ensure(intent.nodes.len() == 1, "nodes", "exactly one")
+pub(super) fn one_node(nodes: &[NodeId]) -> Result<(), OutOfBounds> {
+    ensure(nodes.len() == 1, "nodes", "exactly one")
 }
 
-fn one_key(intent: &OrderHead, fingerprint: &Fingerprint) -> Result<(), OutOfBounds> {
-    one_node(intent)?;
-    ensure(intent.nodes.first() == Some(&fingerprint.node_id()), "fingerprint", "the key of the node that is named")
+pub(super) fn one_key(nodes: &[NodeId], fingerprint: &Fingerprint) -> Result<(), OutOfBounds> {
+    one_node(nodes)?;
+    ensure(nodes.first() == Some(&fingerprint.node_id()), "fingerprint", "the key of the node that is named")
 }
 
-fn ensure(holds: bool, field: &'static str, rule: &'static str) -> Result<(), OutOfBounds> {
+pub(super) fn ensure(holds: bool, field: &'static str, rule: &'static str) -> Result<(), OutOfBounds> {
     if holds { Ok(()) } else { Err(OutOfBounds { field, rule }) }
+}
+
+/// Text of several lines, each marked: `| ` before a line that is shown as it is, `! ` before one in which characters
+/// were made visible as `\u{..}`, backslashes among them, so that no two texts look alike. Every line end is a line, so
+/// nothing of the text is left out.
+#[must_use]
+pub fn visible(text: &str) -> Vec<String> {
+    let line = |line: &str| {
+        if is_printable(line) { format!("| {line}") } else { format!("! {}", shown(&line.replace('\\', "\\u{5c}"))) }
+    };
+    text.split('\n').map(line).collect()
+}
+
+/// What somebody told, or that nobody did.
+pub(super) fn told<T: std::fmt::Display>(value: Option<&T>) -> String {
+    value.map_or_else(|| "an unknown one".to_owned(), ToString::to_string)
 }

@@ -1,13 +1,13 @@
 //! Whether an order is carried out: one pure function, in the order that the issue gives.
 
-use super::body::Body;
-use super::kind::{Actor, OrderKind};
+use super::body::Actor;
+use super::head::{OrderHead, Terms, signed_text};
 use super::memory::OrderMemory;
 use super::policy::{OrderPolicy, Rule};
 use super::refusal::OrderRefusal;
 use super::signed::{OrderSignature, SignatureForm, SignedOrder};
 use super::verified::VerifiedOrder;
-use super::{OrderHead, Terms, passkey, signed_text};
+use super::{Body, OrderKind, passkey};
 use crate::base::digest::Digest;
 use crate::base::ids::NodeId;
 use crate::base::limits::{ORDER_AHEAD, ORDER_SIGNATURES_MAX};
@@ -176,7 +176,7 @@ impl SignedOrder {
             return Err(OrderRefusal::BodyMismatch);
         }
         let body = Body::parse(intent.kind, &self.body).map_err(OrderRefusal::Malformed)?;
-        body.fits(intent).map_err(OrderRefusal::DoesNotFit)?;
+        intent.fits(&body).map_err(OrderRefusal::DoesNotFit)?;
         Ok(body)
     }
 }

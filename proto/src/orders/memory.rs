@@ -6,11 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::body::Body;
-use super::kind::OrderKind;
+use super::head::{OrderHead, OrderId, Subject, Terms};
 use super::refusal::{OrderCode, OrderRefusal};
 use super::verified::VerifiedOrder;
-use super::{OrderHead, OrderId, Subject, Terms};
+use super::{Body, OrderKind};
 use crate::base::bounded::Version;
 use crate::base::json::{self, JsonError};
 use crate::base::limits::{

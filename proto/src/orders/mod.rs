@@ -6,7 +6,7 @@
 //! made a [`VerifiedOrder`] of it, and nothing is carried out before [`OrderMemory::remember`] made an [`Order`] of
 //! that and the memory was stored.
 //!
-//! The order of reading: `kind`, `policy`, `body`, this file, `signed`, `passkey`, `check`, `memory`, `words`.
+//! The order of reading: `body`, a kind, this table, `head`, `kind`, `policy`, `signed`, `passkey`, `check`, `memory`, `words`.
 
 pub mod application;
 pub mod exchange;
@@ -17,13 +17,19 @@ pub mod owner_proof;
 pub mod roster;
 pub mod ssh_key;
 
+mod account_keys;
+mod admit;
 mod body;
 mod check;
+mod clone_decision;
+mod head;
 mod kind;
 mod memory;
 mod passkey;
 mod policy;
 mod refusal;
+mod release_lapse;
+mod remove_identity;
 mod signed;
 #[cfg(test)]
 mod tests;
@@ -32,208 +38,171 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::bounded::OutOfBounds;
-use crate::base::digest::Digest;
+use crate::base::bounded::{Label, OutOfBounds};
 use crate::base::ids::NodeId;
 use crate::base::json::{self, JsonError};
-use crate::base::limits::{JSON_DEPTH_MAX, ORDER_LIFETIME_MAX, ORDER_MAX, ORDER_NODES_MAX};
-use crate::base::time::UnixTime;
-use crate::checked_text;
-use crate::node::challenge::Nonce;
-use crate::orders::owner::OwnerId;
-use crate::pki::key::VerificationCode;
+use crate::base::limits::{JSON_DEPTH_MAX, ORDER_BODY_MAX};
+use crate::base::names::Hostname;
+use crate::pki::key::Fingerprint;
 
-pub use body::{
-    Admit, Body, CloneDecision, Decision, LabelledKey, NotPlain, PlainSshKey, ReleaseLapse, RemoveIdentity, SshKeys,
-};
+pub use account_keys::{LabelledKey, NotPlain, PlainSshKey, SshKeys};
+pub use admit::Admit;
+#[cfg(any(test, feature = "test-support"))]
+pub use body::Sample;
+pub use body::{Actor, Effect, Flow, OrderBody, visible};
 pub use check::Checker;
-pub use kind::{Actor, BadLaterKind, LaterKind, OrderKind, PageKinds};
+pub use clone_decision::{CloneDecision, Decision};
+pub use head::{BadSubject, ORDER_HEAD, OrderHead, OrderId, Subject, Terms};
+pub use kind::{BadLaterKind, LaterKind, PageKinds};
 pub use memory::{Order, OrderMemory};
-pub use passkey::verify_over;
-pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge};
+pub use passkey::{Assertion, AssertionError, challenge as passkey_challenge, verify_over};
 pub use policy::{OpenPolicy, OrderPolicy, Rule};
 pub use refusal::{OrderCode, OrderRefusal};
+pub use release_lapse::ReleaseLapse;
+pub use remove_identity::RemoveIdentity;
 pub use signed::{Draft, DraftError, OrderSignature, ReadDraft, SignedOrder};
 pub use verified::VerifiedOrder;
-pub use words::{about, visible, words};
+pub use words::words;
 
-/// What an owner key signs begins with this line, so that no other signature of the same key is one under an intent.
-pub const ORDER_HEAD: &str = "lucia-intent-v1\n";
+/// The table of kinds.
+macro_rules! orders {
+    ($($(#[$doc:meta])* $name:ident: $body:ty;)*) => {
+        /// What an order asks. A closed list: what is not on it is refused before anything else is looked at.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum OrderKind { $($(#[$doc])* $name,)* }
 
-checked_text! {
-    /// What a state kind is about: the account of SSH keys.
-    Subject, BadSubject, "a subject: a-z or _ first, then up to 63 of a-z, 0-9, _, . and -",
-    |text| {
-        let mut bytes = text.bytes();
-        bytes.next().is_some_and(|b| matches!(b, b'a'..=b'z' | b'_'))
-            && bytes.all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-'))
-            && text.len() <= 64
-    }
-}
+        impl OrderKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-/// The SHA-256 of an intent's text: one order, whoever signs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OrderId(Digest);
-
-impl OrderId {
-    /// The id of this text.
-    #[must_use]
-    pub fn of(intent_json: &str) -> Self {
-        Self(Digest::of(intent_json.as_bytes()))
-    }
-
-    /// What a person types to sign it: made from the text alone, so that who signs computes it anew.
-    #[must_use]
-    pub fn code(&self) -> VerificationCode {
-        VerificationCode::of(&self.0)
-    }
-}
-
-impl std::str::FromStr for OrderId {
-    type Err = crate::base::digest::BadDigest;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
-    }
-}
-
-impl std::fmt::Display for OrderId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// What bounds an order in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Terms {
-    /// Carried out once.
-    Once {
-        /// The last second it may be carried out; at most 24 hours after `issuedAt`.
-        not_after: UnixTime,
-        /// Remembered until then.
-        nonce: Nonce,
-    },
-    /// How something is from now on.
-    State {
-        /// What it is about.
-        subject: Subject,
-        /// Over 0; a lower one than the last is refused.
-        revision: u64,
-    },
-}
-
-/// The head of an order: what is signed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Wire", into = "Wire")]
-pub struct OrderHead {
-    /// What is ordered.
-    pub kind: OrderKind,
-    /// The SHA-256 of the fleet's root.
-    pub fleet: Digest,
-    /// Who orders; one of the signatures is this owner's.
-    pub owner: OwnerId,
-    /// The nodes it is for, by id: at most 512, never "all".
-    pub nodes: Vec<NodeId>,
-    /// The SHA-256 of the body's text.
-    pub body_sha256: Digest,
-    /// When it was made, by the clock of who drafted it.
-    pub issued_at: UnixTime,
-    /// Until when, or in which order.
-    pub terms: Terms,
-}
-
-/// [`OrderHead`] as it is written.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wire {
-    kind: OrderKind,
-    fleet: Digest,
-    owner: OwnerId,
-    nodes: Vec<NodeId>,
-    body_sha256: Digest,
-    issued_at: UnixTime,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    not_after: Option<UnixTime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    nonce: Option<Nonce>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<Subject>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    revision: Option<u64>,
-}
-
-impl TryFrom<Wire> for OrderHead {
-    type Error = OutOfBounds;
-
-    fn try_from(wire: Wire) -> Result<Self, OutOfBounds> {
-        let refuse = |field, rule| Err(OutOfBounds { field, rule });
-        let nodes = &wire.nodes;
-        if nodes.is_empty() || nodes.len() > ORDER_NODES_MAX {
-            return refuse("nodes", "1 to 512");
-        }
-        // Rising, so that one set of nodes has one text and none stands twice.
-        if !nodes.windows(2).all(|pair| pair.first() < pair.last()) {
-            return refuse("nodes", "each once, in rising order");
-        }
-        let terms = match (wire.not_after, wire.nonce, wire.subject, wire.revision) {
-            (Some(not_after), Some(nonce), None, None) if !wire.kind.is_state() => {
-                if not_after <= wire.issued_at || not_after.since(wire.issued_at) > ORDER_LIFETIME_MAX {
-                    return refuse("notAfter", "after issuedAt, by 24 hours at most");
-                }
-                Terms::Once { not_after, nonce }
+            /// The word that is signed.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => <$body>::WORD,)* }
             }
-            (None, None, Some(subject), Some(revision)) if wire.kind.is_state() => {
-                if revision == 0 {
-                    return refuse("revision", "over 0");
-                }
-                Terms::State { subject, revision }
+
+            /// What lists call it.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => <$body>::TITLE,)* }
             }
-            _ => return refuse("kind", "notAfter and nonce for what is done once, subject and revision for a state"),
-        };
-        Ok(Self {
-            kind: wire.kind,
-            fleet: wire.fleet,
-            owner: wire.owner,
-            nodes: wire.nodes,
-            body_sha256: wire.body_sha256,
-            issued_at: wire.issued_at,
-            terms,
-        })
-    }
-}
 
-impl From<OrderHead> for Wire {
-    fn from(intent: OrderHead) -> Self {
-        let (not_after, nonce, subject, revision) = match intent.terms {
-            Terms::Once { not_after, nonce } => (Some(not_after), Some(nonce), None, None),
-            Terms::State { subject, revision } => (None, None, Some(subject), Some(revision)),
-        };
-        Self {
-            kind: intent.kind,
-            fleet: intent.fleet,
-            owner: intent.owner,
-            nodes: intent.nodes,
-            body_sha256: intent.body_sha256,
-            issued_at: intent.issued_at,
-            not_after,
-            nonce,
-            subject,
-            revision,
+            /// Whether it says how something is from now on, with a revision that rises. Else it is done once, within a day.
+            #[must_use]
+            pub const fn is_state(self) -> bool {
+                matches!(match self { $(Self::$name => <$body>::FLOW,)* }, Flow::State)
+            }
+
+            /// Who acts on it; anybody else refuses it.
+            #[must_use]
+            pub const fn actors(self) -> &'static [Actor] {
+                match self { $(Self::$name => <$body>::ACTORS,)* }
+            }
+
+            /// The kind of this word.
+            #[must_use]
+            pub fn of_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+            }
         }
-    }
+
+        /// A body of its kind.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Body { $($(#[$doc])* $name($body),)* }
+
+        impl Body {
+            /// Reads the body of an order of `kind`.
+            ///
+            /// # Errors
+            /// When it is longer than 32 KiB or not strict JSON of that kind's shape.
+            pub fn parse(kind: OrderKind, text: &str) -> Result<Self, JsonError> {
+                Ok(match kind {
+                    $(OrderKind::$name => Self::$name(json::from_str(text, ORDER_BODY_MAX, JSON_DEPTH_MAX)?),)*
+                })
+            }
+
+            /// The text that is hashed and travels.
+            ///
+            /// # Errors
+            /// Never for values of this type.
+            pub fn to_text(&self) -> Result<String, JsonError> {
+                match self { $(Self::$name(body) => json::to_string(body),)* }
+            }
+
+            /// The kind whose body it is.
+            #[must_use]
+            pub const fn kind(&self) -> OrderKind {
+                match self { $(Self::$name(_) => OrderKind::$name,)* }
+            }
+
+            /// See [`OrderBody::hostname`].
+            #[must_use]
+            pub fn hostname(&self) -> Option<&Hostname> {
+                match self { $(Self::$name(body) => body.hostname(),)* }
+            }
+
+            /// See [`OrderBody::new_key`].
+            #[must_use]
+            pub fn new_key(&self) -> Option<&Fingerprint> {
+                match self { $(Self::$name(body) => body.new_key(),)* }
+            }
+
+            /// See [`OrderBody::effect`].
+            #[must_use]
+            pub fn effect(&self) -> Effect<'_> {
+                match self { $(Self::$name(body) => body.effect(),)* }
+            }
+
+            /// See [`OrderBody::about`]; cut where it is long, since what is signed is read in [`words`].
+            #[must_use]
+            pub fn about(&self, before: Option<&Self>) -> Option<Label> {
+                Label::fitted(&match self {
+                    $(Self::$name(body) => body.about(before.and_then(|before| match before {
+                        Self::$name(before) => Some(before),
+                        #[allow(unreachable_patterns, reason = "a table may have one row")]
+                        _ => None,
+                    })),)*
+                })
+            }
+
+            /// See [`OrderBody::before_the_first`].
+            #[must_use]
+            pub fn before_the_first(&self) -> Option<Self> {
+                match self { $(Self::$name(body) => body.before_the_first().map(Self::$name),)* }
+            }
+
+            fn hides_text(&self) -> bool {
+                match self { $(Self::$name(body) => body.hides_text(),)* }
+            }
+
+            fn fits(&self, nodes: &[NodeId], subject: Option<&str>) -> Result<(), OutOfBounds> {
+                match self { $(Self::$name(body) => body.fits(nodes, subject),)* }
+            }
+
+            fn words(&self, lines: &mut Vec<String>) {
+                match self { $(Self::$name(body) => body.words(lines),)* }
+            }
+
+            /// A good one of this kind, for tests.
+            #[cfg(any(test, feature = "test-support"))]
+            #[must_use]
+            pub fn sample(kind: OrderKind, of: &Sample) -> Self {
+                match kind { $(OrderKind::$name => Self::$name(<$body>::sample(of)),)* }
+            }
+        }
+    };
 }
 
-impl OrderHead {
-    /// Reads the text that was signed.
-    ///
-    /// # Errors
-    /// When it is longer than 24 KiB or no intent.
-    pub fn parse(intent_json: &str) -> Result<Self, JsonError> {
-        json::from_str(intent_json, ORDER_MAX, JSON_DEPTH_MAX)
-    }
-}
-
-/// The text that an owner key signs.
-fn signed_text(intent_json: &str) -> Vec<u8> {
-    [ORDER_HEAD, intent_json].concat().into_bytes()
+orders! {
+    /// A machine's key becomes a node of this name.
+    Admit: Admit;
+    /// From now on an account has these SSH keys and no others.
+    SshKey: SshKeys;
+    /// A node that was off for too long may renew.
+    ReleaseLapse: ReleaseLapse;
+    /// What becomes of an identity that was seen twice.
+    CloneDecision: CloneDecision;
+    /// A node wipes what it has of the fleet and is a plain machine again.
+    RemoveIdentity: RemoveIdentity;
 }

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::kind::{LaterKind, OrderKind};
+use super::OrderKind;
+use super::kind::LaterKind;
 
 /// The key of what counts for kinds that are not named.
 const DEFAULT: &str = "default";

@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Actor, OrderKind};
+use super::OrderKind;
+use super::body::Actor;
 use super::passkey::AssertionError;
 use crate::base::bounded::OutOfBounds;
 use crate::base::digest::Digest;

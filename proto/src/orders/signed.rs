@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::body::Body;
+use super::head::{OrderHead, OrderId, signed_text};
 use super::passkey::Assertion;
-use super::{OrderHead, OrderId, signed_text, words::words};
+use super::{Body, words::words};
 use crate::base::bounded::OutOfBounds;
 use crate::base::digest::Digest;
 use crate::base::json::{self, JsonError};
@@ -67,10 +67,7 @@ impl Draft {
     /// As [`Draft::read`], and when a label hides something.
     pub fn read_new(&self) -> Result<ReadDraft<'_>, DraftError> {
         let read = self.read()?;
-        match &read.body {
-            Body::SshKey(keys) if keys.hides_text() => Err(DraftError::Hidden),
-            _ => Ok(read),
-        }
+        if read.body.hides_text() { Err(DraftError::Hidden) } else { Ok(read) }
     }
 
     /// Reads what was drafted or signed, all of it.
@@ -83,7 +80,7 @@ impl Draft {
             return Err(DraftError::BodyMismatch);
         }
         let body = Body::parse(intent.kind, &self.body).map_err(DraftError::Body)?;
-        body.fits(&intent).map_err(DraftError::DoesNotFit)?;
+        intent.fits(&body).map_err(DraftError::DoesNotFit)?;
         Ok(ReadDraft { draft: self, intent, body })
     }
 }

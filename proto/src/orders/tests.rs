@@ -1,5 +1,8 @@
 use super::*;
+use crate::base::digest::Digest;
 use crate::base::limits::ORDER_AHEAD;
+use crate::base::limits::ORDER_LIFETIME_MAX;
+use crate::base::time::UnixTime;
 use crate::test_support::{OrderWorld, hostile_intents};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! An order whose check was passed, not remembered yet.
 
-use super::body::Body;
-use super::{OrderHead, OrderId};
+use super::Body;
+use super::head::{OrderHead, OrderId};
 use crate::base::time::UnixTime;
 use crate::orders::owner::OwnerId;
 

@@ -123,7 +123,7 @@ mod tests {
         ("lucia-discovery-v1", "node/challenge.rs"),
         ("lucia-freshness-v1", "orders/freshness.rs"),
         ("lucia-intent-passkey-v1", "orders/passkey.rs"),
-        ("lucia-intent-v1", "orders/mod.rs"),
+        ("lucia-intent-v1", "orders/head.rs"),
         ("lucia-owner-application-v2", "orders/application.rs"),
         ("lucia-owner-passkey-v1", "orders/application.rs"),
         ("lucia-owner-v1", "orders/owner_proof.rs"),

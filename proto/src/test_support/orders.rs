@@ -12,15 +12,11 @@ use crate::orders::freshness::OrderTime;
 use crate::orders::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerKey, PageOrigin, Role};
 use crate::orders::roster::{Roster, SignedRoster, VerifiedRoster};
 use crate::orders::{
-    Actor, Admit, Assertion, Body, Checker, CloneDecision, Decision, Draft, LabelledKey, OrderHead, OrderKind,
-    OrderMemory, OrderPolicy, OrderSignature, ReleaseLapse, RemoveIdentity, SignedOrder, SshKeys, Terms,
-    passkey_challenge,
+    Actor, Assertion, Body, Checker, Draft, OrderHead, OrderKind, OrderMemory, OrderPolicy, OrderSignature, Sample,
+    SignedOrder, Terms, passkey_challenge,
 };
 use crate::pki::bundle::VerifiedBundle;
 use crate::pki::key::NodeKey;
-
-/// An ed25519 key that nobody has.
-const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
 /// Somebody with an owner key and a passkey for intents.
 #[derive(Debug)]
@@ -187,31 +183,8 @@ impl OrderWorld {
     /// A good body of each kind, for the node.
     #[must_use]
     pub fn body(&self, kind: OrderKind) -> Body {
-        let (hostname, fingerprint) = (self.node.hostname.clone(), self.node.fingerprint);
-        match kind {
-            OrderKind::Admit => Body::Admit(Admit { fingerprint, hostname, replaces: None }),
-            OrderKind::SshKey => Body::SshKey(SshKeys {
-                account: "alice".parse().unwrap_or_else(|_| unreachable!("an account of a test")),
-                keys: vec![LabelledKey {
-                    label: "laptop".parse().unwrap_or_else(|_| unreachable!("a label of a test")),
-                    key: SSH_KEY.to_owned().try_into().unwrap_or_else(|_| unreachable!("a key of a test")),
-                }],
-            }),
-            OrderKind::ReleaseLapse => Body::ReleaseLapse(ReleaseLapse {
-                fingerprint,
-                hostname,
-                ended_at: UnixTime::from_secs(self.now.secs() - 40 * 24 * 3600),
-                former_address: Some([192, 0, 2, 7].into()),
-                address: Some([198, 51, 100, 7].into()),
-                boot_id: None,
-            }),
-            OrderKind::CloneDecision => Body::CloneDecision(CloneDecision {
-                hostname,
-                decision: Decision::Keep,
-                start_id: Some(crate::base::ids::StartId::from_random([9; 16])),
-            }),
-            OrderKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
-        }
+        let Self { node, now, .. } = self;
+        Body::sample(kind, &Sample { hostname: node.hostname.clone(), fingerprint: node.fingerprint, now: *now })
     }
 
     /// The head of alice's order of this kind for the node, made now.

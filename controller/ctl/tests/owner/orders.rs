@@ -121,7 +121,7 @@ pub(crate) fn drafts(world: &OrderWorld, of: &[(&Draft, DraftState, Vec<Outcome>
             code: read.code(),
             intent: lucia_proto::orders::OrderId::of(&draft.intent_json),
             kind: read.intent().kind,
-            about: lucia_proto::orders::about(read.body(), None),
+            about: read.body().about(None),
             owner: read.intent().owner.clone(),
             signers: vec![world.bob.id.clone()],
             state: *state,

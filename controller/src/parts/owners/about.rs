@@ -1,44 +1,43 @@
-//! What each order is about, in a few words; of an order about keys that takes the one before it.
+//! What each order is about, in a few words; of a state's order that takes the one before it.
 
 use std::collections::BTreeMap;
 
 use lucia_proto::base::bounded::Label;
-use lucia_proto::orders::{Body, SshKeys, Subject, Terms, about};
+use lucia_proto::orders::{Body, OrderKind, Subject, Terms};
 
 use super::progress::Entry;
 
-/// The orders about keys that were given, by account and revision; nothing where two of one revision say different things.
-pub(super) struct Given<'a>(BTreeMap<(&'a Subject, u64), Option<&'a SshKeys>>);
+/// The orders of states that were given, by kind, subject and revision; nothing where two of one revision say different things.
+pub(super) struct Given<'a>(BTreeMap<(OrderKind, &'a Subject, u64), Option<&'a Body>>);
 
-/// Account, revision and keys of an order about keys.
-const fn keys(entry: &Entry) -> Option<(&Subject, u64, &SshKeys)> {
-    match (&entry.body, &entry.intent.terms) {
-        (Body::SshKey(keys), Terms::State { subject, revision }) => Some((subject, *revision, keys)),
-        (
-            Body::SshKey(_) | Body::Admit(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_),
-            Terms::State { .. } | Terms::Once { .. },
-        ) => None,
+/// Subject and revision of a state's order.
+const fn state(entry: &Entry) -> Option<(&Subject, u64)> {
+    match &entry.intent.terms {
+        Terms::State { subject, revision } => Some((subject, *revision)),
+        Terms::Once { .. } => None,
     }
 }
 
 impl<'a> Given<'a> {
     pub(super) fn of(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut given = BTreeMap::new();
-        for (subject, revision, keys) in entries.filter(|entry| entry.row.signed_at.is_some()).filter_map(keys) {
-            let known = given.entry((subject, revision)).or_insert(Some(keys));
-            *known = known.filter(|known| *known == keys);
+        for entry in entries.filter(|entry| entry.row.signed_at.is_some()) {
+            let Some((subject, revision)) = state(entry) else { continue };
+            let known = given.entry((entry.kind(), subject, revision)).or_insert(Some(&entry.body));
+            *known = known.filter(|known| **known == entry.body);
         }
         Self(given)
     }
 
     pub(super) fn about(&self, entry: &Entry) -> Option<Label> {
-        let Some((subject, revision, of)) = keys(entry) else { return about(&entry.body, None) };
-        let before = self.0.range((subject, 0)..(subject, revision)).next_back();
-        // Nothing was before the first one; before a later one there was one that is no longer kept.
-        let first = SshKeys { account: of.account.clone(), keys: Vec::new() };
+        let Some((subject, revision)) = state(entry) else { return entry.body.about(None) };
+        let kind = entry.kind();
+        let before = self.0.range((kind, subject, 0)..(kind, subject, revision)).next_back();
         match before {
-            Some((_, before)) => about(&entry.body, *before),
-            None => about(&entry.body, (revision == 1).then_some(&first)),
+            Some((_, before)) => entry.body.about(*before),
+            // Before a later one there was one that is no longer kept.
+            None if revision == 1 => entry.body.about(entry.body.before_the_first().as_ref()),
+            None => entry.body.about(None),
         }
     }
 }

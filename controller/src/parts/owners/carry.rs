@@ -18,7 +18,7 @@ use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
 use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
-use lucia_proto::orders::{Actor, Body, Checker, Decision, OrderCode, OrderId, OrderMemory, OrderPolicy};
+use lucia_proto::orders::{Actor, Checker, Effect, OrderCode, OrderId, OrderMemory, OrderPolicy};
 
 use super::super::Controller;
 use super::orders::{Orders, signed};
@@ -267,20 +267,16 @@ impl Controller {
             return outcome(Some(refusal.code()));
         }
         let actor = roster.owner(&entry.intent.owner).map(|owner| format!("owner:{}", owner.name))?;
-        let done = match &entry.body {
-            Body::CloneDecision(body) => match (body.decision, &body.start_id) {
-                (Decision::Keep, Some(start)) => self.keep_clone(node, &KeepForm { start_id: start.clone() }, &actor),
-                (Decision::Keep, None) => return outcome(Some(OrderCode::Malformed)),
-                (Decision::Split, _) => match self.split_clone(node, &actor) {
-                    // Its key is barred all the same.
-                    Err(refusal) if refusal.code == Code::NotFrozen => self.remove(node, &actor),
-                    done => done,
-                },
+        let done = match entry.body.effect() {
+            Effect::Keeps(Some(start)) => self.keep_clone(node, &KeepForm { start_id: start.clone() }, &actor),
+            Effect::Keeps(None) => return outcome(Some(OrderCode::Malformed)),
+            Effect::Ends => match self.split_clone(node, &actor) {
+                // Its key is barred all the same.
+                Err(refusal) if refusal.code == Code::NotFrozen => self.remove(node, &actor),
+                done => done,
             },
-            Body::RemoveIdentity(_) => self.remove(node, &actor),
-            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => {
-                return outcome(Some(OrderCode::KindElsewhere));
-            }
+            Effect::Wipes => self.remove(node, &actor),
+            Effect::None | Effect::Replaces(_) => return outcome(Some(OrderCode::KindElsewhere)),
         };
         let Err(refusal) = done else { return outcome(None) };
         let code = refusal.code;
@@ -417,20 +413,19 @@ pub(super) fn index(orders: &Orders, now: UnixTime) -> Index {
     let mut index = Index::default();
     for entry in entries {
         let nodes: Vec<&NodeId> = entry.intent.nodes.iter().filter(|node| entry.waits_for_node(node, now)).collect();
-        let decision = match &entry.body {
-            Body::CloneDecision(body) => Some(body.decision),
-            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) | Body::RemoveIdentity(_) => None,
-        };
-        let decision = decision.filter(|_| entry.row.worker.as_ref().is_some_and(is_done) && !entry.is_over(now));
+        let effect = entry.body.effect();
         // What the controller itself could not carry out, or somebody ordered who left, keeps nothing else from the node.
-        let decision = decision.filter(|_| !entry.is_stopped());
-        if nodes.is_empty() && decision.is_none() {
+        let decides = effect.is_about_instances()
+            && entry.row.worker.as_ref().is_some_and(is_done)
+            && !entry.is_over(now)
+            && !entry.is_stopped();
+        if nodes.is_empty() && !decides {
             continue;
         }
-        let mut order = Waiting::new(entry.id, entry.kind(), entry.not_after(), signed(entry));
-        order.splits = decision == Some(Decision::Split);
+        let mut order = Waiting::new(entry.id, effect, entry.not_after(), signed(entry));
+        order.splits = decides && effect.is_an_end();
         let order = Arc::new(order);
-        if let Some(node) = entry.node().filter(|_| decision.is_some()) {
+        if let Some(node) = entry.node().filter(|_| decides) {
             index.decisions.insert(node.clone(), Arc::clone(&order));
         }
         for node in nodes {

@@ -15,7 +15,7 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerId, Role};
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::orders::{Actor, Body, Decision, OrderCode, OrderHead, OrderId, OrderKind, OrderSignature, Terms};
+use lucia_proto::orders::{Actor, Body, Effect, OrderCode, OrderHead, OrderId, OrderKind, OrderSignature, Terms};
 
 use crate::store::drafts::DraftRow;
 
@@ -145,23 +145,17 @@ impl Entry {
             let told = self.of_node(node).filter(|outcome| is_final(outcome));
             told.is_some_and(|outcome| now.since(outcome.at) >= offered) || self.is_over(now) || !is_there(node)
         };
-        match &self.body {
-            Body::CloneDecision(body) => match body.decision {
-                Decision::Keep => true,
-                Decision::Split => heard(SPLIT_OFFERED),
-            },
-            Body::RemoveIdentity(_) => heard(Duration::ZERO),
-            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => false,
+        match self.body.effect() {
+            Effect::Keeps(_) => true,
+            Effect::Ends => heard(SPLIT_OFFERED),
+            Effect::Wipes => heard(Duration::ZERO),
+            Effect::None | Effect::Replaces(_) => false,
         }
     }
 
     /// Whether it is ordered that the identity goes: then a node that is gone is what was ordered.
-    const fn is_an_end(&self) -> bool {
-        match &self.body {
-            Body::RemoveIdentity(_) => true,
-            Body::CloneDecision(body) => matches!(body.decision, Decision::Split),
-            Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => false,
-        }
+    fn is_an_end(&self) -> bool {
+        self.body.effect().is_an_end()
     }
 
     /// Whether it is signed that the identity goes, and the node is to hear of it before the controller removes it.
@@ -172,20 +166,20 @@ impl Entry {
 
     /// Whether the worker barred this node's key by it.
     pub(super) fn is_the_end_of(&self, node: &NodeId) -> bool {
-        let ends = match &self.body {
-            Body::Admit(body) => body.replaces.as_ref() == Some(node),
-            Body::RemoveIdentity(_) | Body::CloneDecision(_) => self.is_an_end() && self.node() == Some(node),
-            Body::SshKey(_) | Body::ReleaseLapse(_) => false,
+        let ends = match self.body.effect() {
+            Effect::Replaces(replaced) => replaced == node,
+            Effect::Ends | Effect::Wipes => self.node() == Some(node),
+            Effect::None | Effect::Keeps(_) => false,
         };
         ends && self.row.worker.as_ref().is_some_and(is_done)
     }
 
     /// What the machine of a node that ended by it has of its identity.
     pub(super) fn leaves(&self, node: &NodeId) -> Machine {
-        match &self.body {
-            Body::RemoveIdentity(_) if self.of_node(node).is_some_and(is_done) => Machine::Wiped,
-            Body::RemoveIdentity(_) => Machine::Unheard,
-            Body::CloneDecision(_) | Body::Admit(_) | Body::SshKey(_) | Body::ReleaseLapse(_) => Machine::Kept,
+        match self.body.effect() {
+            Effect::Wipes if self.of_node(node).is_some_and(is_done) => Machine::Wiped,
+            Effect::Wipes => Machine::Unheard,
+            Effect::None | Effect::Keeps(_) | Effect::Ends | Effect::Replaces(_) => Machine::Kept,
         }
     }
 

@@ -16,7 +16,7 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::SignedFreshness;
-use lucia_proto::orders::{OrderCode, OrderId, OrderKind, SignedOrder};
+use lucia_proto::orders::{Effect, OrderCode, OrderId, SignedOrder};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::progress::{in_force, is_retried};
@@ -32,7 +32,8 @@ const REPLY_BASE: usize = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) id: OrderId,
-    pub(super) kind: OrderKind,
+    /// Whether it decides about an identity that was seen twice.
+    is_about_instances: bool,
     pub(super) not_after: Option<UnixTime>,
     pub(super) signed: SignedOrder,
     /// Whether no holder of the identity goes on by it: every one of them is to hear it, whoever told first.
@@ -41,9 +42,9 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(id: OrderId, kind: OrderKind, not_after: Option<UnixTime>, signed: SignedOrder) -> Self {
+    pub(super) fn new(id: OrderId, effect: Effect<'_>, not_after: Option<UnixTime>, signed: SignedOrder) -> Self {
         let bytes = signed.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
-        Self { id, kind, not_after, signed, splits: false, bytes }
+        Self { id, is_about_instances: effect.is_about_instances(), not_after, signed, splits: false, bytes }
     }
 
     fn is_over(&self, now: UnixTime) -> bool {
@@ -281,7 +282,7 @@ impl Relay {
         let split = decision.filter(|order| order.splits);
         let order = match standing {
             CallerKind::Free => split.or_else(|| waiting.next()),
-            CallerKind::Frozen => split.or_else(|| waiting.find(|order| order.kind == OrderKind::CloneDecision)),
+            CallerKind::Frozen => split.or_else(|| waiting.find(|order| order.is_about_instances)),
             CallerKind::Refused => decision,
         };
         order.map(AsRef::as_ref)

@@ -1,7 +1,10 @@
 //! What was ordered before.
 
 use super::*;
+use crate::base::digest::Digest;
 use crate::base::limits::{ORDER_LIFETIME_MAX, ORDER_NONCES_MAX, ORDER_SUBJECTS_MAX};
+use crate::base::time::UnixTime;
+use crate::node::challenge::Nonce;
 use crate::orders::freshness::OrderTime;
 
 const KIND: OrderKind = OrderKind::RemoveIdentity;

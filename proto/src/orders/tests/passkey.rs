@@ -1,7 +1,10 @@
 //! Passkeys: what a page may do, and what its tricks gain.
 
 use super::*;
+use crate::base::digest::Digest;
+use crate::node::challenge::Nonce;
 use crate::node::challenge::{Challenge, ChallengeId};
+use crate::orders::head::signed_text;
 use crate::pki::key::NodeKey;
 use crate::test_support::assertion;
 use owner::PageOrigin;

@@ -1,8 +1,11 @@
 //! The text that is signed, and the lines that are made from it.
 
 use super::*;
+use crate::base::digest::Digest;
 use crate::base::json::JsonErrorKind;
 use crate::base::limits::{ORDER_LIFETIME_MAX, ORDER_MAX, ORDER_NODES_MAX};
+use crate::base::time::UnixTime;
+use crate::node::challenge::Nonce;
 use crate::test_support::fault;
 use proptest::prelude::*;
 
@@ -279,13 +282,15 @@ proptest! {
 #[test]
 fn a_few_words_say_what_an_order_is_about() {
     let world = world();
-    let says = |body: &Body, before: Option<&SshKeys>| about(body, before).unwrap().as_str().to_owned();
+    let says = |body: &Body, before: Option<SshKeys>| {
+        body.about(before.map(Body::SshKey).as_ref()).unwrap().as_str().to_owned()
+    };
     let keys = |labels: &[&str]| {
         let Body::SshKey(SshKeys { account, keys }) = world.body(OrderKind::SshKey) else { panic!("another body") };
         let labelled = |label: &&str| LabelledKey { label: label.parse().unwrap(), ..keys.first().unwrap().clone() };
         SshKeys { account, keys: labels.iter().map(labelled).collect() }
     };
-    let said = |now: &[&str], before: Option<&[&str]>| says(&Body::SshKey(keys(now)), before.map(keys).as_ref());
+    let said = |now: &[&str], before: Option<&[&str]>| says(&Body::SshKey(keys(now)), before.map(keys));
     assert_eq!(said(&["laptop"], Some(&[])), "alice: +laptop");
     assert_eq!(said(&[], Some(&["laptop"])), "alice: -laptop");
     assert_eq!(said(&["desk", "phone"], Some(&["laptop", "desk"])), "alice: +phone, -laptop");
@@ -302,7 +307,7 @@ fn a_few_words_say_what_an_order_is_about() {
     let labels: Vec<String> = (0..10).map(|n| format!("{n}{}", ", ".repeat(31))).collect();
     let mut most = keys(&labels.iter().map(String::as_str).collect::<Vec<_>>());
     most.account = "a".repeat(32).parse().unwrap();
-    let most = says(&Body::SshKey(most), Some(&keys(&[])));
+    let most = says(&Body::SshKey(most), Some(keys(&[])));
     assert!(most.contains('7'), "{most}");
     let name = world.node.hostname.to_string();
     for kind in [OrderKind::Admit, OrderKind::ReleaseLapse, OrderKind::RemoveIdentity] {

@@ -1,6 +1,7 @@
 //! What one reply has room for, and whose question of freshness is asked when.
 
 use super::*;
+use lucia_proto::orders::OrderKind;
 use lucia_proto::orders::freshness::FreshnessAnswer;
 use lucia_proto::test_support::OrderWorld;
 
@@ -15,7 +16,7 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
     relay.set_trust(Some(Trust { bundle, roster }));
     let mut signed = world.order(OrderKind::SshKey);
     signed.body = "x".repeat(61 * 1024);
-    let order = Arc::new(Waiting::new(signed.id(), OrderKind::SshKey, None, signed));
+    let order = Arc::new(Waiting::new(signed.id(), Effect::None, None, signed));
     let node = &world.node.node_id;
     relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
     let holding = |bundle_version, roster_version| {
@@ -35,7 +36,7 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
     // Once its time is over an order is handed out no more, whatever the ticks have come to.
     let mut signed = world.order(OrderKind::RemoveIdentity);
     signed.body.clear();
-    let order = Arc::new(Waiting::new(signed.id(), OrderKind::RemoveIdentity, Some(NOW), signed));
+    let order = Arc::new(Waiting::new(signed.id(), Effect::Wipes, Some(NOW), signed));
     relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
     let report = holding(3, 5).1;
     assert!(relay.hear(node, &report, (None, CallerKind::Free), NOW, hour).intent.is_some());
