@@ -20,7 +20,7 @@ use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{chain, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::lists::{ListError, Names};
-use lucia_proto::orders::{Body, ReadDraft};
+use lucia_proto::orders::ReadDraft;
 use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

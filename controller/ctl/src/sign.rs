@@ -10,7 +10,7 @@ use lucia_proto::base::limits::DRAFTS_MAX;
 use lucia_proto::base::text::{chain, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::roster::{Roster, VerifiedRoster};
-use lucia_proto::orders::{Body, Draft, DraftError, OrderSignature, ReadDraft, Terms};
+use lucia_proto::orders::{Draft, DraftError, OrderSignature, ReadDraft, Terms};
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use thiserror::Error;
 

@@ -105,7 +105,9 @@ impl Site {
                 && let Some(answer) = answers.next()
             {
                 seen = text.len();
-                input.write_all(format!("{answer}\r").as_bytes()).unwrap();
+                // What ends with Ctrl-D is whole: one more line would be the answer to what is asked next.
+                let end = if answer.ends_with('\u{4}') { "" } else { "\r" };
+                input.write_all(format!("{answer}{end}").as_bytes()).unwrap();
             }
         }
         (child.wait().unwrap().success(), text)
