@@ -6,7 +6,7 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 QUALIFICATION = $(TARGET)/debug/lucia-qualification
 
-.PHONY: help setup demo test lint bench fuzz invert mutants lines install
+.PHONY: help setup demo test lint build bench fuzz invert mutants lines install
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,7 @@ lint: ## formatting, clippy, shellcheck and the tests of the tree itself
 	shellcheck qualification/*.sh .ci/run
 	$(CARGO) test --quiet -p lucia-tests --test tidy
 
-bench: ## the figures, each with its goal
-	$(CARGO) build --quiet --release --workspace --bins
+bench: build ## the figures, each with its goal
 	$(CARGO) bench --quiet -p lucia-worker --bench worker
 	$(CARGO) bench --quiet -p lucia-tests --bench figures -- $(if $(filter-out 0,$(QUICK)),--quick)
 
@@ -46,6 +45,10 @@ lines: ## lines of code of the programs, by crate
 	@qualification/lines.sh
 
 
-install: ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
-	$(CARGO) build --release -p lucia-agent -p lucia-controller -p lucia-worker -p luciactl
-	@qualification/install.sh "$(TARGET)/release" "$(DESTDIR)" "$(PREFIX)"
+build: ## the programs as they are installed, into target/programs
+	$(CARGO) build --release -p lucia-controller -p lucia-worker -p luciactl -p lucia-qualification
+	$(CARGO) build --profile agent -p lucia-agent
+	@install -D -t "$(TARGET)/programs" $(addprefix $(TARGET)/release/,lucia-controller lucia-enrollment-worker luciactl lucia-qualification) "$(TARGET)/agent/lucia-node-agent"
+
+install: build ## lay binaries, units and default configurations: make install DESTDIR=/tmp/x PREFIX=/usr
+	@qualification/install.sh "$(TARGET)/programs" "$(DESTDIR)" "$(PREFIX)"

@@ -60,7 +60,7 @@ enum Verb {
         /// Its own directory, emptied at the start [default: target/measure-agent]
         #[arg(long)]
         dir: Option<PathBuf>,
-        /// Where the programs are, of a release build [default: target/release]
+        /// Where the programs are, of a release build [default: target/programs]
         #[arg(long)]
         bin: Option<PathBuf>,
     },
@@ -121,7 +121,7 @@ fn measure_agent(json: bool, dir: Option<PathBuf>, bin: Option<PathBuf>) -> Resu
     let figures = demo::measure::measure(&Options {
         once: true,
         dir: Some(dir.unwrap_or_else(|| target.join("measure-agent"))),
-        bin: Some(bin.unwrap_or_else(|| target.join("release"))),
+        bin: Some(bin.unwrap_or_else(|| target.join("programs"))),
         ..Options::default()
     })?;
     if json {

@@ -42,7 +42,7 @@ fn run() -> Result<Figures, Failure> {
     let given = |name: &str| arguments.iter().any(|argument| argument == name);
     let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
     let quick = given("--quick");
-    let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/release");
+    let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/programs");
     let bin = after("--programs").map_or(built, PathBuf::from).canonicalize()?;
     let mut figures = Figures::default();
     // The process's own thread keeps CPU 0 with the program under test; whatever drives it runs on CPU 1.
