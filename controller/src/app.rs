@@ -273,10 +273,10 @@ fn renew_endpoint(controller: &Controller, certificate: &EndpointCertificate) ->
         Ok(false) => {}
         Err(error) => trouble = Some(chain(&error)),
     }
-    if let Err(refusal) = controller.endpoint_request(certificate.csr()) {
+    if let Err(refusal) = controller.enrollment.endpoint_request(certificate.csr()) {
         trouble = Some(refusal.log);
     }
-    match controller.endpoint_answer() {
+    match controller.enrollment.endpoint_answer() {
         Ok(Some(answer)) => match certificate.take(&answer) {
             Ok(true) => tracing::info!("the endpoint has a new certificate"),
             Ok(false) => {}

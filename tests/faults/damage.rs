@@ -195,11 +195,17 @@ async fn f_12_of_two_controllers_one_writes() {
     restore(&config(&world), Generation::Current).unwrap();
     let second = start(&world).unwrap();
     let minutes = Minutes::new(10).unwrap();
-    second.open_window(minutes, "operator:0").unwrap();
+    second.enrollment.open_window(minutes, "operator:0").unwrap();
     let theirs = fs::read(world.path("controller/onboarding/state.json")).unwrap();
     for _ in 0..3 {
-        assert_eq!(first.close_window("operator:0").err().map(|refusal| refusal.code), Some(Code::PersistenceFailed));
-        assert_eq!(first.remove(&machine.id(), "operator:0").err().map(|r| r.code), Some(Code::PersistenceFailed));
+        assert_eq!(
+            first.enrollment.close_window("operator:0").err().map(|refusal| refusal.code),
+            Some(Code::PersistenceFailed)
+        );
+        assert_eq!(
+            first.enrollment.remove(&machine.id(), "operator:0").err().map(|r| r.code),
+            Some(Code::PersistenceFailed)
+        );
     }
     assert_eq!(fs::read(world.path("controller/onboarding/state.json")).unwrap(), theirs);
     drop(second);

@@ -130,7 +130,7 @@ async fn no_room(whose: Program, options: &'static str, take: fn(&Path) -> PathB
         // A question of the node that ran out meanwhile left room for one file.
         take(&dir);
         let minutes = Minutes::new(5).unwrap();
-        let refused = world.controller().open_window(minutes, "operator:0").unwrap_err();
+        let refused = world.controller().enrollment.open_window(minutes, "operator:0").unwrap_err();
         assert_eq!(refused.code, Code::PersistenceFailed, "{what}");
         assert!(world.controller().journal.writes(), "{what}: the next one is tried");
     }
@@ -139,7 +139,7 @@ async fn no_room(whose: Program, options: &'static str, take: fn(&Path) -> PathB
     }
     free(&filler);
     if whose == Program::Controller {
-        world.controller().open_window(Minutes::new(5).unwrap(), "operator:0").unwrap();
+        world.controller().enrollment.open_window(Minutes::new(5).unwrap(), "operator:0").unwrap();
     }
     machine.run_until(HOUR, |machine| machine.certificate_pem() != leaf).await;
     machine.run(2 * MINUTE).await;
@@ -249,7 +249,7 @@ async fn failing_sync(whose: Program, nth: usize) -> bool {
     });
     // The operator does something as well, so that the controller has a journal to write.
     let controller = world.controller();
-    let _ = controller.open_window(Minutes::new(30).unwrap(), "operator:0");
+    let _ = controller.enrollment.open_window(Minutes::new(30).unwrap(), "operator:0");
     machine.run(HOUR / 3).await;
     let failed = seen.lock().unwrap().failed.clone();
     let what = format!("{whose:?}, sync {nth}: {failed:?}");
@@ -265,7 +265,7 @@ async fn failing_sync(whose: Program, nth: usize) -> bool {
     assert_eq!(machine.status().doing, Doing::Heartbeating, "{what}");
     assert!(!machine.status().frozen && issued(&world) == 2, "{what}: {} certificates", issued(&world));
     assert!(machine.ends.len() <= 1, "{what}: {:?}", machine.ends);
-    world.controller().open_window(Minutes::new(30).unwrap(), "operator:0").unwrap();
+    world.controller().enrollment.open_window(Minutes::new(30).unwrap(), "operator:0").unwrap();
     failed.is_some()
 }
 

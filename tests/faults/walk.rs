@@ -296,7 +296,10 @@ async fn life(world: &World) {
     machine.rekey("n1b").await;
     let second = machine.id();
     machine.run_until(6 * HOUR, |_| world.phase(&second) == Some(DevicePhase::Managed)).await;
-    mended(world, || world.phase(&first).is_none() || world.controller().remove(&first, "operator:0").is_ok()).await;
+    mended(world, || {
+        world.phase(&first).is_none() || world.controller().enrollment.remove(&first, "operator:0").is_ok()
+    })
+    .await;
     for _ in 0..30 {
         world.worker_turn(world.now());
     }

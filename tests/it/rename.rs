@@ -33,7 +33,8 @@ fn call(machine: &Machine, text: &str) {
 
 /// `luciactl rename`.
 fn approve(world: &World, machine: &Machine, new: &str) -> Option<Code> {
-    let renamed = world.controller().rename(&machine.id(), &RenameForm { hostname: name(new) }, "operator:1000");
+    let renamed =
+        world.controller().enrollment.rename(&machine.id(), &RenameForm { hostname: name(new) }, "operator:1000");
     renamed.err().map(|refusal| refusal.code)
 }
 
@@ -205,7 +206,7 @@ async fn a_crash_at_any_step_ends_in_the_new_name(dies: Dies) {
         let (id, key) = (machine.id(), machine.file("node.key"));
         let plan = crash_at(&dies.dir(&world, &machine), nth);
         // The operator's act may be what dies; whoever sees no answer does it again.
-        let _ = world.controller().rename(&id, &RenameForm { hostname: name("web") }, "operator:1000");
+        let _ = world.controller().enrollment.rename(&id, &RenameForm { hostname: name("web") }, "operator:1000");
         let mut waited = Duration::ZERO;
         while plan.crashed().is_none() && !is_called(&world, &machine, "web") && waited < HOUR {
             machine.run(Duration::from_secs(5)).await;

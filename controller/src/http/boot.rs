@@ -11,12 +11,19 @@ use super::{Edge, HttpAnswer, blocking};
 
 /// `GET /api/boot/challenge`.
 pub(super) fn challenge(edge: &Edge, from: IpAddr) -> Result<HttpAnswer, ApiError> {
-    edge.shared.controller.boot_challenge(from).map(|challenge| HttpAnswer::ok(&challenge)).map_err(ApiError::from)
+    edge.shared
+        .controller
+        .enrollment
+        .boot_challenge(from)
+        .map(|challenge| HttpAnswer::ok(&challenge))
+        .map_err(ApiError::from)
 }
 
 /// `POST /api/boot/discover`.
 pub(super) async fn discover(edge: &Edge, call: DiscoverCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, move |controller| controller.discover(call, from)).await.map(|found| HttpAnswer::ok(&found))
+    blocking(edge, move |controller| controller.enrollment.discover(call, from))
+        .await
+        .map(|found| HttpAnswer::ok(&found))
 }
 
 /// `GET /api/boot/devices/{id}`.
@@ -27,7 +34,7 @@ pub(super) async fn device_state(
     from: IpAddr,
 ) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.device_state(&id, &proof, from))
+    blocking(edge, move |controller| controller.enrollment.device_state(&id, &proof, from))
         .await
         .map(|state| HttpAnswer::ok(&state))
 }
@@ -40,7 +47,7 @@ pub(super) async fn installation(
     from: IpAddr,
 ) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.installation(&id, &proof, from))
+    blocking(edge, move |controller| controller.enrollment.installation(&id, &proof, from))
         .await
         .map(|found| HttpAnswer::ok(&found))
 }
@@ -48,13 +55,15 @@ pub(super) async fn installation(
 /// `POST /api/boot/devices/{id}/grant`.
 pub(super) async fn grant(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.grant(&id, &call, from)).await.map(|grant| HttpAnswer::ok(&grant))
+    blocking(edge, move |controller| controller.enrollment.grant(&id, &call, from))
+        .await
+        .map(|grant| HttpAnswer::ok(&grant))
 }
 
 /// `POST /api/boot/devices/{id}/progress`.
 pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.progress(&id, &call, from))
+    blocking(edge, move |controller| controller.enrollment.progress(&id, &call, from))
         .await
         .map(|accepted| HttpAnswer::ok(&accepted))
 }
@@ -62,5 +71,5 @@ pub(super) async fn progress(edge: &Edge, id: &NodeId, call: DeviceCall, from: I
 /// `POST /api/boot/devices/{id}/enroll`.
 pub(super) async fn enroll(edge: &Edge, id: &NodeId, call: DeviceCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.enroll(&id, &call, from)).await.map(|state| enrolled(&state))
+    blocking(edge, move |controller| controller.enrollment.enroll(&id, &call, from)).await.map(|state| enrolled(&state))
 }

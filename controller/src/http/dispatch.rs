@@ -14,7 +14,7 @@ use lucia_proto::node::challenge::Scope;
 use super::error::ApiError;
 use super::route::{RouteTarget, Row};
 use super::{Edge, HttpAnswer, boot, edge, host, node, owners, page, sign_in, token};
-use crate::parts::{By, Controller};
+use crate::parts::By;
 
 impl Edge {
     /// The table of devices and nodes. Every row is named: a new one does not compile until somebody decided.
@@ -108,13 +108,30 @@ impl Edge {
             Endpoint::OpenWindow => host::open_window(self, edge::read(endpoint, body)?, by).await,
             Endpoint::CloseWindow => host::close_window(self, by).await,
             Endpoint::Approve => host::approve(self, target.id()?, edge::read(endpoint, body)?, by).await,
-            Endpoint::Reject => host::change(self, endpoint, target.id()?, by, Controller::reject).await,
-            Endpoint::Dismiss => host::change(self, endpoint, target.id()?, by, Controller::dismiss).await,
-            Endpoint::Restore => host::change(self, endpoint, target.id()?, by, Controller::restore).await,
-            Endpoint::Remove => host::change(self, endpoint, target.id()?, by, Controller::remove).await,
+            Endpoint::Reject => {
+                host::change(self, endpoint, target.id()?, by, |parts, id, actor| parts.enrollment.reject(id, actor))
+                    .await
+            }
+            Endpoint::Dismiss => {
+                host::change(self, endpoint, target.id()?, by, |parts, id, actor| parts.enrollment.dismiss(id, actor))
+                    .await
+            }
+            Endpoint::Restore => {
+                host::change(self, endpoint, target.id()?, by, |parts, id, actor| parts.enrollment.restore(id, actor))
+                    .await
+            }
+            Endpoint::Remove => {
+                host::change(self, endpoint, target.id()?, by, |parts, id, actor| parts.enrollment.remove(id, actor))
+                    .await
+            }
             Endpoint::Rename => host::rename(self, target.id()?, edge::read(endpoint, body)?, by).await,
             Endpoint::KeepClone => host::keep_clone(self, target.id()?, edge::read(endpoint, body)?, by).await,
-            Endpoint::SplitClone => host::change(self, endpoint, target.id()?, by, Controller::split_clone).await,
+            Endpoint::SplitClone => {
+                host::change(self, endpoint, target.id()?, by, |parts, id, actor| {
+                    parts.enrollment.split_clone(id, actor)
+                })
+                .await
+            }
             Endpoint::Status => host::status(self).await,
             Endpoint::Nodes => host::nodes(self, query).await,
             Endpoint::Node => host::node(self, target.id()?).await,

@@ -94,7 +94,9 @@ impl DocumentCall {
             frame.drafting(self.drafting(controller)).after(sequence)
         };
         let text = match self.page {
-            Page::Servers => render(&Servers::new(frame("Servers"), &controller.onboarding(), &controller.servers())),
+            Page::Servers => {
+                render(&Servers::new(frame("Servers"), &controller.enrollment.onboarding(), &controller.servers()))
+            }
             // A machine becomes a node, and a node is removed, while somebody looks at it: whatever it is now is shown.
             Page::Server | Page::Device => {
                 let id = self.id()?;
@@ -102,7 +104,7 @@ impl DocumentCall {
                     let document = Gone::new(frame(&removed.name()), &removed, &newest_of(controller, id));
                     return written(render(&document));
                 }
-                let onboarding = controller.onboarding();
+                let onboarding = controller.enrollment.onboarding();
                 if let Some(device) = onboarding.devices.iter().find(|device| device.device_id == *id) {
                     let title = match &device.task {
                         Some(task) => task.hostname.to_string(),
@@ -116,7 +118,7 @@ impl DocumentCall {
                 };
                 let view = controller.node(id).map_err(unknown)?;
                 let why = Why::of(&view, &controller.drafts(None)?.drafts);
-                let (events, certificate) = (newest_of(controller, id), controller.certificate_of(id));
+                let (events, certificate) = (newest_of(controller, id), controller.fleet.certificate_of(id));
                 let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
                 render(&Server::new(frame(view.node.hostname.as_str()), &facts))
             }
@@ -163,7 +165,7 @@ impl DocumentCall {
                 let audit = Audit::new(frame("Audit"), &part, &controller.journal.names());
                 render(&audit.linking(|order| controller.has_draft(order)))
             }
-            Page::Window => render(&Window::new(frame("Discovery window"), &controller.onboarding())),
+            Page::Window => render(&Window::new(frame("Discovery window"), &controller.enrollment.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
             Page::Passkeys => {
                 let passkeys = self.by().map(|by| controller.passkeys(&by).passkeys).unwrap_or_default();

@@ -32,13 +32,13 @@ where
 
 /// `GET /api/host/onboarding`.
 pub(super) async fn onboarding(edge: &Edge) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, |controller| Ok(controller.onboarding())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, |controller| Ok(controller.enrollment.onboarding())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/onboarding/window`.
 pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Result<HttpAnswer, ApiError> {
     changing(edge, by, Endpoint::OpenWindow, None, move |controller, actor| {
-        controller.open_window(form.minutes, actor)
+        controller.enrollment.open_window(form.minutes, actor)
     })
     .await?;
     onboarding(edge).await
@@ -46,7 +46,8 @@ pub(super) async fn open_window(edge: &Edge, form: OpenWindow, by: &By) -> Resul
 
 /// `DELETE /api/host/onboarding/window`.
 pub(super) async fn close_window(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
-    changing(edge, by, Endpoint::CloseWindow, None, move |controller, actor| controller.close_window(actor)).await?;
+    changing(edge, by, Endpoint::CloseWindow, None, move |controller, actor| controller.enrollment.close_window(actor))
+        .await?;
     onboarding(edge).await
 }
 
@@ -54,7 +55,7 @@ pub(super) async fn close_window(edge: &Edge, by: &By) -> Result<HttpAnswer, Api
 pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let approved = id.clone();
     changing(edge, by, Endpoint::Approve, Some(id), move |controller, actor| {
-        controller.approve(&approved, &form, actor)
+        controller.enrollment.approve(&approved, &form, actor)
     })
     .await?;
     onboarding(edge).await
@@ -63,8 +64,10 @@ pub(super) async fn approve(edge: &Edge, id: &NodeId, form: ApproveForm, by: &By
 /// `POST /api/host/nodes/{id}/rename`.
 pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let renamed = id.clone();
-    changing(edge, by, Endpoint::Rename, Some(id), move |controller, actor| controller.rename(&renamed, &form, actor))
-        .await?;
+    changing(edge, by, Endpoint::Rename, Some(id), move |controller, actor| {
+        controller.enrollment.rename(&renamed, &form, actor)
+    })
+    .await?;
     node(edge, id).await
 }
 
@@ -72,7 +75,7 @@ pub(super) async fn rename(edge: &Edge, id: &NodeId, form: RenameForm, by: &By) 
 pub(super) async fn keep_clone(edge: &Edge, id: &NodeId, form: KeepForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let kept = id.clone();
     changing(edge, by, Endpoint::KeepClone, Some(id), move |controller, actor| {
-        controller.keep_clone(&kept, &form, actor)
+        controller.fleet.keep_clone(&kept, &form, actor)
     })
     .await?;
     node(edge, id).await
@@ -94,7 +97,7 @@ pub(super) async fn change(
 /// `GET /api/host/status`.
 pub(super) async fn status(edge: &Edge) -> Result<HttpAnswer, ApiError> {
     let (worker_available, counters, (_, audit_bytes)) = blocking(edge, |controller| {
-        Ok((controller.onboarding().worker.ready, controller.counters(), controller.audit.size()))
+        Ok((controller.enrollment.onboarding().worker.ready, controller.counters(), controller.audit.size()))
     })
     .await?;
     Ok(HttpAnswer::ok(&StatusView {

@@ -139,7 +139,7 @@ impl Edge {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let gate = Gate::new(config.connections, config.trusted_proxies.clone());
-        gate.remember(controller.node_addresses(), Instant::now());
+        gate.remember(controller.fleet.node_addresses(), Instant::now());
         let shared = Shared {
             controller,
             certificate,
@@ -358,7 +358,7 @@ impl Edge {
     /// [`Controller::may_discover`].
     fn admit(&self, row: Row, headers: &http::HeaderMap, source: IpAddr) -> Result<(), ApiError> {
         if row == Row::Base(Endpoint::Discover) {
-            return self.shared.controller.may_discover(source).map_err(ApiError::from);
+            return self.shared.controller.enrollment.may_discover(source).map_err(ApiError::from);
         }
         if row.role().is_none() || token::is_presented(headers) || who::is_named(self, headers) {
             return Ok(());

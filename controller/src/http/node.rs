@@ -21,16 +21,16 @@ pub(super) fn challenge(edge: &Edge, id: &NodeId, from: IpAddr) -> HttpAnswer {
 /// moves the journal.
 pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let controller = &edge.shared.controller;
-    let reply = if controller.heartbeat_waits(id) {
+    let reply = if controller.fleet.heartbeat_waits(id) {
         let id = id.clone();
         blocking(edge, move |controller| controller.heartbeat(&id, &call, from)).await?
     } else {
         controller.heartbeat(id, &call, from).map_err(ApiError::from)?
     };
-    if reply.frozen && controller.freezes_wait() {
+    if reply.frozen && controller.fleet.freezes_wait() {
         // On disk before it is told.
         blocking(edge, |controller| {
-            controller.write_freezes();
+            controller.fleet.write_freezes();
             Ok(())
         })
         .await?;
@@ -41,7 +41,7 @@ pub(super) async fn heartbeat(edge: &Edge, id: &NodeId, call: NodeCall, from: Ip
 /// `POST /api/nodes/{id}/renew`.
 pub(super) async fn renew(edge: &Edge, id: &NodeId, call: NodeCall, from: IpAddr) -> Result<HttpAnswer, ApiError> {
     let id = id.clone();
-    blocking(edge, move |controller| controller.renew(&id, &call, from)).await.map(|state| enrolled(&state))
+    blocking(edge, move |controller| controller.enrollment.renew(&id, &call, from)).await.map(|state| enrolled(&state))
 }
 
 /// 202 while the worker has not answered, then its answer as it signed it.

@@ -1,51 +1,47 @@
-//! What the controller decides: one [`Controller`], shared by every connection.
+//! What the controller decides, in parts. Each owns its locks and its files and calls only parts before it in this order,
+//! which is the order of all locks: `challenges`, `verifier`, `journal`, `audit`, `fleet`, `enrollment`.
 //!
-//! Each method is one call of the table in `lucia_proto::api`, from checked body to answer. It never waits for a
-//! peer. Methods that move the journal or ask the enrollment queue wait for the disk, so call them where blocking
-//! is allowed; `next_challenge`, `boot_challenge`, `device_state`, `installation`, `onboarding`, `nodes`, `node`,
-//! `events` and, in the steady state, `heartbeat` do not.
+//! Methods that move the journal or ask the enrollment queue wait for the disk, so they are called where blocking is
+//! allowed. What needs a part above another is made of what each answers, with no lock held ([`view`], [`readings`]).
 
 mod audit;
 mod challenges;
-mod changes;
-mod clone_calls;
-mod clones;
-mod device_calls;
+mod enrollment;
+mod fleet;
 mod journal;
-mod node_calls;
-mod nodes;
-mod operator;
+mod open_error;
 mod owners;
-mod page_view;
 mod readings;
 mod removed;
-mod rename;
+mod root;
 mod sign_in;
-mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tokens;
-mod upkeep;
 mod verifier;
 mod view;
 
-use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::base::time::{Clock, UnixTime};
-use lucia_proto::node::answer::SignedAnswer;
-use lucia_proto::pki::endpoint_names::EndpointNames;
+use lucia_proto::base::time::Clock;
+use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::node::report::NodeCall;
 
+use crate::bridge::owners::OwnerQueue;
 use crate::bridge::queue::Queue;
-use crate::config::{Config, Limits};
-use crate::lock::lock;
+use crate::config::Config;
+use crate::store::audit_log::AuditLog;
+use crate::store::journal_file::JournalFile;
+use crate::store::layout::Layout;
+use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
-use changes::Changes;
-use nodes::Nodes;
+use crate::store::tokens::TokenStore;
+use fleet::AcceptedHeartbeat;
+use journal::CONTROLLER;
 use owners::Owners;
 use sign_in::SignIns;
 use tokens::Tokens;
@@ -53,69 +49,29 @@ use tokens::Tokens;
 pub use crate::refusal::Refusal;
 pub use audit::{Audit, AuditedChange, By};
 pub use challenges::Challenges;
+pub use enrollment::{Enrolled, Enrollment};
+pub use fleet::{CertificateFacts, Fleet, NodeCounts, ServerRow};
 pub use journal::Keeper;
+pub use open_error::OpenError;
 pub use owners::{Applicant, OwnerCall};
-pub use page_view::{CertificateFacts, ServerRow};
 pub use readings::Readings;
+pub use root::read_root;
 pub use sign_in::{AskedPasskey, InSession, NewSession, WaitingPasskey};
-pub use start::{OpenError, read_root};
 pub use tokens::Looking;
 pub use verifier::Verifier;
 
-/// The deciding half of the controller. Share it through an [`Arc`].
-///
-/// Locks are taken in this order, each for as short as it can be: `window`, `queue`, `records`, the state of one node; the
-/// journal's writer is taken inside either of the first two, never the other way round.
+/// All of them. Share it through an [`Arc`].
 pub struct Controller {
     pub clock: Arc<dyn Clock>,
-    names: EndpointNames,
-    limits: Limits,
     pub challenges: Arc<Challenges>,
     pub verifier: Arc<Verifier>,
-    nodes: Nodes,
     pub journal: Arc<Keeper>,
     pub audit: Arc<Audit>,
-    queue: Mutex<Queue>,
-    records: Mutex<Records>,
-    /// Until when the discovery window is open, as time since boot: no step of the wall clock opens it for longer.
-    window: Mutex<Option<Duration>>,
-    /// The node whose record was written last.
-    last_written: Mutex<Option<NodeId>>,
-    /// When the queue was last looked through, by time since boot.
-    queue_looked_at: Mutex<Option<Duration>>,
-    /// Nodes whose identity is frozen in memory and not in the journal yet.
-    to_freeze: Mutex<BTreeSet<NodeId>>,
-    /// The generation of the journal that `nodes` follows.
-    followed: AtomicU64,
-    changes: Changes,
-    /// Nodes whose new address went into the journal within the last minute.
-    moves: Changes,
-    /// Nodes that told a new start which their record's file does not have yet, in the order they did.
-    new_starts: Mutex<VecDeque<NodeId>>,
+    pub fleet: Arc<Fleet>,
+    pub enrollment: Enrollment,
     owners: Owners,
     sign_ins: SignIns,
     tokens: Tokens,
-    heartbeats: AtomicU64,
-}
-
-/// What became of a request for a certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Enrolled {
-    /// The worker has not answered yet.
-    Pending,
-    /// The worker's signed answer.
-    Ready(SignedAnswer),
-}
-
-/// Numbers since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Signatures verified and chains built.
-    pub public_key_operations: u64,
-    /// Heartbeats accepted.
-    pub heartbeats: u64,
-    /// Used challenges remembered now.
-    pub used_challenges: u64,
 }
 
 impl Controller {
@@ -126,66 +82,85 @@ impl Controller {
     /// # Errors
     /// Another controller holds the lease; state that is corrupt, torn, foreign or open to others; no root.
     pub fn open(config: &Config, clock: Arc<dyn Clock>, secret: [u8; 32]) -> Result<Self, OpenError> {
-        start::open(config, clock, &secret)
+        let root = read_root(&config.root_file)?;
+        let layout = Layout::open(config).map_err(OpenError::Layout)?;
+        note_unsigned_keys(&config.state_dir);
+        let Layout { onboarding, requests, removals, identities, responses, .. } = layout;
+        let (orders, owner_requests) = (layout.orders, layout.owner_requests);
+        let (file, journal) = JournalFile::open(onboarding).map_err(OpenError::Journal)?;
+        // Whoever slept while another took the state over writes nothing of it any more, the journal or else (F-12).
+        let passkeys = layout.passkeys.guarded(file.guard());
+        let tokens = layout.tokens.guarded(file.guard());
+        let [requests, removals, identities, orders, owner_requests] =
+            [requests, removals, identities, orders, owner_requests].map(|dir| dir.guarded(file.guard()));
+        let journal = Arc::new(Keeper::new(file, journal));
+        let verifier = Arc::new(Verifier::new(root).map_err(OpenError::Random)?);
+        let challenges = Arc::new(Challenges::new(&secret, config.source_binding, Arc::clone(&clock)));
+        let now = clock.now();
+        // Always closed at the start: an operator who opened it may not know that it was restarted.
+        journal
+            .change(|journal| journal::close_window(journal, Act::WindowClosedAtStart, CONTROLLER, now))
+            .map_err(OpenError::Write)?;
+        let below = (Arc::clone(&clock), Arc::clone(&challenges), Arc::clone(&verifier), Arc::clone(&journal));
+        let fleet = Arc::new(Fleet::open(below.clone(), Records::new(identities))?);
+        let queue = Queue::new(requests, removals, responses);
+        let enrollment = Enrollment::open(below, Arc::clone(&fleet), (config.names.clone(), config.limits), queue)
+            .map_err(OpenError::Write)?;
+        let sign_ins = SignIns::new(Passkeys::open(passkeys).map_err(OpenError::Passkeys)?);
+        let tokens = Tokens::new(TokenStore::open(tokens).map_err(OpenError::Tokens)?);
+        let log = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
+        let owner_queue = Arc::new(OwnerQueue::new(owner_requests, layout.owner_responses));
+        let audit = Arc::new(Audit::new(Arc::clone(&clock), Arc::clone(&journal), Arc::clone(&owner_queue), log));
+        let owners = Owners::open(orders, owner_queue, &fleet)?;
+        let controller =
+            Self { clock, challenges, verifier, journal, audit, fleet, enrollment, owners, sign_ins, tokens };
+        // Before the first call: an owner is not to be refused for a second after each start.
+        controller.start_orders();
+        Ok(controller)
     }
 
-    /// Whether a first contact from this address can be answered at all, whatever machine it is of: before anything of it
-    /// is read.
+    /// A node is alive.
     ///
     /// # Errors
-    /// `admission_closed`, `registry_full`.
-    pub fn may_discover(&self, from: IpAddr) -> Result<(), Refusal> {
-        self.window_is_open()?;
-        self.has_room_for(from)
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
+        let AcceptedHeartbeat { reply, orders, asker, caller, at } = self.fleet.heartbeat(id, call, from)?;
+        let orders = self.relay(id, orders.as_ref(), (asker.as_ref(), caller), at);
+        Ok(HeartbeatReply { orders, ..reply })
     }
 
-    /// Whether the next heartbeat of this node, if it is accepted, moves the journal and so waits for the disk.
-    pub fn heartbeat_waits(&self, id: &NodeId) -> bool {
-        self.nodes.get(id).is_some_and(|known| {
-            let state = lock(&known.state);
-            state.record.is_some() && (!state.managed || state.renaming().is_some())
-        })
-    }
-
-    /// Asks the worker for the endpoint's certificate: idempotent for the same CSR.
-    ///
-    /// # Errors
-    /// `persistence_failed`.
-    pub fn endpoint_request(&self, csr_pem: &str) -> Result<(), Refusal> {
-        lock(&self.queue).endpoint_request(csr_pem)
-    }
-
-    /// The worker's answer to the last [`Controller::endpoint_request`]: chain in PEM, or nothing yet.
-    ///
-    /// # Errors
-    /// `node_worker_unavailable`, `node_enrollment_failed` with the worker's reason.
-    pub fn endpoint_answer(&self) -> Result<Option<String>, Refusal> {
-        lock(&self.queue).endpoint_answer(self.clock.now())
-    }
-
-    /// Where nodes last called from, as their records say.
-    pub fn node_addresses(&self) -> Vec<IpAddr> {
-        let nodes = self.nodes.all();
-        nodes.iter().filter_map(|(_, node)| lock(&node.state).record.as_ref()?.address).collect()
-    }
-
-    /// What there is, in numbers: for metrics and health. Waits for the disk.
-    pub fn readings(&self) -> Readings {
-        self.read()
-    }
-
-    /// Numbers since the start.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            public_key_operations: self.verifier.operations(),
-            heartbeats: self.heartbeats.load(Ordering::Relaxed),
-            used_challenges: u64::try_from(self.challenges.remembered()).unwrap_or(u64::MAX),
+    /// What time brings about: call it every few seconds. Writes what heartbeats left to write, ends what expired,
+    /// collects the worker's answers, forgets used challenges.
+    pub fn tick(&self) {
+        self.challenges.forget();
+        if !self.journal.is_ours() {
+            return;
         }
+        self.fleet.write_freezes();
+        self.enrollment.tick();
+        self.fleet.follow_journal();
+        self.follow_owners();
+        self.expire_sign_ins();
+        self.expire_tokens();
+        self.audit.tick();
+        self.fleet.write_some();
     }
 
-    /// Until when the window is open; nothing when it is closed.
-    fn window_until(&self) -> Option<UnixTime> {
-        lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
-        self.journal.read().window_expires_at.filter(|until| self.clock.now() < *until)
+    /// Writes what ticks have left to write: for the end of the program, when no call comes any more.
+    pub fn flush(&self) {
+        self.fleet.flush();
+        self.audit.note_the_last();
+    }
+}
+
+/// A list of unsigned SSH keys is left alone, since going back to the version before needs it.
+fn note_unsigned_keys(state_dir: &Path) {
+    let path = state_dir.join("keys/ssh-keys.json");
+    if path.symlink_metadata().is_ok() {
+        let path = path.display();
+        tracing::warn!(
+            "{path} is no longer used: nodes take SSH keys from owners' signed orders alone (luciactl keys add). Remove it \
+             once you no longer need to go back to the version before"
+        );
     }
 }

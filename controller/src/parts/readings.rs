@@ -1,15 +1,11 @@
 //! What there is, in numbers: for metrics and health. Never a name, an id or an address.
 
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::node::heartbeat::DirectoryState;
 use lucia_proto::node::phase::DevicePhase;
-use lucia_proto::node::state::SnapshotState;
 
-use super::nodes::NodeState;
-use super::{Controller, Counters};
-use crate::bridge::worker;
+use super::Controller;
+use super::fleet::NodeCounts;
 use crate::config::Limits;
-use crate::lock::lock;
 
 /// Everything that is counted, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +13,7 @@ pub struct Readings {
     /// Devices of the journal in each phase, in the order of [`DevicePhase::ALL`].
     pub phases: Vec<(DevicePhase, u64)>,
     /// Nodes by how they look from here.
-    pub nodes: Nodes,
+    pub nodes: NodeCounts,
     /// Tasks of the journal, ended ones among them.
     pub tasks: u64,
     /// Most devices and tasks there may be.
@@ -42,51 +38,29 @@ pub struct Readings {
     pub counters: Counters,
 }
 
-/// Nodes by how they look from here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Nodes {
-    /// Heard from within two minutes.
-    pub online: u64,
-    /// Not heard from for longer.
-    pub stale: u64,
-    /// Certified and never heard from since the record began.
-    pub awaiting: u64,
-    /// In the journal, and refused since the worker bars their keys; counted nowhere else.
-    pub barred: u64,
-    /// Of all the others, seen twice and not decided about.
-    pub frozen: u64,
-    /// Of all of these, with a certificate that is over.
-    pub lapsed: u64,
-    /// Of all of these, with a heartbeat that its file does not have yet.
-    pub unwritten: u64,
-    /// Of those in a fleet with a directory, whose users can log in there.
-    pub directory_ready: u64,
-    /// Of those, who set it up still.
-    pub directory_waiting: u64,
-    /// Of those, who could not.
-    pub directory_failed: u64,
+/// Numbers since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Signatures verified and chains built.
+    pub public_key_operations: u64,
+    /// Heartbeats accepted.
+    pub heartbeats: u64,
+    /// Used challenges remembered now.
+    pub used_challenges: u64,
 }
 
 impl Controller {
-    pub(super) fn read(&self) -> Readings {
-        let now = self.clock.now();
-        let journal = self.journal.read();
+    /// What there is, in numbers: for metrics and health. Waits for the disk.
+    pub fn readings(&self) -> Readings {
+        let (journal, worker) = (self.journal.read(), self.enrollment.worker());
         let count = |phase| journal.devices.iter().filter(|device| device.phase == phase).count();
-        let mut nodes = Nodes::default();
-        for device in journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed) {
-            if let Some(known) = self.nodes.get(&device.device_id) {
-                let refused = self.refuses(&device.device_id);
-                nodes.add(&lock(&known.state), refused, device.frozen.is_some(), now);
-            }
-        }
-        let worker = worker::view(lock(&self.queue).responses(), now);
         let (events, writes) = self.journal.since_start(&journal);
         Readings {
             phases: DevicePhase::ALL.into_iter().map(|phase| (phase, number(count(phase)))).collect(),
-            nodes,
+            nodes: self.fleet.counts(),
             tasks: number(journal.tasks.len()),
-            limits: self.limits,
-            window_open: self.window_until().is_some(),
+            limits: self.enrollment.limits(),
+            window_open: self.enrollment.window_until().is_some(),
             events,
             writes,
             generation: journal.generation,
@@ -97,31 +71,13 @@ impl Controller {
             counters: self.counters(),
         }
     }
-}
 
-impl Nodes {
-    fn add(&mut self, state: &NodeState, refused: bool, frozen: bool, now: UnixTime) {
-        if refused {
-            self.barred += 1;
-            return;
-        }
-        let record = state.record.as_ref();
-        match SnapshotState::of(record.and_then(|record| record.last_seen_at), now) {
-            SnapshotState::Online => self.online += 1,
-            SnapshotState::Stale => self.stale += 1,
-            SnapshotState::Barred => self.barred += 1,
-            SnapshotState::AwaitingHeartbeat => self.awaiting += 1,
-        }
-        let lineage = record.and_then(|record| record.lineage.as_ref());
-        self.frozen += u64::from(frozen || lineage.is_some_and(|lineage| lineage.frozen_at.is_some()));
-        self.lapsed += u64::from(record.is_some_and(|record| record.certificate_expires_at <= now));
-        self.unwritten += u64::from(state.dirty);
-        let heartbeat = record.and_then(|record| record.last_heartbeat.as_ref());
-        match heartbeat.and_then(|heartbeat| heartbeat.directory.as_ref()).map(|report| report.state) {
-            Some(DirectoryState::Ready) => self.directory_ready += 1,
-            Some(DirectoryState::Waiting) => self.directory_waiting += 1,
-            Some(DirectoryState::Failed) => self.directory_failed += 1,
-            None => {}
+    /// Numbers since the start.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            public_key_operations: self.verifier.operations(),
+            heartbeats: self.fleet.heartbeats(),
+            used_challenges: number(self.challenges.remembered()),
         }
     }
 }

@@ -37,10 +37,10 @@ impl World {
             if self.controller_is_up() {
                 self.mend_controller().await;
                 let controller = self.controller();
-                let view = controller.onboarding();
+                let view = controller.enrollment.onboarding();
                 if view.window_expires_at.is_none() {
                     // A full disk or a dying controller is tried again at the next look.
-                    let _ = controller.open_window(Minutes::new(30).unwrap(), ACTOR);
+                    let _ = controller.enrollment.open_window(Minutes::new(30).unwrap(), ACTOR);
                 }
                 let waiting = |phase| phase == DevicePhase::Discovered;
                 for device in view.devices.iter().filter(|device| waiting(device.phase)) {
@@ -55,7 +55,7 @@ impl World {
                         disk_id: disk,
                         replaces: replaces.cloned(),
                     };
-                    let _ = controller.approve(&device.device_id, &form, ACTOR);
+                    let _ = controller.enrollment.approve(&device.device_id, &form, ACTOR);
                 }
             }
             sleep(Duration::from_secs(5)).await;
@@ -63,17 +63,17 @@ impl World {
     }
 
     pub(crate) fn remove(&self, id: &NodeId) {
-        self.controller().remove(id, ACTOR).unwrap();
+        self.controller().enrollment.remove(id, ACTOR).unwrap();
     }
 
     /// Keeps the holder of this start.
     pub(crate) fn keep(&self, id: &NodeId, start_id: StartId) {
-        self.controller().keep_clone(id, &KeepForm { start_id }, ACTOR).unwrap();
+        self.controller().fleet.keep_clone(id, &KeepForm { start_id }, ACTOR).unwrap();
     }
 
     /// Keeps neither holder.
     pub(crate) fn split(&self, id: &NodeId) {
-        self.controller().split_clone(id, ACTOR).unwrap();
+        self.controller().enrollment.split_clone(id, ACTOR).unwrap();
     }
 
     /// The worker asks nobody: a grant in the journal is enough from now on.

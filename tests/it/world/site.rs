@@ -144,8 +144,8 @@ impl World {
         let serving = self.0.controller.borrow();
         let Serving { controller, certificate, .. } = serving.as_ref().unwrap();
         // What fails is tried again the next second.
-        let _ = controller.endpoint_request(certificate.csr());
-        if let Ok(Some(answer)) = controller.endpoint_answer() {
+        let _ = controller.enrollment.endpoint_request(certificate.csr());
+        if let Ok(Some(answer)) = controller.enrollment.endpoint_answer() {
             let _ = certificate.take(&answer);
         }
         certificate.not_after().is_some()

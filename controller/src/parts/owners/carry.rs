@@ -21,9 +21,10 @@ use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
 use lucia_proto::orders::{Actor, Checker, Effect, OrderCode, OrderId, OrderMemory, OrderPolicy};
 
 use super::super::Controller;
+use super::super::fleet::CallerKind;
 use super::orders::{Orders, signed};
 use super::progress::{Entry, in_force, is_done, is_final};
-use super::relay::{CallerKind, OutcomeNote, Waiting};
+use super::relay::{OutcomeNote, Waiting};
 use crate::lock::lock;
 use crate::refusal::Refusal;
 
@@ -201,7 +202,7 @@ impl Controller {
             .all()
             .filter(|entry| entry.row.signed_at.is_some() && !entry.is_stopped())
             .filter_map(|entry| Some((entry, in_force(&entry.row.signatures, &roster).err()?)))
-            .filter(|(entry, _)| !entry.is_ended(now, |node| self.is_there(node)))
+            .filter(|(entry, _)| !entry.is_ended(now, |node| self.fleet.is_there(node)))
             .map(|(entry, code)| (entry.clone(), code))
             .collect();
         let is_news = !stopped.is_empty();
@@ -226,7 +227,7 @@ impl Controller {
     /// Does the controller's own part of orders that the worker carried out.
     fn act_on_orders(&self, now: UnixTime) -> Result<(), Refusal> {
         let mut orders = lock(&self.owners.orders);
-        let due = |entry: &&Entry| entry.waits_for_controller(now, |node| self.is_there(node));
+        let due = |entry: &&Entry| entry.waits_for_controller(now, |node| self.fleet.is_there(node));
         let due: Vec<Entry> = orders.all().filter(due).cloned().collect();
         for mut entry in due {
             let Some(outcome) = self.act(&entry, now) else { continue };
@@ -268,14 +269,14 @@ impl Controller {
         }
         let actor = roster.owner(&entry.intent.owner).map(|owner| format!("owner:{}", owner.name))?;
         let done = match entry.body.effect() {
-            Effect::Keeps(Some(start)) => self.keep_clone(node, &KeepForm { start_id: start.clone() }, &actor),
+            Effect::Keeps(Some(start)) => self.fleet.keep_clone(node, &KeepForm { start_id: start.clone() }, &actor),
             Effect::Keeps(None) => return outcome(Some(OrderCode::Malformed)),
-            Effect::Ends => match self.split_clone(node, &actor) {
+            Effect::Ends => match self.enrollment.split_clone(node, &actor) {
                 // Its key is barred all the same.
-                Err(refusal) if refusal.code == Code::NotFrozen => self.remove(node, &actor),
+                Err(refusal) if refusal.code == Code::NotFrozen => self.enrollment.remove(node, &actor),
                 done => done,
             },
-            Effect::Wipes => self.remove(node, &actor),
+            Effect::Wipes => self.enrollment.remove(node, &actor),
             Effect::None | Effect::Replaces(_) => return outcome(Some(OrderCode::KindElsewhere)),
         };
         let Err(refusal) = done else { return outcome(None) };
@@ -297,7 +298,7 @@ impl Controller {
         let since_boot = self.clock.since_boot();
         let (unwritten, unanswered, withdrawn) = {
             let mut relay = lock(&self.owners.relay);
-            relay.retain(since_boot, |node| self.is_there(node));
+            relay.retain(since_boot, |node| self.fleet.is_there(node));
             (relay.unwritten(QUESTIONS_PER_TICK, since_boot), relay.unanswered(), relay.take_withdrawn())
         };
         if unwritten.is_empty() && unanswered.is_empty() && withdrawn.is_empty() {
@@ -382,10 +383,10 @@ impl Controller {
         let overtaken = orders.all().flat_map(Entry::overtaken).collect();
         let ends = orders.all().filter(|entry| entry.is_ending(now));
         let leaving = ends.filter_map(|entry| entry.node().cloned()).collect();
+        self.fleet.set_leaving(leaving);
         let mut relay = lock(&self.owners.relay);
         relay.set_orders(waiting, decisions);
         relay.set_overtaken(overtaken);
-        relay.set_leaving(leaving);
     }
 }
 

@@ -48,7 +48,7 @@ impl Controller {
         let Some(roster) = self.owners.roster() else { return Ok(()) };
         let mut orders = lock(&self.owners.orders);
         // One of which nothing becomes any more keeps the names of all who signed it.
-        let goes_on = |next: &Entry| !next.is_ended(now, |node| self.is_there(node));
+        let goes_on = |next: &Entry| !next.is_ended(now, |node| self.fleet.is_there(node));
         let left = orders.all().filter_map(|entry| without_leavers(entry, &roster, now)).filter(goes_on);
         let left: Vec<Entry> = left.collect();
         let is_news = !left.is_empty();

@@ -5,47 +5,27 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lucia_durable::PrivateDir;
 use lucia_people::owner_api::NamesView;
-use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
-use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::LIST_FILE_MAX;
 use lucia_proto::base::text::shown;
 use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
-use lucia_proto::orders::lists::{Barred, ListEntry, ListError, Names, SignedBarred, SignedList, VerifiedList};
+use lucia_proto::orders::lists::{ListEntry, ListError, Names, SignedBarred, SignedList, VerifiedList};
 use lucia_proto::pki::bundle::VerifiedBundle;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::pki::taken::Taken;
 
 use super::super::Controller;
+use super::super::fleet::{BarredKeys, Fleet};
 use crate::bridge::owners::Answers;
 use crate::lock::lock;
-use crate::refusal::{Refusal, chain};
+use crate::refusal::chain;
 use crate::store::barred;
 use crate::store::json_file::JsonFileError;
 
 /// What is held of them. `seen` is taken after the queue; the lists themselves are held for no write.
 pub(super) struct Lists {
-    barred: RwLock<BarredKeys>,
     names: RwLock<Option<Arc<Names>>>,
     seen: Mutex<ListsRead>,
-}
-
-/// Whom the worker bars.
-enum BarredKeys {
-    /// By the list that was held before the start, until a verified one takes its place: it counts also while no bundle says
-    /// who signed it, and where the worker that did was retired since.
-    Before(Vec<Fingerprint>),
-    /// By the list that was verified last.
-    Verified(Arc<Barred>),
-}
-
-impl BarredKeys {
-    fn verified(&self) -> Option<Arc<Barred>> {
-        match self {
-            Self::Before(_) => None,
-            Self::Verified(list) => Some(Arc::clone(list)),
-        }
-    }
 }
 
 /// What was last looked at.
@@ -62,26 +42,11 @@ struct ListsRead {
 }
 
 impl Lists {
-    pub(super) fn open(dir: &PrivateDir) -> Result<Self, JsonFileError> {
+    pub(super) fn open(dir: &PrivateDir, fleet: &Fleet) -> Result<Self, JsonFileError> {
         let (kept, keys) = barred::read(dir)?.map(|kept| ((kept.signed, None), kept.keys)).unzip();
         let seen = Mutex::new(ListsRead { kept, ..ListsRead::default() });
-        let barred = RwLock::new(BarredKeys::Before(keys.unwrap_or_default()));
-        Ok(Self { barred, names: RwLock::default(), seen })
-    }
-
-    fn hold(&self, list: Barred) -> Arc<Barred> {
-        let list = Arc::new(list);
-        *self.barred.write().unwrap_or_else(PoisonError::into_inner) = BarredKeys::Verified(Arc::clone(&list));
-        list
-    }
-
-    /// Whether the worker bars this key.
-    pub(super) fn bars(&self, key: &Fingerprint) -> bool {
-        let barred = self.barred.read().unwrap_or_else(PoisonError::into_inner);
-        match &*barred {
-            BarredKeys::Before(keys) => keys.binary_search(key).is_ok(),
-            BarredKeys::Verified(list) => list.get(key).is_some(),
-        }
+        fleet.bar(BarredKeys::Before(keys.unwrap_or_default()));
+        Ok(Self { names: RwLock::default(), seen })
     }
 }
 
@@ -119,14 +84,16 @@ impl Controller {
         let mut seen = lock(&lists.seen);
         let ListsRead { barred: looked_at, names, kept, .. } = &mut *seen;
         let mut trouble = Vec::new();
-        let mut held = lists.barred.read().unwrap_or_else(PoisonError::into_inner).verified();
+        let mut held = self.fleet.barred();
         // One that the bundle's worker did not sign is of a worker that was retired since: the next one signs its own,
         // whatever its number, and until then the keys of this one count.
         let version = Some(by.0.bundle().version);
         if let Some((signed, tried)) = kept.as_mut().filter(|(_, tried)| *tried != version) {
             *tried = version;
             if let Ok(before) = signed.verify(by.0, by.1) {
-                held = Some(lists.hold(before));
+                let before = Arc::new(before);
+                self.fleet.bar(BarredKeys::Verified(Arc::clone(&before)));
+                held = Some(before);
                 *kept = None;
             }
         }
@@ -135,7 +102,7 @@ impl Controller {
         {
             Ok(Some(list)) => match barred::write(&self.owners.dir, list.signed()) {
                 Ok(()) => {
-                    drop(lists.hold(list));
+                    self.fleet.bar(BarredKeys::Verified(Arc::new(list)));
                     *kept = None;
                 }
                 Err(error) => {
@@ -167,35 +134,6 @@ impl Controller {
         NamesView {
             names: names.map(|names| names.signed().clone()),
             bundle: trust.map(|trust| trust.bundle.signed().clone()),
-        }
-    }
-
-    /// Whether this node is refused whatever the journal says of it: the worker bars its key, and no order that it is to
-    /// hear of ends it just now.
-    pub(in crate::parts) fn refuses(&self, id: &NodeId) -> bool {
-        let key = self.nodes.get(id).map(|known| known.key.fingerprint());
-        key.is_some_and(|key| self.owners.lists.bars(&key)) && !lock(&self.owners.relay).is_leaving(id)
-    }
-
-    /// Whether the worker bars the key of this device.
-    pub(in crate::parts) fn bars(&self, key: &Fingerprint) -> bool {
-        self.owners.lists.bars(key)
-    }
-
-    /// Refuses to make a barred key a node again.
-    pub(in crate::parts) fn may_be_approved(&self, id: &NodeId) -> Result<(), Refusal> {
-        let journal = self.journal.read();
-        match journal.device(id).filter(|device| self.bars(&device.fingerprint)) {
-            None => Ok(()),
-            Some(device) => Err(Refusal::new(
-                Code::KeyBarred,
-                format!(
-                    "The node of this key was removed and the worker bars the key for good. Give the machine a new key \
-                     (lucia-node-agent rekey, or install it again) and approve that one; reject this one: luciactl \
-                     reject {}.",
-                    device.verification_code
-                ),
-            )),
         }
     }
 }

@@ -36,6 +36,7 @@ use lucia_proto::orders::roster::{TakenRoster, VerifiedRoster};
 use lucia_proto::pki::key::Signature;
 
 use super::challenges::Whose;
+use super::fleet::Fleet;
 use super::{Controller, OpenError};
 use crate::bridge::owners::OwnerQueue;
 use crate::lock::lock;
@@ -49,8 +50,6 @@ use lists::Lists;
 use orders::Orders;
 use relay::Relay;
 use trust::Trust;
-
-pub(super) use relay::CallerKind;
 
 /// What the controller holds of owners.
 ///
@@ -99,8 +98,8 @@ pub struct OwnerCall<'a> {
 }
 
 impl Owners {
-    pub(super) fn open(dir: PrivateDir, queue: Arc<OwnerQueue>) -> Result<Self, OpenError> {
-        let lists = Lists::open(&dir).map_err(OpenError::RosterMark)?;
+    pub(super) fn open(dir: PrivateDir, queue: Arc<OwnerQueue>, fleet: &Fleet) -> Result<Self, OpenError> {
+        let lists = Lists::open(&dir, fleet).map_err(OpenError::RosterMark)?;
         let mark = roster_mark::read(&dir).map_err(OpenError::RosterMark)?;
         queue.clean().map_err(OpenError::Write)?;
         let applications = Applications::load(&queue).map_err(OpenError::Write)?;
@@ -156,6 +155,11 @@ impl Controller {
         let verified = proof.verify(&nonce, &roster, dummy, &arrived).map_err(|error| refused_proof(&error))?;
         self.challenges.accept(&proof.challenge_id, Whose::Owner(&verified.owner().id))?;
         Ok(verified)
+    }
+
+    /// The roster that is held.
+    pub fn verified_roster(&self) -> Option<Arc<VerifiedRoster>> {
+        self.owners.roster()
     }
 
     /// The roster as the worker signed it, with the bundle that says whose signature that is.

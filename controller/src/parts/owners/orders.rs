@@ -200,29 +200,21 @@ fn add_signature(
 }
 
 impl Controller {
-    /// Whether this node is there, so that an order for it may still come to it.
-    pub(super) fn is_there(&self, node: &NodeId) -> bool {
-        self.nodes.get(node).is_some()
-    }
-
     /// The nodes of an order that were removed before they carried it out, as the journal's events still tell of them.
     fn gone(&self, entry: &Entry, removals: &BTreeMap<&NodeId, &Event>) -> Vec<GoneNode> {
         let told = |node_id: NodeId| match removals.get(&node_id) {
             Some(event) => GoneNode { node_id, hostname: event.hostname.clone(), removed_at: Some(event.at) },
             None => GoneNode { node_id, hostname: None, removed_at: None },
         };
-        entry.gone(|node| self.is_there(node)).into_iter().map(told).collect()
+        entry.gone(|node| self.fleet.is_there(node)).into_iter().map(told).collect()
     }
 
     /// Whether somebody may have it who did not say yet what became of it. The worker finds an order as soon as it is
     /// signed; a node is handed it with any heartbeat after that, and which one it was nothing here remembers.
     fn is_handed_out(&self, entry: &Entry, now: UnixTime) -> bool {
         let Some(signed_at) = entry.row.signed_at else { return false };
-        let has_heard = |node: &NodeId| {
-            let last = self.nodes.get(node).and_then(|known| lock(&known.state).record.as_ref()?.last_seen_at);
-            last.is_some_and(|last| last >= signed_at)
-        };
-        !entry.is_ended(now, |node| self.is_there(node))
+        let has_heard = |node: &NodeId| self.fleet.last_seen(node).is_some_and(|last| last >= signed_at);
+        !entry.is_ended(now, |node| self.fleet.is_there(node))
             && (entry.has(Actor::Worker) || entry.intent.nodes.iter().any(has_heard))
     }
 
@@ -255,7 +247,7 @@ impl Controller {
             let new = entry(DraftRow::new(draft, by, now));
             let new = new.ok_or_else(|| refused(OrderCode::Malformed, "a draft that was read cannot be read"))?;
             if new.has(Actor::Node)
-                && let Some(node) = new.intent.nodes.iter().find(|node| !self.is_there(node))
+                && let Some(node) = new.intent.nodes.iter().find(|node| !self.fleet.is_there(node))
             {
                 return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
             }
@@ -268,7 +260,7 @@ impl Controller {
                 return Err(Refusal::new(Code::VerificationCodeCollision, message));
             }
             let bytes = new.row.draft.intent_json.len() + new.row.draft.body.len();
-            let is_there = |node: &NodeId| self.is_there(node);
+            let is_there = |node: &NodeId| self.fleet.is_there(node);
             let (by, owner) = (&new.row.drafted_by, &new.intent.owner);
             orders.make_room(by, owner, bytes, |entry| entry.is_ended(now, is_there), is_there)?;
             let answer = view(&new);
@@ -304,7 +296,7 @@ impl Controller {
             about: given.about(entry),
             owner: entry.intent.owner.clone(),
             signers: signers(&entry.row),
-            state: entry.state(now, |node| self.is_there(node)),
+            state: entry.state(now, |node| self.fleet.is_there(node)),
             gone: self.gone(entry, &removals),
             handed_out: self.is_handed_out(entry, now),
             at: entry.row.at,
@@ -314,7 +306,7 @@ impl Controller {
         let mut told = 0;
         let fits = |entry: &&&Entry| {
             let first = told == 0;
-            told += 1 + entry.row.nodes.len() + entry.gone(|node| self.is_there(node)).len();
+            told += 1 + entry.row.nodes.len() + entry.gone(|node| self.fleet.is_there(node)).len();
             first || told <= DRAFTS_TOLD_PER_ANSWER_MAX
         };
         let drafts = entries.iter().take_while(fits).take(DRAFTS_PER_ANSWER_MAX).map(line).collect();
@@ -352,15 +344,15 @@ impl Controller {
                     "The order cannot be signed: every node that it names was removed. Throw it away (luciactl drop).";
                 Refusal::new(Code::UnknownNode, message)
             };
-            match there.state(now, |node| self.is_there(node)) {
-                DraftState::Drafted if there.is_for_nobody(|node| self.is_there(node)) => return Err(for_nobody()),
+            match there.state(now, |node| self.fleet.is_there(node)) {
+                DraftState::Drafted if there.is_for_nobody(|node| self.fleet.is_there(node)) => return Err(for_nobody()),
                 DraftState::Drafted | DraftState::Signed => {}
                 DraftState::Expired => return Err(refused(OrderCode::Expired, "the draft's time is over")),
                 DraftState::Done => return Err(refused(OrderCode::AlreadyDone, "the order was carried out")),
                 DraftState::NobodyLeft => return Err(for_nobody()),
                 // A second owner's signature may be what was lacking.
                 DraftState::Refused | DraftState::Replaced => {
-                    if let Some(code) = there.is_beyond_signing(|node| self.is_there(node)) {
+                    if let Some(code) = there.is_beyond_signing(|node| self.fleet.is_there(node)) {
                         return Err(refused(code, "the order was refused"));
                     }
                 }

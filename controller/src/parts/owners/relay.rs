@@ -19,6 +19,7 @@ use lucia_proto::orders::freshness::SignedFreshness;
 use lucia_proto::orders::{Effect, OrderCode, OrderId, SignedOrder};
 use lucia_proto::pki::key::VerificationCode;
 
+use super::super::fleet::CallerKind;
 use super::progress::{in_force, is_retried};
 use super::trust::Trust;
 
@@ -50,17 +51,6 @@ impl Waiting {
     fn is_over(&self, now: UnixTime) -> bool {
         self.not_after.is_some_and(|last| last < now)
     }
-}
-
-/// Which holder of an identity calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::parts) enum CallerKind {
-    /// The only one there is.
-    Free,
-    /// One of those it is frozen for: it is told of the decision and of nothing else.
-    Frozen,
-    /// One that was not kept: the same, and neither its word nor its questions are the node's.
-    Refused,
 }
 
 /// A question that a holder of a node's identity asked and that is not answered. Nothing but its age or a later one of the
@@ -101,8 +91,6 @@ pub(super) struct Relay {
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
     /// Orders that a later one of the same subject ended here while the node may have carried them out already.
     overtaken: BTreeSet<(NodeId, OrderId)>,
-    /// Nodes that a signed order ends and that are to hear so: heard although the worker bars their keys.
-    leaving: BTreeSet<NodeId>,
     told: Vec<OutcomeNote>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
     /// another one is written once a minute, however often a node changes its mind.
@@ -151,16 +139,6 @@ impl Relay {
     /// Of which orders a node is still heard, if it says that it carried them out.
     pub(super) fn set_overtaken(&mut self, overtaken: BTreeSet<(NodeId, OrderId)>) {
         self.overtaken = overtaken;
-    }
-
-    /// Which nodes a signed order ends that is not at its own end.
-    pub(super) fn set_leaving(&mut self, leaving: BTreeSet<NodeId>) {
-        self.leaving = leaving;
-    }
-
-    /// Whether a node is to hear of the order that ends it.
-    pub(super) fn is_leaving(&self, node: &NodeId) -> bool {
-        self.leaving.contains(node)
     }
 
     /// Takes note of what a node says, and answers it.

@@ -32,10 +32,9 @@ fn bytes(world: &World) -> Vec<u8> {
 /// A change that is noted.
 fn open(world: &World) -> Result<(), Refusal> {
     let act = AuditedChange::new(Act::WindowOpened, None);
-    world
-        .controller
-        .audit
-        .audited(&OPERATOR, &act, || world.controller.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
+    world.controller.audit.audited(&OPERATOR, &act, || {
+        world.controller.enrollment.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor())
+    })
 }
 
 fn all(world: &World) -> Vec<AuditEntry> {

@@ -118,7 +118,7 @@ impl World {
     }
 
     pub(crate) fn window(&self) {
-        self.controller.open_window(Minutes::new(60).unwrap(), OPERATOR).unwrap();
+        self.controller.enrollment.open_window(Minutes::new(60).unwrap(), OPERATOR).unwrap();
     }
 
     pub(crate) fn phase(&self, machine: &Machine) -> Option<DevicePhase> {
@@ -273,7 +273,7 @@ impl Machine {
 
     pub(crate) fn discover(&self, world: &World) -> Result<Discovered, Refusal> {
         let challenge = world.controller.challenges.issue(&Scope::Boot, self.from).challenge();
-        world.controller.discover(self.discover_call(&challenge), self.from)
+        world.controller.enrollment.discover(self.discover_call(&challenge), self.from)
     }
 
     pub(crate) fn form(&self) -> ApproveForm {
@@ -286,7 +286,7 @@ impl Machine {
     }
 
     pub(crate) fn approve(&self, world: &World) -> Result<(), Refusal> {
-        world.controller.approve(self.id(), &self.form(), OPERATOR)
+        world.controller.enrollment.approve(self.id(), &self.form(), OPERATOR)
     }
 
     fn question(&self, world: &World, purpose: Purpose) -> HeaderProof {
@@ -295,11 +295,11 @@ impl Machine {
     }
 
     pub(crate) fn state(&self, world: &World) -> Result<DeviceState, Refusal> {
-        world.controller.device_state(self.id(), &self.question(world, Purpose::DeviceState), self.from)
+        world.controller.enrollment.device_state(self.id(), &self.question(world, Purpose::DeviceState), self.from)
     }
 
     pub(crate) fn installation(&self, world: &World) -> Result<Installation, Refusal> {
-        world.controller.installation(self.id(), &self.question(world, Purpose::Installation), self.from)
+        world.controller.enrollment.installation(self.id(), &self.question(world, Purpose::Installation), self.from)
     }
 
     pub(crate) fn grant_request(&self) -> GrantRequest {
@@ -313,7 +313,7 @@ impl Machine {
     }
 
     pub(crate) fn grant_with(&self, world: &World, request: &GrantRequest) -> Result<Grant, Refusal> {
-        world.controller.grant(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.controller.enrollment.grant(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn grant(&mut self, world: &World) -> Result<Grant, Refusal> {
@@ -325,7 +325,7 @@ impl Machine {
     pub(crate) fn progress(&self, world: &World, phase: DevicePhase) -> Result<Accepted, Refusal> {
         let message = format!("{phase:?}");
         let report = Progress { node_id: self.id().clone(), purpose: Purpose::Progress, phase, message };
-        world.controller.progress(self.id(), &DeviceCall { proof: self.sign(world, &report) }, self.from)
+        world.controller.enrollment.progress(self.id(), &DeviceCall { proof: self.sign(world, &report) }, self.from)
     }
 
     pub(crate) fn enroll_request(&self, purpose: Purpose) -> EnrollRequest {
@@ -334,7 +334,7 @@ impl Machine {
     }
 
     pub(crate) fn enroll_with(&self, world: &World, request: &EnrollRequest) -> Result<Enrolled, Refusal> {
-        world.controller.enroll(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.controller.enrollment.enroll(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn enroll(&self, world: &World) -> Result<Enrolled, Refusal> {
@@ -344,7 +344,7 @@ impl Machine {
     pub(crate) fn renew(&self, world: &World) -> Result<Enrolled, Refusal> {
         let proof = self.sign(world, &self.enroll_request(Purpose::Renew));
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
-        world.controller.renew(self.id(), &call, self.from)
+        world.controller.enrollment.renew(self.id(), &call, self.from)
     }
 
     pub(crate) fn beat(&self) -> Heartbeat {

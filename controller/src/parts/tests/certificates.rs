@@ -93,7 +93,7 @@ fn s_11_every_identity_failure_is_one_answer_for_one_verification() {
     // A question signed for another endpoint.
     let question = Question { node_id: machine.id().clone(), purpose: Purpose::Installation };
     let header = HeaderProof { certificate_pem: None, proof: machine.sign(&world, &question) };
-    messages.insert(identity(world.controller.device_state(machine.id(), &header, machine.from).map(drop)));
+    messages.insert(identity(world.controller.enrollment.device_state(machine.id(), &header, machine.from).map(drop)));
     assert_eq!(messages.len(), 1);
     // None of them used up the challenge it was signed over.
     world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from).unwrap();
@@ -151,7 +151,7 @@ fn what_has_not_the_form_of_a_proof_meets_no_key() {
     ] {
         let mut proof = machine.sign(&world, &machine.grant_request());
         change(&mut proof);
-        let answer = world.controller.grant(machine.id(), &DeviceCall { proof }, machine.from);
+        let answer = world.controller.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from);
         assert_eq!(code(answer), Some(Code::InvalidBody));
     }
     assert_eq!(world.controller.counters().public_key_operations, before);
@@ -170,19 +170,19 @@ fn a_device_call_is_the_devices_own() {
     // Signed by the other, and by its own key for the other's path.
     let challenge = machine.challenge(&world);
     let proof = Proof::sign(&report, &challenge, &other.node.key).unwrap();
-    identity(world.controller.grant(machine.id(), &DeviceCall { proof }, machine.from).map(drop));
+    identity(world.controller.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from).map(drop));
     let proof = Proof::sign(&report, &other.challenge(&world), &machine.node.key).unwrap();
-    identity(world.controller.grant(other.id(), &DeviceCall { proof }, machine.from).map(drop));
+    identity(world.controller.enrollment.grant(other.id(), &DeviceCall { proof }, machine.from).map(drop));
     // A key that is not the id's.
     let challenge =
         world.controller.challenges.issue(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
     let mut call = machine.discover_call(&challenge);
     call.public_key_pem = other.node.key.public().to_pem();
-    identity(world.controller.discover(call, machine.from).map(drop));
+    identity(world.controller.enrollment.discover(call, machine.from).map(drop));
     for bad in ["", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", &"x".repeat(1025)] {
         let mut call = machine.discover_call(&challenge);
         call.public_key_pem = bad.to_owned();
-        assert_eq!(code(world.controller.discover(call, machine.from)), Some(Code::BadKey), "{bad:?}");
+        assert_eq!(code(world.controller.enrollment.discover(call, machine.from)), Some(Code::BadKey), "{bad:?}");
     }
     assert_eq!(world.journal(), journal);
 }

@@ -242,7 +242,7 @@ fn after_a_failed_write_nothing_is_changed_until_a_restart() {
     }
     assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
     assert_eq!(
-        code(world.controller.open_window(lucia_people::host_api::Minutes::new(1).unwrap(), OPERATOR)),
+        code(world.controller.enrollment.open_window(lucia_people::host_api::Minutes::new(1).unwrap(), OPERATOR)),
         Some(Code::PersistenceFailed)
     );
     assert_eq!(world.journal(), journal);
@@ -278,7 +278,11 @@ fn a_change_of_which_nothing_was_written_is_refused_alone() {
     for step in ["replace/clear", "replace/create"] {
         for errno in [nix::libc::EACCES, nix::libc::EMFILE, nix::libc::EIO, nix::libc::EROFS] {
             let plan = fail_at(&world.file("onboarding"), step, 0, errno);
-            assert_eq!(code(world.controller.remove(machine.id(), OPERATOR)), Some(Code::PersistenceFailed), "{step}");
+            assert_eq!(
+                code(world.controller.enrollment.remove(machine.id(), OPERATOR)),
+                Some(Code::PersistenceFailed),
+                "{step}"
+            );
             drop(plan);
             assert_eq!(world.journal(), journal, "{step}");
         }
@@ -308,7 +312,7 @@ fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
         let world = World::new();
         let machine = world.node(1);
         let plan = record(world.scratch.path());
-        world.controller.remove(machine.id(), OPERATOR).unwrap();
+        world.controller.enrollment.remove(machine.id(), OPERATOR).unwrap();
         plan.steps().len()
     };
     assert!(steps > 8, "{steps}");
@@ -317,7 +321,7 @@ fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
         let machine = world.node(1);
         world.controller.flush();
         let plan = crash_at(world.scratch.path(), at);
-        let answer = world.controller.remove(machine.id(), OPERATOR);
+        let answer = world.controller.enrollment.remove(machine.id(), OPERATOR);
         drop(plan);
         let world = world.restart();
         match world.phase(&machine) {

@@ -28,12 +28,12 @@ fn only_a_first_heartbeat_waits_for_the_disk() {
     let world = World::new();
     let machine = world.certified(1);
     let stranger = Machine::new(2);
-    assert!(world.controller.heartbeat_waits(machine.id()));
-    assert!(!world.controller.heartbeat_waits(stranger.id()));
+    assert!(world.controller.fleet.heartbeat_waits(machine.id()));
+    assert!(!world.controller.fleet.heartbeat_waits(stranger.id()));
     let before = world.journal();
     machine.heartbeat(&world).unwrap();
     assert_ne!(world.journal(), before);
-    assert!(!world.controller.heartbeat_waits(machine.id()));
+    assert!(!world.controller.fleet.heartbeat_waits(machine.id()));
     let before = world.journal();
     machine.heartbeat(&world).unwrap();
     assert_eq!(world.journal(), before);
@@ -50,7 +50,7 @@ fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {
     world.advance(30);
     assert_eq!(machine.enroll(&world).unwrap(), Enrolled::Pending);
     assert_eq!(std::fs::read(&path).unwrap(), request);
-    let since = world.controller.onboarding().devices[0].task.as_ref().unwrap().enrollment_pending_since;
+    let since = world.controller.enrollment.onboarding().devices[0].task.as_ref().unwrap().enrollment_pending_since;
     assert_eq!(since, Some(world.now().minus(std::time::Duration::from_secs(30))));
     let mut other = machine.enroll_request(Purpose::Enroll);
     other.task_id = TaskId::from_random([9; 16]);
@@ -106,7 +106,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     world.advance(46);
     assert_eq!(code(machine.enroll(&world)), Some(Code::NodeWorkerUnavailable));
     assert!(!path.exists(), "nothing is asked of a worker that is not there");
-    assert!(!world.controller.onboarding().worker.ready);
+    assert!(!world.controller.enrollment.onboarding().worker.ready);
     world.worker_is_there();
     machine.enroll(&world).unwrap();
     world.advance(46);
@@ -115,7 +115,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     world.worker_answers(&machine, Some(world.signed_answer(&machine)));
     assert!(matches!(machine.enroll(&world).unwrap(), Enrolled::Ready(_)));
     std::fs::remove_file(world.file("nodes/enrollment-responses/enrollment-worker.json")).unwrap();
-    assert!(world.controller.onboarding().worker.message.is_some());
+    assert!(world.controller.enrollment.onboarding().worker.message.is_some());
 }
 
 // spec: EN-34
@@ -278,7 +278,7 @@ fn s_11_removal_leaves_nothing_for_a_next_one_of_that_name() {
     let id = machine.id().clone();
     let record = world.file(&format!("nodes/identities/{id}.json"));
     assert!(record.exists());
-    world.controller.remove(&id, OPERATOR).unwrap();
+    world.controller.enrollment.remove(&id, OPERATOR).unwrap();
     assert!(!record.exists());
     assert!(!world.file(&format!("nodes/enrollment-requests/{id}.json")).exists());
     assert!(world.file(&format!("nodes/removals/{id}.json")).exists());
@@ -339,9 +339,9 @@ fn a_heartbeat_is_kept_and_shown() {
     let world = World::new();
     let mut machine = world.certified(1);
     assert!(world.controller.nodes().nodes.is_empty());
-    assert_eq!(world.controller.onboarding().devices.len(), 1);
+    assert_eq!(world.controller.enrollment.onboarding().devices.len(), 1);
     machine.heartbeat(&world).unwrap();
-    assert!(world.controller.onboarding().devices.is_empty());
+    assert!(world.controller.enrollment.onboarding().devices.is_empty());
     let view = world.controller.node(machine.id()).unwrap();
     assert_eq!((view.node.state, view.node.last_seen_at), (SnapshotState::Online, Some(world.now())));
     assert_eq!((view.samples.len(), view.samples[0].load_average), (1, Some(0.5)));
@@ -368,16 +368,16 @@ fn the_endpoints_certificate_comes_through_the_same_queue() {
     use lucia_proto::base::digest::Digest;
     use lucia_proto::node::enrollment::EndpointAnswer;
     let world = World::new();
-    assert_eq!(world.controller.endpoint_answer().unwrap(), None);
+    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
     let key = lucia_proto::test_support::key(9);
     let csr = lucia_proto::pki::csr::endpoint_build(&world.config.names, &key);
-    world.controller.endpoint_request(&csr).unwrap();
+    world.controller.enrollment.endpoint_request(&csr).unwrap();
     let path = world.file("nodes/enrollment-requests/endpoint.json");
     let request = std::fs::read(&path).unwrap();
-    world.controller.endpoint_request(&csr).unwrap();
+    world.controller.enrollment.endpoint_request(&csr).unwrap();
     world.controller.tick();
     assert_eq!(std::fs::read(&path).unwrap(), request);
-    assert_eq!(world.controller.endpoint_answer().unwrap(), None);
+    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
     let pem = world.ca.issuing_pem();
     let mut answer = EndpointAnswer {
         schema_version: Version,
@@ -389,12 +389,12 @@ fn the_endpoints_certificate_comes_through_the_same_queue() {
     };
     let response = world.file("nodes/enrollment-responses/endpoint.json");
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(world.controller.endpoint_answer().unwrap(), None);
+    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
     answer.request_hash = Digest::of(&request);
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(world.controller.endpoint_answer().unwrap(), Some(pem));
+    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), Some(pem));
     answer.success = false;
     answer.certificate_pem = None;
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(code(world.controller.endpoint_answer()), Some(Code::NodeEnrollmentFailed));
+    assert_eq!(code(world.controller.enrollment.endpoint_answer()), Some(Code::NodeEnrollmentFailed));
 }

@@ -83,7 +83,7 @@ fn a_barred_key_is_refused_whatever_the_journal_says_and_every_view_marks_it() {
     let world = world.restart();
     assert_eq!((refused(&world, &gone), refused(&world, &stays)), (Some(Code::NodeIdentityInvalid), None));
     // It can be removed again, and is forgotten then.
-    world.controller.remove(gone.id(), super::bench::OPERATOR).unwrap();
+    world.controller.enrollment.remove(gone.id(), super::bench::OPERATOR).unwrap();
     assert_eq!(world.controller.nodes().nodes.len(), 1);
 }
 
@@ -196,7 +196,7 @@ fn a_barred_key_is_marked_in_discovery_and_cannot_be_approved() {
     world.window();
     barred.discover(&world).unwrap();
     other.discover(&world).unwrap();
-    let view = world.controller.onboarding();
+    let view = world.controller.enrollment.onboarding();
     let of = |machine: &Machine| view.devices.iter().find(|device| device.device_id == *machine.id()).unwrap();
     assert!(of(&barred).barred && !of(&other).barred);
     assert_eq!(Next::of(of(&barred), world.now()), Next::Barred);

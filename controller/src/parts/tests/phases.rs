@@ -29,7 +29,7 @@ fn in_phase(world: &World, number: u8, phase: P) -> Machine {
             machine.grant(world).unwrap();
             machine.progress(world, P::Failed).unwrap();
         }
-        P::Rejected => world.controller.reject(machine.id(), OPERATOR).unwrap(),
+        P::Rejected => world.controller.enrollment.reject(machine.id(), OPERATOR).unwrap(),
         _ => {}
     }
     assert_eq!(world.phase(&machine), Some(phase));
@@ -44,9 +44,9 @@ fn every_call_in_every_phase() {
     let calls: [Call; 13] = [
         ("discover", |w, m| code(m.discover(w))),
         ("approve", |w, m| code(m.approve(w))),
-        ("reject", |w, m| code(w.controller.reject(m.id(), OPERATOR))),
-        ("restore", |w, m| code(w.controller.restore(m.id(), OPERATOR))),
-        ("dismiss", |w, m| code(w.controller.dismiss(m.id(), OPERATOR))),
+        ("reject", |w, m| code(w.controller.enrollment.reject(m.id(), OPERATOR))),
+        ("restore", |w, m| code(w.controller.enrollment.restore(m.id(), OPERATOR))),
+        ("dismiss", |w, m| code(w.controller.enrollment.dismiss(m.id(), OPERATOR))),
         ("installation", |w, m| code(m.installation(w))),
         ("grant", |w, m| code(m.grant(w))),
         ("installing", |w, m| code(m.progress(w, P::Installing))),
@@ -118,19 +118,19 @@ fn id() -> Option<Code> {
 fn nobody_is_discovered_while_the_window_is_closed() {
     let world = World::new();
     let machine = Machine::new(1);
-    assert_eq!(code(world.controller.boot_challenge(machine.from)), Some(Code::AdmissionClosed));
+    assert_eq!(code(world.controller.enrollment.boot_challenge(machine.from)), Some(Code::AdmissionClosed));
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
-    world.controller.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
-    world.controller.boot_challenge(machine.from).unwrap();
+    world.controller.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.controller.enrollment.boot_challenge(machine.from).unwrap();
     world.advance(59);
     machine.discover(&world).unwrap();
     world.advance(1);
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
     world.window();
-    world.controller.close_window(OPERATOR).unwrap();
+    world.controller.enrollment.close_window(OPERATOR).unwrap();
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
     // The wall clock set back opens it for no longer.
-    world.controller.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.controller.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
     world.advance(61);
     world.clock.set_wall(world.now().minus(std::time::Duration::from_secs(3600)));
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
@@ -142,7 +142,7 @@ fn the_window_is_closed_at_every_start() {
     let world = World::new();
     world.window();
     let world = world.restart();
-    assert_eq!(world.controller.onboarding().window_expires_at, None);
+    assert_eq!(world.controller.enrollment.onboarding().window_expires_at, None);
     assert_eq!(code(Machine::new(1).discover(&world)), Some(Code::AdmissionClosed));
     let kinds: Vec<String> =
         world.controller.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
@@ -206,7 +206,11 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
         form.hostname = hostname.parse().unwrap();
         form.disk_id = Some(disk.parse().unwrap());
         form.confirmation = Some(confirmation.to_owned());
-        assert_eq!(code(world.controller.approve(machine.id(), &form, OPERATOR)), Some(want), "{hostname} {disk}");
+        assert_eq!(
+            code(world.controller.enrollment.approve(machine.id(), &form, OPERATOR)),
+            Some(want),
+            "{hostname} {disk}"
+        );
     }
     let stranger = Machine::new(9);
     assert_eq!(code(stranger.approve(&world)), Some(Code::DeviceNotFound));
@@ -215,7 +219,10 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
     machine.approve(&world).unwrap();
     let other = Machine::new(3);
     other.discover(&world).unwrap();
-    assert_eq!(code(world.controller.approve(other.id(), &machine.form(), OPERATOR)), Some(Code::HostnameInUse));
+    assert_eq!(
+        code(world.controller.enrollment.approve(other.id(), &machine.form(), OPERATOR)),
+        Some(Code::HostnameInUse)
+    );
 }
 
 // spec: JO-35
@@ -325,7 +332,7 @@ fn r_3_one_address_cannot_fill_the_registry_for_all_others() {
     late.from = "10.9.9.9".parse().unwrap();
     late.discover(&world).unwrap();
     // A decision about one makes room for the next.
-    world.controller.reject(Machine::new(1).id(), OPERATOR).unwrap();
+    world.controller.enrollment.reject(Machine::new(1).id(), OPERATOR).unwrap();
     let mut next = Machine::new(18);
     next.from = here;
     next.discover(&world).unwrap();
@@ -391,26 +398,26 @@ fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
     world.window();
     let machine = Machine::new(1);
     machine.discover(&world).unwrap();
-    world.controller.reject(machine.id(), OPERATOR).unwrap();
+    world.controller.enrollment.reject(machine.id(), OPERATOR).unwrap();
     world.advance(1801);
     machine.discover(&world).unwrap();
     assert_eq!(world.phase(&machine), Some(P::Rejected));
-    world.controller.restore(machine.id(), OPERATOR).unwrap();
+    world.controller.enrollment.restore(machine.id(), OPERATOR).unwrap();
     machine.approve(&world).unwrap();
     let other = Machine::new(2);
     other.discover(&world).unwrap();
-    world.controller.reject(other.id(), OPERATOR).unwrap();
-    world.controller.dismiss(other.id(), OPERATOR).unwrap();
+    world.controller.enrollment.reject(other.id(), OPERATOR).unwrap();
+    world.controller.enrollment.dismiss(other.id(), OPERATOR).unwrap();
     assert_eq!(world.phase(&other), None);
     assert_eq!(code(other.state(&world)), Some(Code::NodeIdentityInvalid));
     for answer in [
-        world.controller.reject(other.id(), OPERATOR),
-        world.controller.restore(other.id(), OPERATOR),
-        world.controller.dismiss(other.id(), OPERATOR),
+        world.controller.enrollment.reject(other.id(), OPERATOR),
+        world.controller.enrollment.restore(other.id(), OPERATOR),
+        world.controller.enrollment.dismiss(other.id(), OPERATOR),
     ] {
         assert_eq!(code(answer), Some(Code::DeviceNotFound));
     }
-    assert_eq!(code(world.controller.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
+    assert_eq!(code(world.controller.enrollment.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
 }
 
 // spec: JO-221
@@ -420,13 +427,13 @@ fn a_discovered_machine_is_dismissed_whatever_the_time() {
     world.window();
     let machine = Machine::new(1);
     machine.discover(&world).unwrap();
-    world.controller.dismiss(machine.id(), OPERATOR).unwrap();
+    world.controller.enrollment.dismiss(machine.id(), OPERATOR).unwrap();
     assert_eq!(world.phase(&machine), None);
     assert_eq!(code(machine.state(&world)), Some(Code::NodeIdentityInvalid));
     machine.discover(&world).unwrap();
     machine.approve(&world).unwrap();
     let journal = world.journal();
-    assert_eq!(code(world.controller.dismiss(machine.id(), OPERATOR)), Some(Code::NotRejected));
+    assert_eq!(code(world.controller.enrollment.dismiss(machine.id(), OPERATOR)), Some(Code::NotRejected));
     assert_eq!(world.journal(), journal);
 }
 

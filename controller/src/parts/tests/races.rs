@@ -62,9 +62,9 @@ fn s_3_the_same_holds_for_discovery() {
     let machine = Machine::new(1);
     let challenge = world.controller.challenges.issue(&Scope::Boot, machine.from).challenge();
     let call = machine.discover_call(&challenge);
-    let won = winners(32, Code::ChallengeRefused, |_| world.controller.discover(call.clone(), machine.from));
+    let won = winners(32, Code::ChallengeRefused, |_| world.controller.enrollment.discover(call.clone(), machine.from));
     assert_eq!(won, 1);
-    assert_eq!(world.controller.onboarding().devices.len(), 1);
+    assert_eq!(world.controller.enrollment.onboarding().devices.len(), 1);
 }
 
 // spec: JO-9
@@ -78,7 +78,7 @@ fn of_two_approvals_of_one_name_one_wins() {
     }
     let form = machines[0].form();
     let won = winners(8, Code::HostnameInUse, |at| {
-        world.controller.approve(machines[at].id(), &form, super::bench::OPERATOR)
+        world.controller.enrollment.approve(machines[at].id(), &form, super::bench::OPERATOR)
     });
     assert_eq!(won, 1);
 }

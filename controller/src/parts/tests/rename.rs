@@ -50,7 +50,7 @@ impl Machine {
 }
 
 fn rename(world: &World, machine: &Machine, new: &str) -> Result<(), Refusal> {
-    world.controller.rename(machine.id(), &RenameForm { hostname: name(new) }, OPERATOR)
+    world.controller.enrollment.rename(machine.id(), &RenameForm { hostname: name(new) }, OPERATOR)
 }
 
 fn line(world: &World, machine: &Machine) -> NodeLine {
@@ -222,7 +222,7 @@ fn the_name_that_a_rename_holds_is_refused_with_what_really_cures() {
     let approve = |world: &World, new: &Machine, hostname: &str, replaces: Option<&Machine>| {
         let replaces = replaces.map(|old| old.id().clone());
         let form = ApproveForm { hostname: name(hostname), replaces, ..new.form() };
-        world.controller.approve(new.id(), &form, OPERATOR)
+        world.controller.enrollment.approve(new.id(), &form, OPERATOR)
     };
     let (world, old, new) = prepared();
     let before = world.journal();

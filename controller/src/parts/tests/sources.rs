@@ -68,5 +68,5 @@ fn a_flood_of_discoveries_from_one_source_starves_no_other_machine() {
     honest.discover(&world).unwrap();
     // A key that has its row is not counted with the strangers of its source.
     known.discover(&world).unwrap();
-    world.controller.reject(honest.id(), OPERATOR).unwrap();
+    world.controller.enrollment.reject(honest.id(), OPERATOR).unwrap();
 }

@@ -17,7 +17,7 @@ fn an_order_for_a_node_that_was_removed_is_not_done() {
     world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
     assert!(state_of(&world, id).gone.is_empty());
     let at = world.now();
-    world.controller.remove(&node.node.node_id, "owner:alice").unwrap();
+    world.controller.enrollment.remove(&node.node.node_id, "owner:alice").unwrap();
     let line = state_of(&world, id);
     assert_eq!(line.state, DraftState::NobodyLeft);
     let [gone] = line.gone.as_slice() else { panic!("{line:?}") };
@@ -48,7 +48,7 @@ fn a_draft_that_lacks_a_second_owner_is_none_that_was_given_although_its_node_is
     super::super::owners::publish(&world, &fleet);
     let draft = keys(&fleet, 4);
     let id = ordered(&world, &fleet, &draft);
-    world.controller.remove(&node.node.node_id, "owner:alice").unwrap();
+    world.controller.enrollment.remove(&node.node.node_id, "owner:alice").unwrap();
     let line = state_of(&world, id);
     assert_eq!((line.state, line.signers.len(), line.gone.len()), (DraftState::Drafted, 1, 1));
     let code = draft.read().unwrap().code();
@@ -64,7 +64,7 @@ fn what_a_node_told_before_it_was_removed_stays_told() {
     let id = ordered(&world, &fleet, &keys(&fleet, 4));
     assert_eq!(handed(&world, &node, &fleet), Some(id));
     tells(&world, &node, &fleet, id, None);
-    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    world.controller.enrollment.remove(&node.node.node_id, "operator:0").unwrap();
     let line = state_of(&world, id);
     assert_eq!((line.state, line.gone.len()), (DraftState::Done, 0));
     // That a holder goes on is not so where the node is gone.
@@ -73,7 +73,7 @@ fn what_a_node_told_before_it_was_removed_stays_told() {
     let start_id = Some("a".repeat(32).parse().unwrap());
     let keep = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Keep, start_id });
     let id = ordered(&world, &fleet, &Draft::new(fleet.intent(OrderKind::CloneDecision), &keep).unwrap());
-    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    world.controller.enrollment.remove(&node.node.node_id, "operator:0").unwrap();
     world.controller.tick();
     assert_eq!(state_of(&world, id).state, DraftState::NobodyLeft);
 }
@@ -85,7 +85,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let id = &node.node.node_id;
     assert_eq!(world.controller.removed(id), None);
     let at = world.now();
-    world.controller.remove(id, "operator:0").unwrap();
+    world.controller.enrollment.remove(id, "operator:0").unwrap();
     let refused = world.controller.node(id).unwrap_err();
     assert_eq!(refused.code, Code::UnknownNode);
     let name = &node.node.hostname;
@@ -103,7 +103,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let (world, unheard, node) = owned();
     let order = ordered(&world, &unheard, &unheard.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, order, None);
-    world.controller.remove(&node.node.node_id, "operator:0").unwrap();
+    world.controller.enrollment.remove(&node.node.node_id, "operator:0").unwrap();
     let removed = world.controller.removed(&node.node.node_id).unwrap();
     assert_eq!(removed.machine, Machine::Unheard);
     // Of one that an owner's order removed nothing is awaited.

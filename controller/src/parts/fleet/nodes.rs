@@ -19,8 +19,8 @@ use lucia_proto::pki::chain::{self, ChainError, Usage};
 use lucia_proto::pki::key::NodePublicKey;
 
 use super::clones::Thread;
-use super::verifier::Verifier;
 use crate::lock::{lock, read, write};
+use crate::parts::verifier::Verifier;
 use crate::refusal::{self, Refusal};
 use crate::store::samples::Samples;
 
@@ -241,7 +241,7 @@ impl Nodes {
 }
 
 /// A report that the right key signed and that is not one is told apart: only the holder of the key can get there.
-pub(super) fn refused_proof(id: &NodeId, error: &ProofError) -> Refusal {
+pub(in crate::parts) fn refused_proof(id: &NodeId, error: &ProofError) -> Refusal {
     match error {
         ProofError::Report(json) => Refusal::logged(
             Code::InvalidBody,

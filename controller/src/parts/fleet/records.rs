@@ -1,20 +1,19 @@
-//! What time brings about, a little at each [`Controller::tick`].
+//! Records: what is known of each node without the journal, written a little at each tick.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use lucia_proto::base::bounded::PemText;
 use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::CHAIN_PEM_MAX;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::enrollment::IdentityRecord;
+use lucia_proto::node::phase::DevicePhase;
 
-use super::nodes::Known;
-use super::{Controller, journal};
+use super::Fleet;
+use super::nodes::{Known, NodeState};
+use crate::bridge::queue::Wanted;
 use crate::lock::lock;
-use crate::refusal::chain;
-
-/// Time between two looks through the queue for requests that ran out: each reads every request and answer in it.
-const QUEUE_LOOK: Duration = Duration::from_secs(60);
+use crate::refusal::{Refusal, chain};
 
 /// Records written in one tick: each waits for the disk, and a fleet's heartbeats are not worth a busy one.
 const RECORDS_PER_TICK: usize = 8;
@@ -24,76 +23,81 @@ const RECORDS_AT_ONCE: usize = 256;
 /// killed tells a machine that restarts all the time from a copy as long as its file is not nine starts old.
 const NEW_STARTS_PER_TICK: usize = 32;
 
-impl Controller {
-    /// What time brings about: call it every few seconds. Writes what heartbeats left to write, ends what expired,
-    /// collects the worker's answers, forgets used challenges.
-    pub fn tick(&self) {
-        self.challenges.forget();
-        if !self.journal.is_ours() {
-            return;
-        }
-        self.write_freezes();
-        self.expire();
-        self.follow_journal();
-        self.follow_owners();
-        self.expire_sign_ins();
-        self.expire_tokens();
-        self.audit.tick();
-        if self.is_queue_due()
-            && let Err(refusal) = lock(&self.queue).expire(self.clock.now())
-        {
-            tracing::warn!(code = refusal.code.as_str(), "requests of the queue that ran out stay: {refusal}");
-        }
+impl Fleet {
+    /// Writes what a second may write of records.
+    pub(in crate::parts) fn write_some(&self) {
         self.write_new_starts();
         self.write_records(RECORDS_PER_TICK);
     }
 
-    /// Writes what ticks have left to write: for the end of the program, when no call comes any more.
-    pub fn flush(&self) {
+    /// Writes every record that says more than its file: before the program ends.
+    pub(in crate::parts) fn flush(&self) {
         // Each batch but the last has that many at least.
         let batches = self.nodes.len().div_ceil(RECORDS_AT_ONCE);
         let _ = (0..batches).all(|_| self.write_records(RECORDS_AT_ONCE));
-        self.audit.note_the_last();
     }
 
-    /// Whether a minute has passed since the last look through the queue.
-    fn is_queue_due(&self) -> bool {
-        let now = self.clock.since_boot();
-        let mut last = lock(&self.queue_looked_at);
-        let due = last.is_none_or(|at| now >= at + QUEUE_LOOK);
-        if due {
-            *last = Some(now);
-        }
-        due
-    }
-
-    fn expire(&self) {
-        let now = self.clock.now();
-        let mut window = lock(&self.window);
-        let over = window.is_some_and(|until| until <= self.clock.since_boot());
-        let expired = if journal::is_anything_over(&self.journal.read(), over, now) {
-            self.journal.change(|journal| journal::expire(journal, over, now))
-        } else {
-            Ok(())
+    /// Keeps the certificate that the worker issued on the node's record.
+    pub(in crate::parts) fn certified(
+        &self,
+        wanted: &Wanted,
+        certificate_pem: PemText<CHAIN_PEM_MAX>,
+        certificate_expires_at: UnixTime,
+        phase: DevicePhase,
+    ) -> Result<(), Refusal> {
+        let id = &wanted.node_id;
+        let Some(known) = self.nodes.get(id) else { return Err(Refusal::identity(format!("node {id} was removed"))) };
+        // The records' lock keeps writes and removals in order; the node's own is not held while the disk takes its
+        // time, so that its heartbeats go on meanwhile.
+        let records = lock(&self.records);
+        let (record, was_dirty) = {
+            let mut state = lock(&known.state);
+            let former = state.record.as_ref().filter(|record| record.task_id == wanted.task_id);
+            if former.is_some_and(|record| record.certificate_pem == certificate_pem) {
+                return Ok(());
+            }
+            let record = IdentityRecord {
+                node_id: id.clone(),
+                task_id: wanted.task_id.clone(),
+                hostname: wanted.hostname.clone(),
+                public_key_fingerprint: wanted.fingerprint,
+                certificate_expires_at,
+                certificate_pem,
+                last_seen_at: former.and_then(|record| record.last_seen_at),
+                address: former.and_then(|record| record.address),
+                last_heartbeat: former.and_then(|record| record.last_heartbeat.clone()),
+                lineage: former.map_or_else(|| self.decided(id), |record| record.lineage.clone()),
+            };
+            (record, std::mem::replace(&mut state.dirty, false))
         };
-        if self.journal.read().window_expires_at.is_none() || over {
-            *window = None;
+        if let Err(error) = records.write(&record) {
+            lock(&known.state).dirty |= was_dirty;
+            return Err(Refusal::persistence(&error));
         }
-        drop(window);
-        if let Err(refusal) = expired {
-            tracing::error!(code = refusal.code.as_str(), "what ran out is not written: {refusal}");
+        let mut state = lock(&known.state);
+        match &mut state.record {
+            // What its heartbeats said meanwhile stays, and is yet to be written.
+            Some(current) if current.task_id == record.task_id => {
+                current.certificate_expires_at = record.certificate_expires_at;
+                current.certificate_pem = record.certificate_pem;
+                current.hostname = record.hostname;
+            }
+            other => {
+                *other = Some(record);
+                state.dirty = false;
+                state.managed = phase == DevicePhase::Managed;
+            }
         }
+        Ok(())
     }
 
-    /// Lets go of devices that a move took out of the journal.
-    pub(super) fn follow_journal(&self) {
-        let journal = self.journal.read();
-        // Unchanged journal, unchanged devices.
-        if self.followed.swap(journal.generation, Ordering::Relaxed) == journal.generation {
-            return;
+    /// Forgets that a device ever had a certificate.
+    pub(in crate::parts) fn forget_record(&self, id: &NodeId) -> Result<(), Refusal> {
+        let records = lock(&self.records);
+        if let Some(node) = self.nodes.get(id) {
+            *lock(&node.state) = NodeState::default();
         }
-        let devices: BTreeSet<&NodeId> = journal.devices.iter().map(|device| &device.device_id).collect();
-        self.nodes.retain(|id| devices.contains(id));
+        records.remove(id).map_err(|error| Refusal::persistence(&error))
     }
 
     /// The next `most` records after the last one looked at, so that none waits for ever. Whether they were written.

@@ -11,14 +11,14 @@ use lucia_proto::node::enrollment::Lineage;
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::report::NodeCall;
 
-use super::challenges;
+use super::Fleet;
 use super::clones::{self, Claim, Heard, Unkept, Verdict};
 use super::nodes::NodeState;
-use super::{Controller, journal};
 use crate::lock::lock;
+use crate::parts::{challenges, journal};
 use crate::refusal::Refusal;
 
-impl Controller {
+impl Fleet {
     /// Who sent this heartbeat, as far as the node's starts tell.
     pub(super) fn hear(
         &self,
@@ -54,7 +54,7 @@ impl Controller {
         !lock(&self.to_freeze).is_empty()
     }
 
-    /// Writes what [`Controller::freezes_wait`] says; what cannot be written stays frozen in memory and waits.
+    /// Writes what [`Fleet::freezes_wait`] says; what cannot be written stays frozen in memory and waits.
     pub fn write_freezes(&self) {
         let waiting: Vec<NodeId> = lock(&self.to_freeze).iter().cloned().collect();
         for id in waiting {
@@ -105,22 +105,6 @@ impl Controller {
         clones::follow(&mut record.lineage, thread, &kept);
         *dirty = true;
         Ok(())
-    }
-
-    /// Removes a frozen identity for good, whoever holds it.
-    ///
-    /// # Errors
-    /// `not_frozen`, and as [`Controller::remove`].
-    pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
-        let now = self.clock.now();
-        self.write_freezes();
-        let frozen = self.journal.read().device(id).map(|device| device.frozen.is_some());
-        match frozen {
-            None => return Err(Refusal::new(Code::UnknownNode, format!("There is no node {id}."))),
-            Some(false) => return Err(journal::not_frozen(id)),
-            Some(true) => {}
-        }
-        self.remove_by(id, |journal| journal::split(journal, id, actor, now))
     }
 }
 

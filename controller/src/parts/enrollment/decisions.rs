@@ -1,46 +1,18 @@
 //! The calls under `/api/host`: what an operator decides.
 
 use lucia_durable::crash_point;
-use lucia_people::host_api::{ApproveForm, Minutes};
-use lucia_proto::base::acts::Act;
+use lucia_people::host_api::ApproveForm;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::files::journal::Journal;
 
-use super::Controller;
-use super::journal::{self, Approval};
-use super::nodes::NodeState;
+use super::Enrollment;
 use crate::bridge::queue::Queue;
 use crate::lock::lock;
+use crate::parts::journal::{self, Approval};
 use crate::refusal::Refusal;
 
-impl Controller {
-    /// Opens the discovery window, or sets its end anew.
-    ///
-    /// # Errors
-    /// `persistence_failed`.
-    pub fn open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
-        let now = self.clock.now();
-        let span = minutes.duration();
-        let until = self.clock.since_boot().saturating_add(span);
-        let mut window = lock(&self.window);
-        self.journal.change(|journal| journal::open_window(journal, now.plus(span), actor, now))?;
-        *window = Some(until);
-        Ok(())
-    }
-
-    /// Closes the discovery window; one that is closed stays so.
-    ///
-    /// # Errors
-    /// `persistence_failed`.
-    pub fn close_window(&self, actor: &str) -> Result<(), Refusal> {
-        let now = self.clock.now();
-        let mut window = lock(&self.window);
-        // Closed at once, whatever becomes of the journal.
-        *window = None;
-        self.journal.change(|journal| journal::close_window(journal, Act::WindowClosed, actor, now))
-    }
-
+impl Enrollment {
     /// Approves an installation.
     ///
     /// # Errors
@@ -139,18 +111,47 @@ impl Controller {
     /// Forgets everything of a device that the journal no longer has.
     fn drop_node(&self, queue: &Queue, id: &NodeId) -> Result<(), Refusal> {
         self.forget_record(queue, id)?;
-        self.nodes.forget(id);
+        self.fleet.forget(id);
         Ok(())
     }
 
     /// Forgets that a device ever had a certificate, and what it asked for.
     fn forget_record(&self, queue: &Queue, id: &NodeId) -> Result<(), Refusal> {
-        let records = lock(&self.records);
-        if let Some(node) = self.nodes.get(id) {
-            *lock(&node.state) = NodeState::default();
-        }
-        records.remove(id).map_err(|error| Refusal::persistence(&error))?;
+        self.fleet.forget_record(id)?;
         crash_point!("controller/record-removed", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
         queue.forget(id)
+    }
+
+    /// Removes a frozen identity for good, whoever holds it.
+    ///
+    /// # Errors
+    /// `not_frozen`, and as [`Enrollment::remove`].
+    pub fn split_clone(&self, id: &NodeId, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        self.fleet.write_freezes();
+        let frozen = self.journal.read().device(id).map(|device| device.frozen.is_some());
+        match frozen {
+            None => return Err(Refusal::new(Code::UnknownNode, format!("There is no node {id}."))),
+            Some(false) => return Err(journal::not_frozen(id)),
+            Some(true) => {}
+        }
+        self.remove_by(id, |journal| journal::split(journal, id, actor, now))
+    }
+
+    /// Refuses to make a barred key a node again.
+    fn may_be_approved(&self, id: &NodeId) -> Result<(), Refusal> {
+        let journal = self.journal.read();
+        match journal.device(id).filter(|device| self.fleet.bars(&device.fingerprint)) {
+            None => Ok(()),
+            Some(device) => Err(Refusal::new(
+                Code::KeyBarred,
+                format!(
+                    "The node of this key was removed and the worker bars the key for good. Give the machine a new key \
+                     (lucia-node-agent rekey, or install it again) and approve that one; reject this one: luciactl \
+                     reject {}.",
+                    device.verification_code
+                ),
+            )),
+        }
     }
 }

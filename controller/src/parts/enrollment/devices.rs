@@ -9,18 +9,28 @@ use lucia_proto::base::limits::{CHAIN_PEM_MAX, PUBLIC_KEY_PEM_MAX};
 use lucia_proto::node::challenge::{Challenge, Scope};
 use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, Progress, Proof, Purpose, Question,
-    Report, Verified,
+    Verified,
 };
 use lucia_proto::pki::key::NodePublicKey;
 
-use super::challenges::Whose;
-use super::journal::{self, Discovery};
-use super::nodes::refused_proof;
-use super::{Controller, Enrolled};
+use super::{Enrolled, Enrollment};
+use crate::parts::challenges::Whose;
+use crate::parts::fleet::{check_form, refused_proof};
+use crate::parts::journal::{self, Discovery};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
-impl Controller {
+impl Enrollment {
+    /// Whether a first contact from this address can be answered at all, whatever machine it is of: before anything of it
+    /// is read.
+    ///
+    /// # Errors
+    /// `admission_closed`, `registry_full`.
+    pub fn may_discover(&self, from: IpAddr) -> Result<(), Refusal> {
+        self.window_is_open()?;
+        journal::may_appear(&self.journal.read(), from.to_canonical(), self.limits.devices, self.clock.now())
+    }
+
     /// A challenge for first contact.
     ///
     /// # Errors
@@ -48,7 +58,7 @@ impl Controller {
         self.verifier.count();
         let verified: Verified<Discover> =
             proof.verify(&nonce, &key, &id, Purpose::Discover).map_err(|error| refused_proof(&id, &error))?;
-        let is_known = self.nodes.get(&id).is_some();
+        let is_known = self.fleet.is_there(&id);
         let whose = if is_known { Whose::Device(&id) } else { Whose::Stranger(Source::of(from)) };
         self.challenges.accept(&proof.challenge_id, whose)?;
         let now = self.clock.now();
@@ -65,8 +75,8 @@ impl Controller {
         let answer = self.journal.change(|journal| {
             journal::discover(journal, Discovery { key: &key, inventory, running, address: from, limits }, now)
         })?;
-        self.nodes.add(key, None, false);
-        self.follow_journal();
+        self.fleet.add(key);
+        self.fleet.follow_journal();
         Ok(answer)
     }
 
@@ -75,7 +85,7 @@ impl Controller {
     /// # Errors
     /// See [`Refusal`].
     pub fn device_state(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<DeviceState, Refusal> {
-        self.device_call::<Question>(id, Purpose::DeviceState, header_proof(header)?, from)?;
+        self.fleet.device_call::<Question>(id, Purpose::DeviceState, header_proof(header)?, from)?;
         let journal = self.journal.read();
         let device = journal.device(id).ok_or_else(|| Refusal::identity(format!("device {id} was removed")))?;
         Ok(DeviceState {
@@ -95,7 +105,7 @@ impl Controller {
     /// # Errors
     /// See [`Refusal`].
     pub fn installation(&self, id: &NodeId, header: &HeaderProof, from: IpAddr) -> Result<Installation, Refusal> {
-        self.device_call::<Question>(id, Purpose::Installation, header_proof(header)?, from)?;
+        self.fleet.device_call::<Question>(id, Purpose::Installation, header_proof(header)?, from)?;
         journal::installation(&self.journal.read(), id, self.clock.now())
     }
 
@@ -104,7 +114,7 @@ impl Controller {
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
     pub fn grant(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Grant, Refusal> {
-        let request = self.device_call::<GrantRequest>(id, Purpose::Grant, &call.proof, from)?;
+        let request = self.fleet.device_call::<GrantRequest>(id, Purpose::Grant, &call.proof, from)?;
         let now = self.clock.now();
         self.journal.change(|journal| journal::grant(journal, &request, now))
     }
@@ -114,7 +124,7 @@ impl Controller {
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
     pub fn progress(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Accepted, Refusal> {
-        let report = self.device_call::<Progress>(id, Purpose::Progress, &call.proof, from)?;
+        let report = self.fleet.device_call::<Progress>(id, Purpose::Progress, &call.proof, from)?;
         let now = self.clock.now();
         self.journal.change(|journal| journal::progress(journal, &report, now))?;
         Ok(Accepted { accepted: true })
@@ -125,38 +135,8 @@ impl Controller {
     /// # Errors
     /// See [`Refusal`].
     pub fn enroll(&self, id: &NodeId, call: &DeviceCall, from: IpAddr) -> Result<Enrolled, Refusal> {
-        let request = self.device_call::<EnrollRequest>(id, Purpose::Enroll, &call.proof, from)?;
+        let request = self.fleet.device_call::<EnrollRequest>(id, Purpose::Enroll, &call.proof, from)?;
         self.enrolment(id, &request)
-    }
-
-    /// Proof of a device: its key, this purpose, a challenge used up by it.
-    fn device_call<T: Report>(
-        &self,
-        id: &NodeId,
-        purpose: Purpose,
-        proof: &Proof,
-        from: IpAddr,
-    ) -> Result<Verified<T>, Refusal> {
-        check_form::<T>(proof)?;
-        let scope = Scope::Node(id.clone());
-        let nonce = self.challenges.open(&proof.challenge_id, &scope, from)?;
-        // One that waits for a decision hears that it waits; it gets nothing more.
-        let refused = purpose != Purpose::DeviceState && self.refuses(id);
-        let (_, verified) = self.nodes.prove((id, refused), purpose, proof, &nonce)?;
-        self.challenges.accept(&proof.challenge_id, Whose::Device(id))?;
-        Ok(verified)
-    }
-
-    /// Whether the journal takes another device, or has one that may come again from this address.
-    pub(super) fn has_room_for(&self, from: IpAddr) -> Result<(), Refusal> {
-        journal::may_appear(&self.journal.read(), from.to_canonical(), self.limits.devices, self.clock.now())
-    }
-
-    pub(super) fn window_is_open(&self) -> Result<(), Refusal> {
-        if self.window_until().is_some() {
-            return Ok(());
-        }
-        Err(Refusal::new(Code::AdmissionClosed, "The discovery window is closed; an operator has to open it."))
     }
 }
 
@@ -166,9 +146,4 @@ fn header_proof(header: &HeaderProof) -> Result<&Proof, Refusal> {
         return Err(Refusal::new(Code::InvalidBody, format!("certificatePem: over {CHAIN_PEM_MAX} characters.")));
     }
     Ok(&header.proof)
-}
-
-/// Lengths and alphabets, before any challenge or key is looked at.
-pub(super) fn check_form<T: Report>(proof: &Proof) -> Result<(), Refusal> {
-    proof.check_form::<T>().map(drop).map_err(|error| Refusal::new(Code::InvalidBody, format!("proof: {error}.")))
 }
