@@ -11,12 +11,11 @@ use hyper_util::rt::TokioIo;
 use lucia_people::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
 use lucia_people::owner_api::OwnerEndpoint;
 use lucia_proto::api::Endpoint;
-use lucia_proto::base::code::{Code, ErrorBody};
+use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{DEVICES_MAX, JSON_DEPTH_MAX};
-use lucia_proto::base::text::shown;
 use lucia_proto::node::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::orders::owner::{OwnerId, PageOrigin};
 use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest, Target};
@@ -25,11 +24,11 @@ use lucia_proto::pki::chain::Root;
 use lucia_proto::pki::key::{NodeKey, VerificationCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use crate::call::{CallError, strange};
 use crate::files::{self, FileError, Secret};
 use crate::patience;
 use crate::tls::Tls;
@@ -42,99 +41,6 @@ const OWNER_NOTE: &str = "id";
 const OWNER_NOTE_MAX: u64 = 64;
 /// How long an answer may take beyond what was asked to be waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
-
-/// Why there is no answer.
-#[derive(Debug, Error)]
-pub(crate) enum CallError {
-    /// Nobody listens there, or we may not.
-    #[error("no controller answers on {} ({err}); {}", shown(&path.to_string_lossy()), no_socket(err))]
-    NoSocket {
-        /// The socket.
-        path: PathBuf,
-        /// What the system said.
-        err: std::io::Error,
-    },
-    /// The connection ended without an answer.
-    #[error("the controller closed the connection: on its socket it takes calls from root and from its own user only")]
-    Closed,
-    /// Nobody answers over the network.
-    #[error("no controller answers at {to} ({err}); is it running, and is the context's address right?")]
-    Unreachable {
-        /// Where.
-        to: String,
-        /// What the system said.
-        err: std::io::Error,
-    },
-    /// Somebody else answers.
-    #[error(
-        "who answers at {to} does not prove to be {name} by this context's root, so nothing was sent; compare the root \
-         with the one on the worker's host, and the name with the controller's"
-    )]
-    Stranger {
-        /// Where.
-        to: String,
-        /// Who it should be.
-        name: String,
-    },
-    /// The right one, at another time.
-    #[error(
-        "the certificate of {to} is not valid at this machine's time, so nothing was sent; set the clock, or look at luciactl status there"
-    )]
-    Clock {
-        /// Where.
-        to: String,
-    },
-    /// The root or name cannot be used.
-    #[error("TLS cannot be set up with this context's root and controller ({0}); run luciactl login again")]
-    Root(String),
-    /// No answer in time.
-    #[error("the controller did not answer in time; its log may say why")]
-    Silent,
-    /// The answer is not one.
-    #[error("the controller's answer is not understood ({}); is luciactl of the same version?", shown(.0))]
-    Strange(String),
-    /// The controller said no.
-    #[error("{} ({}){}", shown(&.0.error.message), .0.error.code.as_str(), cure(.0.error.code))]
-    Refused(ErrorBody),
-}
-
-/// What cures a socket that is not there, is left over, or is not ours.
-fn no_socket(err: &std::io::Error) -> &'static str {
-    match err.kind() {
-        std::io::ErrorKind::NotFound => {
-            "on the controller's host: systemctl start lucia-controller; on your own machine: luciactl login, which makes \
-             you an owner and this machine's context"
-        }
-        std::io::ErrorKind::PermissionDenied => "be root or the controller's user: sudo luciactl ...",
-        _ => "start it: systemctl start lucia-controller; its log says why it ended",
-    }
-}
-
-/// What cures a refusal where the controller's own words may not say it.
-fn cure(code: Code) -> &'static str {
-    match code {
-        Code::ActorRequired => {
-            "\nThe roster does not have this key. Run luciactl login again and have it approved on the worker's host; if \
-             it was approved, wait until the controller has the roster."
-        }
-        Code::RoleRequired => "\nAsk an owner (luciactl owners), or whoever runs the worker to make you one.",
-        Code::NoRoster => "\nThe first owner is approved on the worker's host: lucia-enrollment-worker owner pending.",
-        Code::DraftNotFound => "\nluciactl drafts shows the orders there are.",
-        Code::PasskeyNotFound => "\nluciactl passkey list shows those that are confirmed.",
-        Code::SessionNotFound => "\nluciactl session list shows those there are.",
-        _ => "",
-    }
-}
-
-impl CallError {
-    /// The code of a refusal.
-    pub(crate) const fn code(&self) -> Option<Code> {
-        match self {
-            Self::Refused(body) => Some(body.error.code),
-            _ => None,
-        }
-    }
-}
 
 /// An owner at this machine: fleet, key, and the way to the controller.
 pub(crate) struct Me {
@@ -232,9 +138,8 @@ impl Me {
 
     async fn once(&self, call: &Call, proof: Option<String>) -> Result<Answer, CallError> {
         let stream = self.tls.connect().await?;
-        let answer = exchange(stream, call.message(&self.tls.authority(), proof)?, || CallError::Unreachable {
-            to: self.tls.authority(),
-            err: std::io::ErrorKind::ConnectionAborted.into(),
+        let answer = exchange(stream, call.message(&self.tls.authority(), proof)?, || {
+            CallError::Unreachable(self.tls.authority(), std::io::ErrorKind::ConnectionAborted.into())
         })
         .await?;
         let next = answer.headers.get(NEXT_CHALLENGE_HEADER).and_then(|value| value.to_str().ok());
@@ -413,10 +318,6 @@ fn written<F: Serialize>(form: &F) -> Result<String, CallError> {
     json::to_string(form).map_err(|error| strange(&error))
 }
 
-fn strange(error: &dyn std::fmt::Display) -> CallError {
-    CallError::Strange(error.to_string())
-}
-
 /// One request.
 struct Call {
     method: Method,
@@ -472,7 +373,7 @@ impl Answer {
 }
 
 async fn over_socket(path: &Path, call: &Call) -> Result<Answer, CallError> {
-    let unreachable = |err| CallError::NoSocket { path: path.to_owned(), err };
+    let unreachable = |err| CallError::NoSocket(path.to_owned(), err);
     let stream = UnixStream::connect(path).await.map_err(unreachable)?;
     exchange(stream, call.message("localhost", None)?, || CallError::Closed).await
 }

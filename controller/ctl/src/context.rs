@@ -19,14 +19,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use lucia_proto::base::text::shown;
 use lucia_proto::checked_text;
 use lucia_proto::orders::owner::{OwnerName, PageOrigin};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::args::Place;
-use crate::files::{self, FileError, Secret};
+use crate::files::{self, FileError};
+use crate::problem::{CONFIG, USAGE, problems};
 
 /// The controller's socket, where nothing else was said.
 const SOCKET: &str = "/run/lucia/controller.sock";
@@ -43,49 +43,41 @@ checked_text! {
     }
 }
 
-/// Why no context can be used.
-#[derive(Debug, Error)]
-pub(crate) enum ContextError {
-    /// The file.
-    #[error("the contexts cannot be used: {0}")]
-    File(FileError),
-    /// It is not what it should be.
-    #[error("{file}: {why}; mend it, or move it away and run luciactl login again")]
-    Malformed {
-        /// Which.
-        file: String,
-        /// What the reader says.
-        why: String,
-    },
-    /// A context that is neither.
-    #[error(
-        "{file}: context {name} has to have either socket, or all of controller, root, name and key; mend it, or \
-         luciactl context remove {name}"
-    )]
-    Neither {
-        /// Which file.
-        file: String,
-        /// Which context.
-        name: ContextName,
-    },
-    /// No such context.
-    #[error("there is no context {0}; luciactl context list shows those there are, luciactl login makes one")]
-    Unknown(ContextName),
-    /// None in use.
-    #[error("no context is in use; luciactl context use NAME chooses one, luciactl login makes one")]
-    NoneInUse,
-    /// Nowhere to keep them.
-    #[error("neither XDG_CONFIG_HOME nor HOME says where your files are: give --config FILE")]
-    NoHome,
-    /// Another one of this name.
-    #[error(
-        "context {0} is another controller's, another root's or another owner's; give this one a name of its own with \
-         --context NAME, or luciactl context remove {0}"
-    )]
-    Taken(ContextName),
-    /// The file cannot be made.
-    #[error("the contexts cannot be written down: {0}")]
-    Write(String),
+problems! {
+    /// Why no context can be used.
+    pub(crate) enum ContextError {
+        File(error: FileError) = error.code(), CONFIG, ["the contexts cannot be used: {error}"], ["{}", error.cure()];
+        Malformed(file: String, why: String) = "context_invalid", CONFIG, ["{file}: {why}"],
+            ["mend it, or move it away and run luciactl login again"];
+        Neither(file: String, name: ContextName) = "context_invalid", CONFIG,
+            ["{file}: context {name} has to have either socket, or all of controller, root, name and key"],
+            ["mend it, or luciactl context remove {name}"];
+        Unknown(name: ContextName) = "", USAGE, ["there is no context {name}"],
+            ["luciactl context list shows those there are, luciactl login makes one"];
+        NoneInUse = "", USAGE, ["no context is in use"], ["luciactl context use NAME chooses one, luciactl login makes one"];
+        NoHome = "", CONFIG, ["neither XDG_CONFIG_HOME nor HOME says where your files are"], ["give --config FILE"];
+        Taken(name: ContextName) = "context_taken", USAGE,
+            ["context {name} is another controller's, another root's or another owner's"],
+            ["give this one a name of its own with --context NAME, or luciactl context remove {name}"];
+        Write(why: String) = "", CONFIG, ["the contexts cannot be written down: {why}"];
+    }
+}
+
+/// Which controller, and as whom.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The controller's socket; /run/lucia/controller.sock where there is no context.
+    #[arg(long, global = true, help_heading = "With every command", value_name = "PATH", conflicts_with = "context")]
+    pub(crate) socket: Option<PathBuf>,
+    /// The context to use this time.
+    #[arg(long, global = true, help_heading = "With every command", value_name = "NAME")]
+    pub(crate) context: Option<ContextName>,
+    /// The file of the contexts.
+    #[arg(long, global = true, help_heading = "With every command", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Takes the passphrase of the owner key from this file's first line and does not ask; /dev/fd/3 is a descriptor.
+    #[arg(long, global = true, help_heading = "With every command", value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
 }
 
 /// One context.
@@ -158,18 +150,14 @@ impl Config {
     }
 
     fn read(path: PathBuf) -> Result<Self, ContextError> {
-        let text = match files::read(&path, CONFIG_MAX, Secret::Yes) {
-            Ok(text) => text,
-            Err(error) if error.is_missing() => return Ok(Self { path, contexts: Contexts::default() }),
-            Err(error) => return Err(ContextError::File(error)),
+        let Some(text) = files::find(&path, CONFIG_MAX).map_err(ContextError::File)? else {
+            return Ok(Self { path, contexts: Contexts::default() });
         };
         if let Some(parent) = parent(&path) {
             files::checked_directory(parent).map_err(ContextError::File)?;
         }
-        let contexts: Contexts = toml::from_str(&text).map_err(|error| ContextError::Malformed {
-            file: shown(&path.to_string_lossy()),
-            why: shown(error.message()),
-        })?;
+        let contexts: Contexts = toml::from_str(&text)
+            .map_err(|error| ContextError::Malformed(files::name(&path), shown(error.message())))?;
         Ok(Self { path, contexts })
     }
 
@@ -201,7 +189,7 @@ impl Config {
             (None, Some(controller), Some(root), Some(name), Some(key)) => {
                 Ok(Context::Owner(OwnerContext { controller, root: self.beside(&root), name, key: self.beside(&key) }))
             }
-            _ => Err(ContextError::Neither { file: shown(&self.path.to_string_lossy()), name: name.clone() }),
+            _ => Err(ContextError::Neither(files::name(&self.path), name.clone())),
         }
     }
 

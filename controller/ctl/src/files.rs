@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use lucia_proto::base::text::shown;
-use thiserror::Error;
+
+use crate::problem::{FAILED, problems};
 
 /// Locked by whoever writes in its directory. It holds nothing, and stays.
 const LOCK: &str = ".luciactl.lock";
@@ -19,52 +20,30 @@ const OTHERS: u32 = 0o077;
 /// Nobody else may write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Why a file is not used.
-#[derive(Debug, Error)]
-pub(crate) enum FileError {
-    /// It cannot be opened, read or written.
-    #[error("{}: {source}", shown(&path.to_string_lossy()))]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A directory, a device, a queue.
-    #[error("{} is no regular file; put the file itself there", shown(&.0.to_string_lossy()))]
-    Kind(PathBuf),
-    /// Somebody else's.
-    #[error("{path} is another user's; run luciactl as that user, or use a file of your own", path = shown(&.0.to_string_lossy()))]
-    Owner(PathBuf),
-    /// Others may read or write it.
-    #[error("{path} has mode {mode:04o}, so that others can {what} it: chmod {cure} {path}", path = shown(&path.to_string_lossy()))]
-    Mode {
-        /// Which.
-        path: PathBuf,
-        /// What it has.
-        mode: u32,
-        /// What others can.
-        what: &'static str,
-        /// What it should have.
-        cure: &'static str,
-    },
-    /// Longer than such a file is.
-    #[error("{} has more than {max} bytes; is it the file that you mean?", shown(&path.to_string_lossy()))]
-    TooLong {
-        /// Which.
-        path: PathBuf,
-        /// The limit.
-        max: u64,
-    },
-    /// It is no text.
-    #[error("{} is no text", shown(&.0.to_string_lossy()))]
-    Text(PathBuf),
+problems! {
+    /// Why a file is not used.
+    pub(crate) enum FileError {
+        Io(path: PathBuf, source: io::Error) = "", FAILED, ["{}: {source}", name(path)];
+        Kind(path: PathBuf) = "file_irregular", FAILED, ["{} is no regular file", name(path)], ["put the file itself there"];
+        Owner(path: PathBuf) = "file_foreign", FAILED, ["{} is another user's", name(path)],
+            ["run luciactl as that user, or use a file of your own"];
+        Mode(path: PathBuf, mode: u32, what: &'static str, right: &'static str) = "file_mode", FAILED,
+            ["{} has mode {mode:04o}, so that others can {what} it", name(path)], ["chmod {right} {}", name(path)];
+        TooLong(path: PathBuf, max: u64) = "file_too_long", FAILED, ["{} has more than {max} bytes", name(path)],
+            ["is it the file that you mean?"];
+        Text(path: PathBuf) = "file_not_text", FAILED, ["{} is no text", name(path)];
+    }
+}
+
+/// A path as it is shown.
+pub(crate) fn name(path: &Path) -> String {
+    shown(&path.to_string_lossy())
 }
 
 impl FileError {
     /// Whether the file is simply not there.
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Io(_, source) if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
@@ -85,7 +64,7 @@ impl Turn {
             Some(_) | None => PathBuf::from("."),
         };
         // A run as another user may have left one that is not ours.
-        let failed = |source| FileError::Io { path: directory.join(LOCK), source };
+        let failed = |source| FileError::Io(directory.join(LOCK), source);
         let mut how = OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false).mode(0o600);
         let lock = how.custom_flags(nix::libc::O_NOFOLLOW).open(directory.join(LOCK)).map_err(failed)?;
@@ -107,7 +86,7 @@ impl Turn {
         text: &str,
         put: impl FnOnce(&Path, &Path) -> io::Result<()>,
     ) -> Result<(), FileError> {
-        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        let failed = |source| FileError::Io(path.to_owned(), source);
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let mut beside = name.to_owned();
         beside.push(".new");
@@ -140,7 +119,7 @@ pub(crate) enum Secret {
 /// # Errors
 /// When the file is not there, or is not to be trusted; see [`FileError`].
 pub(crate) fn read(path: &Path, max: u64, secret: Secret) -> Result<String, FileError> {
-    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let failed = |source| FileError::Io(path.to_owned(), source);
     let file = OpenOptions::new()
         .read(true)
         // A queue in its place must not make us wait, a link not lead us elsewhere.
@@ -156,9 +135,20 @@ pub(crate) fn read(path: &Path, max: u64, secret: Secret) -> Result<String, File
     let mut text = Vec::new();
     file.take(max + 1).read_to_end(&mut text).map_err(failed)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > max {
-        return Err(FileError::TooLong { path: path.to_owned(), max });
+        return Err(FileError::TooLong(path.to_owned(), max));
     }
     String::from_utf8(text).map_err(|_| FileError::Text(path.to_owned()))
+}
+
+/// The same, of a file that may be missing.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn find(path: &Path, max: u64) -> Result<Option<String>, FileError> {
+    match read(path, max, Secret::Yes) {
+        Err(error) if error.is_missing() => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// The first line of whatever `path` leads to: a file, or a descriptor that was passed.
@@ -166,7 +156,7 @@ pub(crate) fn read(path: &Path, max: u64, secret: Secret) -> Result<String, File
 /// # Errors
 /// When it cannot be read, or is a file that others can read.
 pub(crate) fn first_line(path: &Path, max: u64) -> Result<zeroize::Zeroizing<String>, FileError> {
-    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let failed = |source| FileError::Io(path.to_owned(), source);
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_file() {
@@ -177,7 +167,7 @@ pub(crate) fn first_line(path: &Path, max: u64) -> Result<zeroize::Zeroizing<Str
     let mut text = zeroize::Zeroizing::new(String::with_capacity(usize::try_from(max).unwrap_or(0) + 2));
     file.take(max + 1).read_to_string(&mut text).map_err(failed)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > max {
-        return Err(FileError::TooLong { path: path.to_owned(), max });
+        return Err(FileError::TooLong(path.to_owned(), max));
     }
     Ok(zeroize::Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))
 }
@@ -187,7 +177,7 @@ pub(crate) fn first_line(path: &Path, max: u64) -> Result<zeroize::Zeroizing<Str
 /// # Errors
 /// When it cannot be made, is another user's, or others may write there.
 pub(crate) fn directory(path: &Path) -> Result<(), FileError> {
-    let failed = |source| FileError::Io { path: path.to_owned(), source };
+    let failed = |source| FileError::Io(path.to_owned(), source);
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     checked_directory(path)
 }
@@ -197,14 +187,10 @@ pub(crate) fn directory(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// When it is not there, is another user's, or others may write there.
 pub(crate) fn checked_directory(path: &Path) -> Result<(), FileError> {
-    let found = std::fs::metadata(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    let found = std::fs::metadata(path).map_err(|source| FileError::Io(path.to_owned(), source))?;
     ours(path, found.uid())?;
     let mode = found.mode() & 0o7777;
-    if mode & OTHERS_WRITE == 0 {
-        Ok(())
-    } else {
-        Err(FileError::Mode { path: path.to_owned(), mode, what: "write in", cure: "700" })
-    }
+    if mode & OTHERS_WRITE == 0 { Ok(()) } else { Err(FileError::Mode(path.to_owned(), mode, "write in", "700")) }
 }
 
 /// Writes a file that was not there before.
@@ -238,5 +224,5 @@ fn narrow(path: &Path, mode: u32, secret: Secret) -> Result<(), FileError> {
         Secret::Yes => (OTHERS, "read or write", "600"),
         Secret::No => (OTHERS_WRITE, "write", "644"),
     };
-    if mode & mask == 0 { Ok(()) } else { Err(FileError::Mode { path: path.to_owned(), mode, what, cure }) }
+    if mode & mask == 0 { Ok(()) } else { Err(FileError::Mode(path.to_owned(), mode, what, cure)) }
 }

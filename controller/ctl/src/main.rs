@@ -1,71 +1,85 @@
 //! `luciactl`: what operator and owners say to the controller. The operator over its Unix socket, an owner over TLS from
 //! his own machine, with a key that never leaves it.
 //!
-//! `args` is what can be said, `context` says to whom and as whom, `session` opens that; `client` and `tls` say it.
-//! `run` does one verb: `operator` what the routes do by themselves, `order` and `sign` what an owner signs, `login` how
-//! one becomes an owner. `show`, `table` and `wrap` make the answer readable, `failure` says what went wrong.
+//! `verbs` has a file for each noun: what can be said of it, the call, the text of the answer, and what can go wrong. Below
+//! them, `context` says to whom and as whom, `session` opens that; `client` and `tls` say it. `order` and `sign` are how an
+//! owner orders anything, `table` and `text` make an answer readable, `problem` is what any error has.
 
+mod apply;
 mod args;
-mod audit;
+mod call;
 mod client;
-mod codes;
 mod context;
-mod failure;
 mod files;
-mod login;
+mod find;
+mod fingerprint;
+mod given;
 mod names;
 mod nodes_named;
-mod operator;
 mod order;
-mod orders_passkey;
 mod owner_key;
 mod passphrase;
 mod patience;
+mod problem;
 mod roster;
-mod run;
 mod session;
-mod show;
 mod sign;
-mod ssh_keys;
 mod table;
 mod tell;
+mod text;
 mod tls;
-mod token;
-mod wrap;
+mod verb;
+mod verbs;
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
+use lucia_daemon::exit;
+
+use crate::args::{Args, Output};
+use crate::problem::Failure;
+use crate::tell::{AskError, Out};
+use crate::verb::At;
 
 fn main() -> ExitCode {
     // It has an owner's key in memory while it signs. A system that refuses leaves it at that.
     let _ = lucia_daemon::process::protect();
-    let args = match args::Args::try_parse() {
+    let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) if error.use_stderr() => {
-            // What was typed could not be read, so whether JSON was asked for is taken from the words themselves.
-            if std::env::args().any(|word| word == "--json" || word == "--output=json" || word == "-ojson") {
-                tell::error_in_json("usage", &error.to_string());
-            } else {
-                let _ = error.print();
-            }
-            return lucia_daemon::exit::USAGE.into();
+        // What was typed could not be read, so whether JSON was asked for is taken from the words themselves.
+        Err(error)
+            if error.use_stderr()
+                && std::env::args().any(|word| matches!(word.as_str(), "--json" | "--output=json" | "-ojson")) =>
+        {
+            tell::error_in_json("usage", &error.to_string(), None);
+            return exit::USAGE.into();
         }
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return exit::unparsed(&error),
     };
-    let in_json = args.in_json();
-    match run::run(args) {
+    let json = args.in_json();
+    match run(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            if in_json {
-                tell::error_in_json(error.code(), &error.sentence());
+        Err(failure) => {
+            if json {
+                tell::error_in_json(failure.code(), &failure.sentence(), failure.cure());
             } else {
-                tell::note(&format!("luciactl: {}", error.sentence()));
+                tell::note(&format!("luciactl: {}", failure.sentence()));
             }
-            error.exit().into()
+            failure.exit().into()
         }
+    }
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    let out = Out::new(args.in_json(), args.output == Output::Wide);
+    let at = At { place: args.place, out, command: Args::command() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    match runtime.map_err(AskError::Start)?.block_on(args.verb.run(&at)) {
+        // `luciactl events --follow | head` has seen enough.
+        Err(failure) if matches!(failure.as_a(), Some(AskError::Output(error)) if error.kind() == ErrorKind::BrokenPipe) => {
+            Ok(())
+        }
+        result => result,
     }
 }

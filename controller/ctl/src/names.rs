@@ -8,7 +8,8 @@ use lucia_proto::base::limits::EVENTS_MAX;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::pki::key::VerificationCode;
 
-use crate::client::{CallError, Client};
+use crate::call::CallError;
+use crate::client::Client;
 
 /// Every removal that the controller's events still tell of, the oldest first, with the name of who was removed.
 pub(crate) async fn removals(client: &Client) -> Result<Vec<(NodeId, Option<Hostname>)>, CallError> {

@@ -25,13 +25,14 @@ use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::client::{CallError, Client, Me};
-use crate::failure::Failure;
-use crate::files::{self, FileError, Secret, Turn};
+use crate::call::CallError;
+use crate::client::{Client, Me};
+use crate::files::{self, FileError, Turn};
+use crate::problem::{FAILED, Failure, USAGE, problems};
 use crate::roster::{self, RosterProblem};
 use crate::table;
-use crate::tell::{note, typed, write_beside};
-use crate::wrap::wrapped;
+use crate::tell::{AskError, note, typed, write_beside};
+use crate::text::wrapped;
 
 /// The mark of the list that was believed last, beside the key.
 const NOTE: &str = "names";
@@ -55,53 +56,23 @@ enum NoNames {
     Old(UnixTime),
 }
 
-/// Why an order is not signed.
-#[derive(Debug, Error)]
-pub(crate) enum NodesProblem {
-    /// Nobody is there to say which machines these are.
-    #[error(
-        "nothing was signed: no name is believed for {}, so somebody has to type its code: run it on a terminal, without \
-         --yes. See why the worker's list is not there or old: lucia-enrollment-worker status", .0
-    )]
-    NobodyKnows(NodeId),
-    /// The code of another machine.
-    #[error("nothing was signed: {} is not the code of node {}; it is another machine than the one you mean", shown(.typed), .node)]
-    OtherCode {
-        /// The node.
-        node: NodeId,
-        /// As typed.
-        typed: String,
-    },
-    /// The order has another name than the one that was typed.
-    #[error(
-        "nothing was signed: the order is for {signed} ({node}), and no believed list of the worker calls that node {}. If \
-         it is the one you mean, use its present name {signed}", shown(.typed)
-    )]
-    OtherName {
-        /// As typed.
-        typed: String,
-        /// The node that the controller found by it.
-        node: NodeId,
-        /// In the order.
-        signed: Hostname,
-    },
-    /// The order has no name, and the worker's list has not the one that was typed.
-    #[error(
-        "nothing was signed: that {} is node {node} is the controller's word alone, the worker's list does not say so. Name \
-         it by its id or its code, as its own screen shows it; or run it on a terminal, without --yes, and type its code", shown(.typed)
-    )]
-    ControllersWord {
-        /// As typed.
-        typed: String,
-        /// The node that the controller found by it.
-        node: NodeId,
-    },
-    /// The note is none.
-    #[error("{0} is no note of nodes; remove it if nobody but you can have changed it")]
-    BadNote(String),
-    /// It cannot be read or written.
-    #[error("the nodes that were seen cannot be noted: {0}")]
-    Note(FileError),
+problems! {
+    /// Why an order is not signed.
+    pub(crate) enum NodesProblem {
+        NobodyKnows(node: NodeId) = "code_needed", USAGE,
+            ["nothing was signed: no name is believed for {node}, so somebody has to type its code"],
+            ["Run it on a terminal, without --yes. See why the worker's list is not there or old: lucia-enrollment-worker status"];
+        OtherCode(node: NodeId, typed: String) = "code_mismatch", FAILED,
+            ["nothing was signed: {} is not the code of node {node}; it is another machine than the one you mean", shown(typed)];
+        OtherName(typed: String, node: NodeId, signed: Hostname) = "name_mismatch", USAGE,
+            ["nothing was signed: the order is for {signed} ({node}), and no believed list of the worker calls that node {}.", shown(typed)],
+            ["If it is the one you mean, use its present name {signed}"];
+        ControllersWord(typed: String, node: NodeId) = "name_unverified", USAGE,
+            ["nothing was signed: that {} is node {node} is the controller's word alone, the worker's list does not say so.", shown(typed)],
+            ["Name it by its id or its code, as its own screen shows it; or run it on a terminal, without --yes, and type its code"];
+        BadNote(file: String) = "", FAILED, ["{file} is no note of nodes"], ["remove it if nobody but you can have changed it"];
+        Note(error: FileError) = "", FAILED, ["the nodes that were seen cannot be noted: {error}"], ["{}", error.cure()];
+    }
 }
 
 /// A node as it was typed, and the one that was found by it among what the controller says there is.
@@ -209,9 +180,7 @@ pub(crate) async fn tell(
             Some(signed) => name_typed(typed, node, signed, yes)?,
             // Its code was just typed.
             None if nodes.contains(node) && named(node).is_none() => {}
-            None => {
-                code_typed(node, yes, || NodesProblem::ControllersWord { typed: typed.clone(), node: node.clone() })?
-            }
+            None => code_typed(node, yes, || NodesProblem::ControllersWord(typed.clone(), node.clone()))?,
         }
     }
     Ok(())
@@ -229,7 +198,7 @@ fn code_typed(node: &NodeId, yes: bool, nobody: impl FnOnce() -> NodesProblem) -
     if has_code(node, &text) {
         return Ok(());
     }
-    Err(NodesProblem::OtherCode { node: node.clone(), typed: text.trim().to_owned() }.into())
+    Err(NodesProblem::OtherCode(node.clone(), text.trim().to_owned()).into())
 }
 
 /// Has the name typed that is signed, where another one was typed before.
@@ -240,9 +209,9 @@ fn name_typed(said: &str, node: &NodeId, signed: &Hostname, yes: bool) -> Result
         shown(said)
     );
     let question = format!("{}\nType {signed} to go on: ", wrapped(&sentence, table::beside()));
-    let other = || NodesProblem::OtherName { typed: said.to_owned(), node: node.clone(), signed: signed.clone() };
+    let other = || NodesProblem::OtherName(said.to_owned(), node.clone(), signed.clone());
     let text = typed(&question, yes)?.ok_or_else(other)?;
-    if text.trim_end_matches(['\r', '\n']) == signed.as_str() { Ok(()) } else { Err(Failure::NotConfirmed) }
+    if text.trim_end_matches(['\r', '\n']) == signed.as_str() { Ok(()) } else { Err(AskError::NotConfirmed.into()) }
 }
 
 /// What the last question says besides, where an order calls a node otherwise than it was typed.
@@ -289,13 +258,9 @@ fn file(me: &Me) -> PathBuf {
 
 fn seen(me: &Me) -> Result<BTreeSet<NodeId>, NodesProblem> {
     let file = file(me);
-    let text = match files::read(&file, SEEN_MAX, Secret::Yes) {
-        Ok(text) => text,
-        Err(error) if error.is_missing() => return Ok(BTreeSet::new()),
-        Err(error) => return Err(NodesProblem::Note(error)),
-    };
+    let Some(text) = files::find(&file, SEEN_MAX).map_err(NodesProblem::Note)? else { return Ok(BTreeSet::new()) };
     let most = usize::try_from(SEEN_MAX).unwrap_or(usize::MAX);
-    let bad = |_| NodesProblem::BadNote(shown(&file.to_string_lossy()));
+    let bad = |_| NodesProblem::BadNote(files::name(&file));
     json::from_str::<Seen>(&text, most, JSON_DEPTH_MAX).map(|seen| seen.nodes).map_err(bad)
 }
 
@@ -318,7 +283,7 @@ fn try_remember(me: &Me, nodes: &[NodeId]) -> Result<(), NodesProblem> {
         // More than a fleet ever has: they begin anew, and are shown as new.
         known = nodes.iter().cloned().collect();
     }
-    let bad = |_| NodesProblem::BadNote(shown(&file(me).to_string_lossy()));
+    let bad = |_| NodesProblem::BadNote(files::name(&file(me)));
     let text = json::to_string(&Seen { nodes: known }).map_err(bad)?;
     turn.replace(&file(me), &text).map_err(NodesProblem::Note)
 }

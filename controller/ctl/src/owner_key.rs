@@ -8,11 +8,11 @@ use lucia_proto::base::text::shown;
 use lucia_proto::pki::key::NodeKey;
 use pkcs8::pkcs5::{pbes2, scrypt};
 use pkcs8::{EncryptedPrivateKeyInfoRef, LineEnding, PrivateKeyInfoRef};
-use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::files::{self, FileError, Secret};
 use crate::passphrase::{PassphraseError, Source};
+use crate::problem::{CONFIG, FAILED, problems};
 
 const PLAIN: &str = "PRIVATE KEY";
 const SEALED: &str = "ENCRYPTED PRIVATE KEY";
@@ -21,27 +21,18 @@ const KEY_FILE_MAX: u64 = 4096;
 /// 2^14 blocks of 1 KiB, five times over: 16 MiB, which is as much as OpenSSL takes by itself, and half a second.
 const SCRYPT: (u8, u32, u32) = (14, 8, 5);
 
-/// Why there is no key.
-#[derive(Debug, Error)]
-pub(crate) enum OwnerKeyError {
-    /// Its file.
-    #[error("the owner key cannot be used: {0}")]
-    File(FileError),
-    /// It is not there.
-    #[error("there is no owner key {}; put it back, or make another with luciactl login", shown(.0))]
-    Missing(String),
-    /// It is none.
-    #[error("{} is no P-256 key in PKCS#8 PEM; put the file back, or make another key with luciactl login", shown(.0))]
-    NotKey(String),
-    /// Its passphrase.
-    #[error("{0}")]
-    Passphrase(PassphraseError),
-    /// Another passphrase.
-    #[error("that is not the passphrase of {}; try again", shown(.0))]
-    WrongPassphrase(String),
-    /// The system gave no randomness, or the key cannot be written down.
-    #[error("no key can be made: {0}")]
-    Make(String),
+problems! {
+    /// Why there is no key.
+    pub(crate) enum OwnerKeyError {
+        File(error: FileError) = error.code(), CONFIG, ["the owner key cannot be used: {error}"], ["{}", error.cure()];
+        Missing(name: String) = "", CONFIG, ["there is no owner key {}", shown(name)],
+            ["put it back, or make another with luciactl login"];
+        NotKey(name: String) = "key_invalid", CONFIG, ["{} is no P-256 key in PKCS#8 PEM", shown(name)],
+            ["put the file back, or make another key with luciactl login"];
+        Passphrase(error: PassphraseError) = error.code(), FAILED, ["{error}"], ["{}", error.cure()];
+        WrongPassphrase(name: String) = "passphrase_wrong", FAILED, ["that is not the passphrase of {}", shown(name)], ["try again"];
+        Make(why: String) = "", FAILED, ["no key can be made: {why}"];
+    }
 }
 
 /// Makes a key and keeps it; without a passphrase only when told so.

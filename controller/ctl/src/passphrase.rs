@@ -6,10 +6,10 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
-use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::files::{self, FileError};
+use crate::problem::{FAILED, problems};
 
 /// Bytes of a passphrase at most.
 const MOST: usize = 1024;
@@ -17,27 +17,17 @@ const MOST: usize = 1024;
 const LEAST: usize = 8;
 const TERMINAL: &str = "/dev/tty";
 
-/// Why there is no passphrase.
-#[derive(Debug, Error)]
-pub(crate) enum PassphraseError {
-    /// The file of it.
-    #[error("the passphrase cannot be read: {0}")]
-    File(FileError),
-    /// No terminal.
-    #[error("there is no terminal to ask for the passphrase on ({0}): give --passphrase-file FILE")]
-    NoTerminal(io::Error),
-    /// Interrupted.
-    #[error("no passphrase was typed; nothing was done")]
-    Cancelled,
-    /// Two that differ.
-    #[error("the two passphrases differ; nothing was done, try again")]
-    Differ,
-    /// A new one that is none.
-    #[error("a passphrase has at least {LEAST} characters; take a longer one")]
-    TooShort,
-    /// Longer than is read.
-    #[error("a passphrase has at most {MOST} bytes; take a shorter one")]
-    TooLong,
+problems! {
+    /// Why there is no passphrase.
+    pub(crate) enum PassphraseError {
+        File(error: FileError) = error.code(), FAILED, ["the passphrase cannot be read: {error}"], ["{}", error.cure()];
+        NoTerminal(error: io::Error) = "", FAILED, ["there is no terminal to ask for the passphrase on ({error})"],
+            ["give --passphrase-file FILE"];
+        Cancelled = "passphrase_missing", FAILED, ["no passphrase was typed; nothing was done"];
+        Differ = "passphrase_mismatch", FAILED, ["the two passphrases differ; nothing was done"], ["try again"];
+        TooShort = "passphrase_too_short", FAILED, ["a passphrase has at least {LEAST} characters"], ["take a longer one"];
+        TooLong = "", FAILED, ["a passphrase has at most {MOST} bytes"], ["take a shorter one"];
+    }
 }
 
 /// Where a passphrase comes from.

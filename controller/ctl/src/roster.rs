@@ -15,11 +15,10 @@ use lucia_proto::orders::{OrderKind, Rule};
 use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::client::{Client, Me};
-use crate::failure::Failure;
-use crate::files::{self, FileError, Secret, Turn};
+use crate::files::{self, FileError, Turn};
+use crate::problem::{FAILED, Failure, problems};
 
 /// The note of a version, a hash and who signed it: 230 bytes in truth.
 const MARK_MAX: u64 = 512;
@@ -28,61 +27,47 @@ const NOTE: &str = "roster";
 /// The same of the bundle.
 const BUNDLE_NOTE: &str = "bundle";
 
-/// Why the roster is not believed, or nobody signs by it.
-#[derive(Debug, Error)]
-pub(crate) enum RosterProblem {
-    /// There is none.
-    #[error("the fleet has no roster yet: the first owner is approved on the worker's host (luciactl login)")]
-    None,
-    /// It cannot be checked.
-    #[error("the controller sent its roster without the bundle, so it cannot be checked; bring it to this version")]
-    NoBundle,
-    /// The root did not sign the bundle.
-    #[error("the roster is not believed: {}; the controller lies, or this context has another fleet's root", chain(.0))]
-    Bundle(BundleError),
-    /// The root signed another bundle after it, or a second one of its version.
-    #[error(
-        "the roster is not believed: {why}. By a bundle of before, the key of a worker would count that was retired since. Bring \
-         the controller the bundle in force (lucia-enrollment-worker status); if the fleet was set up anew from a backup, \
-         remove {}",
-        shown(note)
-    )]
-    OldBundle {
-        /// Which, and what was seen.
-        why: BundleError,
-        /// The file of the mark.
-        note: String,
-    },
-    /// No worker signed the roster.
-    #[error("the roster is not believed: {}; somebody changed it, or withholds a newer one", shown(&chain(.0)))]
-    Roster(RosterError),
-    /// What was seen before.
-    #[error("the newest that was seen cannot be noted: {0}")]
-    Mark(FileError),
-    /// The note is none.
-    #[error("{0} is no note of a roster or bundle; remove it if nobody but you can have changed it")]
-    BadMark(String),
-    /// It is none.
-    #[error("the roster is not understood ({0}); is luciactl of the same version?")]
-    Strange(String),
-    /// The key is not in it.
-    #[error(
-        "nothing was done: the roster does not have this context's key. Run luciactl login again and have it approved on the \
-         worker's host, or use another context (luciactl context list)"
-    )]
-    NotIn,
-    /// Whose key it is only looks.
-    #[error(
-        "nothing was done: {0} is a viewer by the roster, and orders are an owner's. Ask an owner (luciactl owners), or \
-         whoever runs the worker to make you one"
-    )]
-    Viewer(OwnerName),
-    /// Nobody orders this.
-    #[error(
-        "nothing was done: by the fleet's policy nobody orders {}; on the worker's host: lucia-enrollment-worker roster \
-         policy set {}=allow", .0.as_str(), .0.as_str()
-    )]
-    Forbidden(OrderKind),
+problems! {
+    /// Why the roster is not believed, or nobody signs by it.
+    pub(crate) enum RosterProblem {
+        None = "", FAILED, ["the fleet has no roster yet: the first owner is approved on the worker's host (luciactl login)"];
+        NoBundle = "bundle_missing", FAILED, ["the controller sent its roster without the bundle, so it cannot be checked"],
+            ["bring it to this version"];
+        Bundle(why: BundleError) = "bundle_invalid", FAILED,
+            ["the roster is not believed: {}; the controller lies, or this context has another fleet's root", chain(why)];
+        OldBundle(why: BundleError, note: String) = old_bundle(why), FAILED,
+            ["the roster is not believed: {why}. By a bundle of before, the key of a worker would count that was retired since."],
+            ["Bring the controller the bundle in force (lucia-enrollment-worker status); if the fleet was set up anew from a \
+              backup, remove {}", shown(note)];
+        Roster(why: RosterError) = refused(why), FAILED,
+            ["the roster is not believed: {}; somebody changed it, or withholds a newer one", shown(&chain(why))];
+        Mark(error: FileError) = "", FAILED, ["the newest that was seen cannot be noted: {error}"], ["{}", error.cure()];
+        BadMark(file: String) = "", FAILED, ["{file} is no note of a roster or bundle"],
+            ["remove it if nobody but you can have changed it"];
+        Strange(why: String) = "", FAILED, ["the roster is not understood ({why})"], ["is luciactl of the same version?"];
+        NotIn = "not_in_roster", FAILED, ["nothing was done: the roster does not have this context's key."],
+            ["Run luciactl login again and have it approved on the worker's host, or use another context (luciactl context list)"];
+        Viewer(name: OwnerName) = "role_required", FAILED,
+            ["nothing was done: {name} is a viewer by the roster, and orders are an owner's."],
+            ["Ask an owner (luciactl owners), or whoever runs the worker to make you one"];
+        Forbidden(kind: OrderKind) = "kind_forbidden", FAILED,
+            ["nothing was done: by the fleet's policy nobody orders {}", kind.as_str()],
+            ["on the worker's host: lucia-enrollment-worker roster policy set {}=allow", kind.as_str()];
+    }
+}
+
+const fn old_bundle(why: &BundleError) -> &'static str {
+    if matches!(why, BundleError::Conflict { .. }) { "bundle_conflict" } else { "bundle_older" }
+}
+
+const fn refused(why: &RosterError) -> &'static str {
+    match why {
+        RosterError::Signature => "roster_signature_invalid",
+        RosterError::OtherFleet(_) => "other_fleet",
+        RosterError::Older { .. } | RosterError::OlderBundle { .. } => "roster_older",
+        RosterError::Conflict { .. } => "roster_conflict",
+        _ => "roster_invalid",
+    }
 }
 
 /// Asks for it, once in a run, and believes what [`newest`] does.
@@ -167,7 +152,7 @@ pub(crate) fn newest_bundle(signed: &SignedBundle, me: &Me) -> Result<VerifiedBu
     let (file, offered) = (note(me, BUNDLE_NOTE), BundleMark::of(&bundle));
     advance(&file, None, &offered, |held| {
         let taken = held.map_or(Ok(()), |held| held.takes(&offered));
-        taken.map_err(|why| RosterProblem::OldBundle { why, note: file.to_string_lossy().into_owned() })
+        taken.map_err(|why| RosterProblem::OldBundle(why, file.to_string_lossy().into_owned()))
     })?;
     Ok(bundle)
 }
@@ -228,13 +213,9 @@ pub(crate) fn advance<M: Serialize + DeserializeOwned + PartialEq>(
 }
 
 fn mark<M: DeserializeOwned>(file: &Path) -> Result<Option<M>, RosterProblem> {
-    let text = match files::read(file, MARK_MAX, Secret::Yes) {
-        Ok(text) => text,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(RosterProblem::Mark(error)),
-    };
+    let Some(text) = files::find(file, MARK_MAX).map_err(RosterProblem::Mark)? else { return Ok(None) };
     let most = usize::try_from(MARK_MAX).unwrap_or(usize::MAX);
-    let bad = |_| RosterProblem::BadMark(shown(&file.to_string_lossy()));
+    let bad = |_| RosterProblem::BadMark(files::name(file));
     json::from_str(&text, most, JSON_DEPTH_MAX).map(Some).map_err(bad)
 }
 

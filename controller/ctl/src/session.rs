@@ -3,33 +3,27 @@
 use std::path::Path;
 
 use lucia_proto::base::limits::ROOT_PEM_MAX;
-use lucia_proto::base::text::{chain, shown};
+use lucia_proto::base::text::chain;
 use lucia_proto::pki::certificate::CertificateError;
 use lucia_proto::pki::chain::Root;
-use thiserror::Error;
 
-use crate::args::Place;
 use crate::client::{Client, Me};
-use crate::context::{self, Context, ContextName};
-use crate::failure::Failure;
+use crate::context::{self, Context, ContextName, Place};
 use crate::files::{self, FileError, Secret};
-use crate::owner_key;
 use crate::passphrase::Source;
+use crate::problem::{CONFIG, Failure, USAGE, problems};
+use crate::tell::Out;
+use crate::{owner_key, roster};
 
-/// Why a root is not believed.
-#[derive(Debug, Error)]
-pub(crate) enum RootError {
-    /// Its file.
-    #[error("the root cannot be used: {0}")]
-    File(FileError),
-    /// It is none.
-    #[error("{file} is no root ({}); get it anew from the worker's host", chain(.why))]
-    NotRoot {
-        /// Which file.
-        file: String,
-        /// What is wrong with it.
-        why: CertificateError,
-    },
+problems! {
+    /// Why a context cannot be opened.
+    pub(crate) enum SessionError {
+        OwnersOnly(verb: &'static str) = "", USAGE, ["{verb} needs an owner's key"],
+            ["luciactl login makes one and a context, --context NAME uses another context"];
+        RootFile(error: FileError) = error.code(), CONFIG, ["the root cannot be used: {error}"], ["{}", error.cure()];
+        NotRoot(file: String, why: CertificateError) = "root_invalid", CONFIG, ["{file} is no root ({})", chain(why)],
+            ["get it anew from the worker's host"];
+    }
 }
 
 /// A context that was opened.
@@ -40,11 +34,13 @@ pub(crate) struct Session {
     pub(crate) context: Context,
     /// The controller.
     pub(crate) client: Client,
+    /// How answers are written.
+    pub(crate) out: Out,
 }
 
 impl Session {
-    /// Opens what `place` asks for. Asks for the passphrase of an owner key that has one.
-    pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
+    /// Opens what `place` asks for, and finds out who one is there. Asks for the passphrase of an owner key that has one.
+    pub(crate) async fn open(place: &Place, out: Out) -> Result<Self, Failure> {
         let (name, context) = context::chosen(place)?;
         let client = match &context {
             Context::Socket(socket) => Client::Socket(socket.clone()),
@@ -54,18 +50,19 @@ impl Session {
                 Client::Owner(Box::new(Me::new(&owner.controller, root, key, &owner.key)?))
             }
         };
-        Ok(Self { name, context, client })
+        roster::settle(&client).await;
+        Ok(Self { name, context, client, out })
     }
 
     /// The owner; a verb that needs one says so otherwise.
-    pub(crate) fn owner(&self, verb: &'static str) -> Result<&Me, Failure> {
-        self.client.me().ok_or(Failure::OwnersOnly(verb))
+    pub(crate) fn owner(&self, verb: &'static str) -> Result<&Me, SessionError> {
+        self.client.me().ok_or(SessionError::OwnersOnly(verb))
     }
 }
 
 /// Reads a root.
-pub(crate) fn root(file: &Path) -> Result<Root, RootError> {
+pub(crate) fn root(file: &Path) -> Result<Root, SessionError> {
     let most = u64::try_from(ROOT_PEM_MAX).unwrap_or(u64::MAX);
-    let text = files::read(file, most, Secret::No).map_err(RootError::File)?;
-    Root::from_pem(&text).map_err(|why| RootError::NotRoot { file: shown(&file.to_string_lossy()), why })
+    let text = files::read(file, most, Secret::No).map_err(SessionError::RootFile)?;
+    Root::from_pem(&text).map_err(|why| SessionError::NotRoot(files::name(file), why))
 }

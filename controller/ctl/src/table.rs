@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use lucia_proto::base::text::shown;
+use textwrap::core::display_width;
 
 /// A column is not made narrower than this for another's sake: a time is whole in it, and an id can be told apart.
 const NARROW: usize = 20;
@@ -58,6 +59,11 @@ pub(crate) enum Tone {
 /// A row: each cell with what it means.
 pub(crate) type Row = Vec<(String, Tone)>;
 
+/// A cell that means nothing by its colour.
+pub(crate) fn plain(text: impl ToString) -> (String, Tone) {
+    (text.to_string(), Tone::Plain)
+}
+
 /// Colours text, where colours are wanted. The text has been made harmless before.
 pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
     let code = match tone {
@@ -70,7 +76,7 @@ pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
 }
 
 /// Said once under a table some of whose columns do not fit.
-pub(crate) const LEFT_OUT: &str = "More with -o wide.\n";
+const LEFT_OUT: &str = "More with -o wide.\n";
 
 /// A table with a heading. Where the terminal is narrow, columns go in which nothing stands; then the widest ones are
 /// shortened, marked by an ellipsis; then the last ones are cut, or left out when nothing of them would remain, which is
@@ -88,34 +94,34 @@ pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
 }
 
 /// A table that comes in parts: its columns only become wider.
-pub(crate) struct Growing {
+struct Growing {
     heading: Vec<String>,
     widths: Vec<usize>,
     /// Columns that go, because nothing stands in them and the others need the room.
     empty: Vec<bool>,
     /// Whether something stands in a column that is not shown.
-    pub(crate) lost: bool,
+    lost: bool,
 }
 
 impl Growing {
     /// An empty one.
-    pub(crate) fn new(heading: &[&str]) -> Self {
+    fn new(heading: &[&str]) -> Self {
         let heading: Vec<String> = heading.iter().map(|title| (*title).to_owned()).collect();
-        let widths = heading.iter().map(|title| title.chars().count()).collect();
+        let widths = heading.iter().map(|title| display_width(title)).collect();
         Self { widths, empty: vec![false; heading.len()], heading, lost: false }
     }
 
     /// Makes room for these rows.
-    pub(crate) fn grow(&mut self, rows: &[Row]) {
+    fn grow(&mut self, rows: &[Row]) {
         for row in rows {
             for (width, (text, _)) in self.widths.iter_mut().zip(row) {
-                *width = (*width).max(shown(text).chars().count());
+                *width = (*width).max(display_width(&shown(text)));
             }
         }
     }
 
     /// The heading, with room for these rows.
-    pub(crate) fn head(&mut self, rows: &[Row], screen: Screen) -> String {
+    fn head(&mut self, rows: &[Row], screen: Screen) -> String {
         self.grow(rows);
         if screen.width.is_some_and(|all| over(&self.widths, all) > 0) && !rows.is_empty() {
             for (at, empty) in self.empty.iter_mut().enumerate() {
@@ -127,7 +133,7 @@ impl Growing {
     }
 
     /// One row, as a line.
-    pub(crate) fn row(&mut self, row: &[(String, Tone)], screen: Screen) -> String {
+    fn row(&mut self, row: &[(String, Tone)], screen: Screen) -> String {
         let (out, lost) = self.drawn(row, screen);
         self.lost |= lost;
         out
@@ -145,6 +151,42 @@ impl Growing {
         out.push('\n');
         let lost = cells.iter().skip(drawn).chain(gone.iter().map(|(_, cell)| cell)).any(|cell| !is_empty(cell));
         (out, lost)
+    }
+}
+
+/// A list that grows: its heading once, then what comes.
+pub(crate) struct Happened {
+    table: Growing,
+    begun: bool,
+    told: bool,
+}
+
+impl Happened {
+    /// One of which nothing came yet.
+    pub(crate) fn new(heading: &[&str]) -> Self {
+        Self { table: Growing::new(heading), begun: false, told: false }
+    }
+
+    /// What is said once the list is caught up with, and only once: that something stands in a column that does not fit.
+    pub(crate) fn cut(&mut self) -> &'static str {
+        let first = self.table.lost && !self.told;
+        self.told |= first;
+        if first { LEFT_OUT } else { "" }
+    }
+
+    /// These rows, each with what hangs under it.
+    pub(crate) fn more(&mut self, rows: &[Row], under: impl Fn(usize) -> String, screen: Screen) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut out = if self.begun { String::new() } else { self.table.head(rows, screen) };
+        self.begun = true;
+        self.table.grow(rows);
+        for (at, row) in rows.iter().enumerate() {
+            out.push_str(&self.table.row(row, screen));
+            out.push_str(&under(at));
+        }
+        out
     }
 }
 
@@ -181,7 +223,7 @@ fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> (String, us
             break;
         }
         let text = fitted(text, room.min(*width));
-        let length = text.chars().count();
+        let length = display_width(&text);
         out.push_str(&" ".repeat(gap));
         out.push_str(&paint(&text, *tone, screen));
         let padded = room.min(*width);
@@ -195,10 +237,12 @@ fn line(row: &[(String, Tone)], widths: &[usize], screen: Screen) -> (String, us
 }
 
 fn fitted(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
+    if display_width(text) <= room {
         return text.to_owned();
     }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+    let mut out = text.to_owned();
+    while display_width(&out) >= room && out.pop().is_some() {}
+    out + "…"
 }
 
 #[cfg(test)]

@@ -2,20 +2,23 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use lucia_people::host_api::OnboardingView;
 use lucia_proto::base::json;
-use lucia_proto::pki::key::Fingerprint;
 use serde::Serialize;
 
-use crate::args::{self, Args, Output};
-use crate::client::CallError;
-use crate::failure::Failure;
-use crate::show;
+use crate::call::strange;
+use crate::problem::{FAILED, Failure, NOT_CONFIRMED, USAGE, problems};
 use crate::table::{self, Screen};
-use crate::wrap::wrapped;
+use crate::text::wrapped;
 
-/// Hex digits of a fingerprint.
-const FINGERPRINT_DIGITS: usize = 64;
+problems! {
+    /// Why nothing was written, or no answer came.
+    pub(crate) enum AskError {
+        NotConfirmed = NOT_CONFIRMED, FAILED, ["not confirmed, nothing was done"];
+        NobodyToAsk = "", USAGE, ["this needs a confirmation and there is no terminal to ask on"], ["add --yes"];
+        Output(error: io::Error) = "", FAILED, ["cannot write the output: {error}"];
+        Start(error: io::Error) = "", FAILED, ["cannot start: {error}"];
+    }
+}
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug)]
@@ -29,38 +32,28 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new(args: &Args) -> Self {
+    pub(crate) fn new(json: bool, wide: bool) -> Self {
         let mut screen = Screen::stdout();
-        let wide = args.output == Output::Wide;
         if wide {
             screen.width = None;
         }
-        Self { wide, json: args.in_json(), screen }
+        Self { json, wide, screen }
     }
 
     /// Writes the view as JSON, or in words that fit.
     pub(crate) fn say<T: Serialize>(self, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
-        say(self.json, view, || wrapped(&words(), self.screen.width))
+        let text = if self.json { format!("{}\n", in_json(view)?) } else { wrapped(&words(), self.screen.width) };
+        Ok(write(text.as_bytes())?)
     }
-
-    /// The answer of most changes.
-    pub(crate) fn onboarding(self, view: &OnboardingView) -> Result<(), Failure> {
-        self.say(view, || show::onboarding(view, self.screen))
-    }
-}
-
-/// Writes the view as JSON, or in words.
-fn say<T: Serialize>(as_json: bool, view: &T, words: impl FnOnce() -> String) -> Result<(), Failure> {
-    if as_json { write(format!("{}\n", in_json(view)?).as_bytes()) } else { write(words().as_bytes()) }
 }
 
 pub(crate) fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
-    json::to_string(view).map_err(|error| Failure::Call(CallError::Strange(error.to_string())))
+    Ok(json::to_string(view).map_err(|error| strange(&error))?)
 }
 
-/// What went wrong, for programs: one line on standard error, `{"error":{"code","message","type":"luciactl_error"}}`, the
-/// shape of the API's own refusals.
-pub(crate) fn error_in_json(code: &str, message: &str) {
+/// What went wrong, for programs: one line on standard error, `{"error":{"code","message","type":"luciactl_error","cure"}}`,
+/// which is the shape of the API's own refusals, and what cures it where that is known.
+pub(crate) fn error_in_json(code: &str, message: &str, cure: Option<String>) {
     #[derive(Serialize)]
     struct Body<'a> {
         error: Error<'a>,
@@ -70,50 +63,28 @@ pub(crate) fn error_in_json(code: &str, message: &str) {
         code: &'a str,
         message: &'a str,
         r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cure: Option<String>,
     }
-    let body = Body { error: Error { code, message, r#type: "luciactl_error" } };
+    let body = Body { error: Error { code, message, r#type: "luciactl_error", cure } };
     let text = json::to_string(&body).unwrap_or_default();
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(bytes: &[u8]) -> Result<(), AskError> {
     let mut out = io::stdout();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
-}
-
-/// Has the fingerprint typed that the machine's own screen shows, where it was not given. Nothing that could be copied is
-/// shown before.
-pub(crate) fn fingerprint(given: Option<Fingerprint>, yes: bool) -> Result<Fingerprint, Failure> {
-    if let Some(given) = given {
-        return Ok(given);
-    }
-    if yes || !io::stdin().is_terminal() {
-        return Err(Failure::SayFingerprint);
-    }
-    let mut out = io::stderr();
-    write!(out, "The whole fingerprint, as the machine's own screen shows it: ")
-        .and_then(|()| out.flush())
-        .map_err(Failure::Output)?;
-    let mut line = String::new();
-    let mut input = io::stdin().lock();
-    input.read_line(&mut line).map_err(Failure::Output)?;
-    // It is shown in two rows, and who types them so types two lines.
-    if args::digits(&line).len() == FINGERPRINT_DIGITS / 2 {
-        write!(out, "Its second row: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
-        input.read_line(&mut line).map_err(Failure::Output)?;
-    }
-    args::fingerprint(&line).map_err(|_| Failure::NoFingerprint)
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(AskError::Output)
 }
 
 /// Has something typed; nothing where nobody is there to type it.
-pub(crate) fn typed(question: &str, yes: bool) -> Result<Option<String>, Failure> {
+pub(crate) fn typed(question: &str, yes: bool) -> Result<Option<String>, AskError> {
     if yes || !io::stdin().is_terminal() {
         return Ok(None);
     }
     let mut out = io::stderr();
-    write!(out, "{question}").and_then(|()| out.flush()).map_err(Failure::Output)?;
+    write!(out, "{question}").and_then(|()| out.flush()).map_err(AskError::Output)?;
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
+    io::stdin().lock().read_line(&mut line).map_err(AskError::Output)?;
     Ok(Some(line))
 }
 
@@ -125,16 +96,16 @@ pub(crate) fn paste(what: &str) {
 }
 
 /// Asks on the terminal for `word`.
-pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), Failure> {
+pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), AskError> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::NobodyToAsk);
+        return Err(AskError::NobodyToAsk);
     }
     let mut out = io::stderr();
     let sentence = wrapped(sentence, table::beside());
-    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(Failure::Output)?;
+    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(AskError::Output)?;
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(Failure::Output)?;
-    if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(Failure::NotConfirmed) }
+    io::stdin().lock().read_line(&mut line).map_err(AskError::Output)?;
+    if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(AskError::NotConfirmed) }
 }
 
 /// Tells a person something beside the answer.
@@ -143,7 +114,7 @@ pub(crate) fn note(text: &str) {
 }
 
 /// Writes lines beside the answer, where somebody is about to be asked. What cannot be shown cannot be agreed to.
-pub(crate) fn write_beside(lines: &[String]) -> Result<(), Failure> {
+pub(crate) fn write_beside(lines: &[String]) -> Result<(), AskError> {
     let mut out = io::stderr();
-    lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).map_err(Failure::Output)
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).map_err(AskError::Output)
 }

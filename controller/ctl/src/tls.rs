@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::client::CallError;
+use crate::call::CallError;
 
 /// To have a connection and its handshake, over all addresses.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -62,13 +62,13 @@ impl Tls {
     }
 
     fn unreachable(&self, err: io::Error) -> CallError {
-        CallError::Unreachable { to: self.authority(), err }
+        CallError::Unreachable(self.authority(), err)
     }
 
     fn refused(&self, error: io::Error) -> CallError {
         match failure(&error) {
-            Failure::Time => CallError::Clock { to: self.authority() },
-            Failure::Certificate => CallError::Stranger { to: self.authority(), name: self.host.clone() },
+            Failure::Time => CallError::Clock(self.authority()),
+            Failure::Certificate => CallError::Stranger(self.authority(), self.host.clone()),
             Failure::Protocol | Failure::Connection => self.unreachable(error),
         }
     }

@@ -490,9 +490,10 @@ struct RefusedText {
     code: String,
     message: String,
     r#type: String,
+    cure: Option<String>,
 }
 
-// spec: LC-200
+// spec: LC-200, CT-440
 #[test]
 fn with_json_an_error_is_json_too() {
     let refusal = r#"{"error":{"code":"busy","message":"Wait.","type":"server_error"}}"#;
@@ -500,19 +501,20 @@ fn with_json_an_error_is_json_too() {
     let answered = |status, body: &str, args: &[&str]| Fake::new(vec![(status, body.to_owned())]).run(args);
     let nobody = |args: &[&str]| program().args(["--socket", "/nonexistent/socket"]).args(args).output().unwrap();
     let cases = [
-        (answered(503, refusal, &["--json", "nodes"]), "busy", 1),
-        (answered(503, refusal, &["nodes", "-o", "json"]), "busy", 1),
-        (answered(200, none, &["--json", "nodes"]), "answer_invalid", 1),
-        (nobody(&["--json", "nodes"]), "unreachable", 69),
-        (nobody(&["--json", "nodes", "--nothing"]), "usage", 64),
-        (nobody(&["--json", "reject", "not-a-code"]), "usage", 64),
+        (answered(503, refusal, &["--json", "nodes"]), "busy", 1, false),
+        (answered(503, refusal, &["nodes", "-o", "json"]), "busy", 1, false),
+        (answered(200, none, &["--json", "nodes"]), "answer_invalid", 1, true),
+        (nobody(&["--json", "nodes"]), "unreachable", 69, true),
+        (nobody(&["--json", "nodes", "--nothing"]), "usage", 64, false),
+        (nobody(&["--json", "reject", "not-a-code"]), "usage", 64, false),
     ];
-    for (output, code, exit) in cases {
+    for (output, code, exit, cure) in cases {
         let text = String::from_utf8(output.stderr.clone()).unwrap();
         let Refused { error } = json::from_str(text.trim_end(), 4096, 4).unwrap_or_else(|_| panic!("{text}"));
         assert_eq!((error.code.as_str(), output.status.code()), (code, Some(exit)), "{text}");
         assert!(error.message.len() > 4 && error.r#type == "luciactl_error", "{text}");
         assert_eq!((text.lines().count(), output.stdout.len()), (1, 0), "{text}");
+        assert_eq!(error.cure.is_some_and(|cure| cure.len() > 4), cure, "{text}");
     }
     let prose = answered(503, refusal, &["nodes"]);
     assert!(String::from_utf8(prose.stderr).unwrap().starts_with("luciactl: "));

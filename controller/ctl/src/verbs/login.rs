@@ -4,76 +4,90 @@
 //! nothing: an answer with another code ends it, and only a roster that a worker of the pinned root's bundle signed says
 //! that the key is in it.
 
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use lucia_daemon::clock;
-use lucia_people::owner_api::{Applied, OwnerEndpoint, RosterView};
+use lucia_people::owner_api::{OwnerEndpoint, RosterView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
-use lucia_proto::base::text::shown;
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::application::Application;
-use lucia_proto::orders::owner::{self, OwnerName};
+use lucia_proto::orders::owner::{self, Owner, OwnerName, PageOrigin};
+use lucia_proto::pki::chain::Root;
 use lucia_proto::pki::key::{Fingerprint, NodeKey, VerificationCode};
 use serde::Serialize;
-use thiserror::Error;
 
-use crate::args::{Login, Place};
-use crate::client::{CallError, Client, Me};
-use crate::context::{Config, ContextError, ContextName, Entry};
-use crate::failure::Failure;
+use super::owners::role;
+use crate::apply::apply;
+use crate::call::CallError;
+use crate::client::{Client, Me};
+use crate::context::{Config, ContextError, ContextName, Entry, Place};
 use crate::files;
 use crate::owner_key::{self, OwnerKeyError};
 use crate::passphrase::Source;
+use crate::problem::{FAILED, Failure, problems};
 use crate::roster::{self, RosterProblem};
-use crate::session;
-use crate::show;
+use crate::session::{self, SessionError};
 use crate::tell::{Out, note};
+use crate::text::{compared, line};
+use crate::verb::{At, Verb};
 
 const ROOT: &str = "root.pem";
 const KEY: &str = "owner.key";
 /// Between two looks at the roster.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Why somebody is no owner yet.
-#[derive(Debug, Error)]
-pub(crate) enum LoginError {
-    /// The address is no name for a context.
-    #[error("{0} is no name for a context; give one with --context NAME")]
-    Name(String),
-    /// There is another root of this context.
-    #[error(
-        "{file} is another root than the one given, so nothing was sent; give this fleet a context of its own with --context NAME"
-    )]
-    OtherRoot {
-        /// Which file.
-        file: String,
-    },
-    /// The controller answers about another key.
-    #[error(
-        "the controller answered with the code {sent}, and this key's is {own}. It is faulty or lies: approve neither, and \
-         look at the way to it. No context was written"
-    )]
-    OtherCode {
-        /// As computed here.
-        own: VerificationCode,
-        /// As it came.
-        sent: VerificationCode,
-    },
-    /// The key that lies there is in the roster already, for somebody else.
-    #[error(
-        "the key that lies there is {held}'s and not {asked}'s: the one in the roster. Give {asked} a key of their own: another \
-         --context NAME, or a --config FILE in a directory of its own"
-    )]
-    OtherName {
-        /// Whose it is.
-        held: OwnerName,
-        /// Who was to log in.
-        asked: OwnerName,
-    },
-    /// Nobody approved it.
-    #[error("nobody approved the key in time; run the same luciactl login again to ask once more with the same key")]
-    NotApproved,
+problems! {
+    /// Why somebody is no owner yet.
+    pub(crate) enum LoginError {
+        Name(controller: String) = "", FAILED, ["{controller} is no name for a context"], ["give one with --context NAME"];
+        OtherRoot(file: String) = "root_mismatch", FAILED, ["{file} is another root than the one given, so nothing was sent"],
+            ["give this fleet a context of its own with --context NAME"];
+        OtherName(held: OwnerName, asked: OwnerName) = "name_mismatch", FAILED,
+            ["the key that lies there is {held}'s and not {asked}'s: the one in the roster."],
+            ["Give {asked} a key of their own: another --context NAME, or a --config FILE in a directory of its own"];
+        NotApproved = "not_approved", FAILED, ["nobody approved the key in time"],
+            ["run the same luciactl login again to ask once more with the same key"];
+    }
+}
+
+/// Makes an owner key on this machine, asks for a place in the roster, and writes a context.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  luciactl login --controller https://controller.lucia.home.arpa:8443 --root root.pem --name alice
+
+The root comes from whoever runs the worker, by a way you trust: it decides who is
+believed. The key never leaves this machine. Run the same command again to ask once
+more with the same key.")]
+pub(crate) struct Login {
+    /// Where the controller is, by the name in its certificate: https://NAME or https://NAME:PORT.
+    #[arg(long, value_name = "URL", value_parser = origin)]
+    controller: PageOrigin,
+    /// The fleet's root certificate, PEM. It is copied beside the contexts.
+    #[arg(long, value_name = "FILE")]
+    root: PathBuf,
+    /// What people are to call you.
+    #[arg(long, value_name = "NAME")]
+    name: OwnerName,
+    /// Keeps the key without a passphrase: whoever reads its file is you.
+    #[arg(long, conflicts_with = "passphrase_file")]
+    no_passphrase: bool,
+    /// Does not wait until the key is approved.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// As a person types it: a slash at its end, and 443, mean nothing.
+fn origin(text: &str) -> Result<PageOrigin, String> {
+    let plain = text.strip_suffix('/').unwrap_or(text);
+    let plain = plain.strip_suffix(":443").unwrap_or(plain);
+    plain
+        .parse()
+        .map_err(|_| "https:// and a lower-case name, such as https://controller.lucia.home.arpa:8443".to_owned())
 }
 
 /// What a program is told.
@@ -83,13 +97,18 @@ struct Asked<'a> {
     context: &'a ContextName,
     verification_code: VerificationCode,
     fingerprint: Fingerprint,
-    expires_at: lucia_proto::base::time::UnixTime,
+    expires_at: UnixTime,
 }
 
-/// `login`.
-pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Failure> {
+impl Verb for Login {
+    async fn run(self, at: &At) -> Result<(), Failure> {
+        login(&at.place, at.out, self).await
+    }
+}
+
+async fn login(place: &Place, out: Out, args: Login) -> Result<(), Failure> {
     if place.socket.is_some() {
-        return Err(Failure::OwnersOnly("luciactl login, without --socket,"));
+        return Err(SessionError::OwnersOnly("luciactl login, without --socket,").into());
     }
     let root = session::root(&args.root)?;
     let mut config = Config::load(place)?;
@@ -116,11 +135,8 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
     let me = Me::new(&args.controller, root, key, &key_file)?;
 
     let application = Application::sign(args.name.clone(), me.fleet(), clock::now(), &me.key);
-    let applied: Applied = Client::apply(&me, &application).await?;
     let own = owner::code(me.key.public());
-    if applied.verification_code != own {
-        return Err(LoginError::OtherCode { own, sent: applied.verification_code }.into());
-    }
+    let applied = apply(&me, &application, &own).await?;
     me.note_asked().map_err(ContextError::File)?;
     config.contexts.contexts.insert(name.clone(), entry);
     config.contexts.current = Some(name.clone());
@@ -128,16 +144,16 @@ pub(crate) async fn login(place: &Place, out: Out, args: Login) -> Result<(), Fa
 
     let fingerprint = me.key.public().fingerprint();
     let asked = Asked { context: &name, verification_code: own.clone(), fingerprint, expires_at: applied.expires_at };
-    out.say(&asked, || show::asked(&name, &args.name, &own, &fingerprint, applied.expires_at))?;
+    out.say(&asked, || asked_for(&name, &args.name, &own, &fingerprint, applied.expires_at))?;
     if args.no_wait { Ok(()) } else { wait(Client::Owner(Box::new(me)), &args.name).await }
 }
 
 /// Keeps the root beside the key: the file that was given may go.
-fn keep_root(path: &Path, root: &lucia_proto::pki::chain::Root) -> Result<(), Failure> {
+fn keep_root(path: &Path, root: &Root) -> Result<(), Failure> {
     match session::root(path) {
         Ok(held) if held == *root => Ok(()),
-        Ok(_) => Err(LoginError::OtherRoot { file: shown(&path.to_string_lossy()) }.into()),
-        Err(session::RootError::File(error)) if error.is_missing() => {
+        Ok(_) => Err(LoginError::OtherRoot(files::name(path)).into()),
+        Err(SessionError::RootFile(error)) if error.is_missing() => {
             files::create(path, &root.pem()).map_err(|error| ContextError::File(error).into())
         }
         Err(error) => Err(error.into()),
@@ -155,7 +171,7 @@ fn key(path: &Path, place: &Place, no_passphrase: bool) -> Result<NodeKey, Owner
         note(&format!(
             "Warning: the key gets no passphrase. Whoever reads {} can order in your name: this machine's root, a backup, \
              a thief of the disk.",
-            shown(&path.to_string_lossy())
+            files::name(path)
         ));
         return owner_key::make(path, None);
     }
@@ -181,9 +197,9 @@ async fn wait(client: Client, asked: &OwnerName) -> Result<(), Failure> {
                     roster.as_ref().and_then(|roster| roster.caller(&me.key.public().fingerprint()))
                 {
                     if owner.name != *asked {
-                        return Err(LoginError::OtherName { held: owner.name.clone(), asked: asked.clone() }.into());
+                        return Err(LoginError::OtherName(owner.name.clone(), asked.clone()).into());
                     }
-                    note(&show::approved(owner));
+                    note(&approved(owner));
                     return Ok(());
                 }
             }
@@ -202,14 +218,40 @@ fn waits(error: &CallError) -> bool {
             body.error.code,
             Code::ActorRequired | Code::NoRoster | Code::TooManyRequests | Code::Busy | Code::ChallengeRefused
         ),
-        CallError::Unreachable { .. } | CallError::Silent => true,
-        CallError::NoSocket { .. }
+        CallError::Unreachable(..) | CallError::Silent => true,
+        CallError::NoSocket(..)
         | CallError::Closed
-        | CallError::Stranger { .. }
-        | CallError::Clock { .. }
+        | CallError::Stranger(..)
+        | CallError::Clock(_)
         | CallError::Root(_)
         | CallError::Strange(_) => false,
     }
+}
+
+/// What to do once a key has asked for its place.
+fn asked_for(
+    context: &ContextName,
+    name: &OwnerName,
+    code: &VerificationCode,
+    key: &Fingerprint,
+    until: UnixTime,
+) -> String {
+    let mut out = format!("Your owner key was made here and stays here. Context {context} is used from now on.\n");
+    line(&mut out, "name", name.as_str());
+    line(&mut out, "code", code.as_str());
+    compared(&mut out, "fingerprint", key);
+    line(&mut out, "waits until", &until.to_string());
+    let _ = writeln!(
+        out,
+        "\nTell code and fingerprint to whoever runs the worker, by a way you trust. On the worker's host:\n\n  \
+         lucia-enrollment-worker owner approve {code} --fingerprint {key}\n"
+    );
+    out
+}
+
+/// The end of the waiting.
+fn approved(owner: &Owner) -> String {
+    format!("You are in the roster as {}, {}. luciactl nodes shows what there is.", owner.name, role(owner.role))
 }
 
 #[cfg(test)]
@@ -229,7 +271,23 @@ mod tests {
             assert_eq!(waits(&refused(*code)), passing.contains(code), "{code:?}");
         }
         assert!(waits(&CallError::Silent));
-        assert!(!waits(&CallError::Stranger { to: String::new(), name: String::new() }));
+        assert!(!waits(&CallError::Stranger(String::new(), String::new())));
         assert!(!waits(&CallError::Strange(String::new())));
+    }
+
+    #[test]
+    fn an_address_is_a_name_over_https() {
+        for (text, want) in [
+            ("https://controller.test", Some("https://controller.test")),
+            ("https://controller.test/", Some("https://controller.test")),
+            ("https://controller.test:443", Some("https://controller.test")),
+            ("https://controller.test:8443/", Some("https://controller.test:8443")),
+            ("http://controller.test", None),
+            ("https://a@controller.test", None),
+            ("https://controller.test/path", None),
+            ("controller.test", None),
+        ] {
+            assert_eq!(origin(text).ok().as_ref().map(PageOrigin::as_str), want, "{text}");
+        }
     }
 }

@@ -1,19 +1,58 @@
 //! `why`: what the controller knows of a node, what is wrong with it, and what cures that.
 
+use clap::Args;
 use lucia_people::host_api::NodeView;
-use lucia_people::owner_api::DraftLine;
-use lucia_people::why;
-use lucia_people::words;
+use lucia_people::owner_api::{DraftLine, DraftsView, OwnerEndpoint};
+use lucia_people::{why, words};
+use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
+use lucia_proto::base::text::span;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::state::SnapshotState;
 use lucia_proto::orders::{OrderCode, OrderKind};
 use lucia_proto::pki::key::VerificationCode;
 use serde::Serialize;
 
-use super::{certificate, clones::clones, line, paint, span, state};
-use crate::table::Screen;
+use super::nodes::{certificate, clones, state};
+use super::onboarding::no_node;
+use crate::call::CallError;
+use crate::find::{Looked, about, find_to_look};
+use crate::problem::Failure;
+use crate::session::Session;
+use crate::table::{Screen, paint};
+use crate::text::line;
+use crate::verb::{At, Verb};
+
+/// Says what the controller knows of a node, what is wrong, and what cures it; also of a removed one, and of a machine
+/// that is no node yet.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  luciactl why web-1")]
+pub(crate) struct Why {
+    /// Its hostname, node id or verification code.
+    #[arg(value_name = "NODE")]
+    node: String,
+}
+
+impl Verb for Why {
+    async fn run(self, at: &At) -> Result<(), Failure> {
+        let (client, out) = (&Session::open(&at.place, at.out).await?.client, at.out);
+        let id = match find_to_look(client, &self.node).await? {
+            Looked::Node(id) => id,
+            Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
+        };
+        let view = about(client, &id).await?;
+        let drafts: Result<DraftsView, CallError> = client.look(OwnerEndpoint::Drafts, None).await;
+        let drafts = match drafts {
+            Ok(view) => view.drafts,
+            // One that knows no owners has no orders either.
+            Err(error) if matches!(error.code(), Some(Code::NotFound | Code::NoRoster)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let why = WhyView::new(&view, &drafts);
+        out.say(&why, || why.words(out.screen))
+    }
+}
 
 /// An order of this node that was refused.
 #[derive(Debug, Serialize)]
@@ -29,7 +68,7 @@ struct RefusedOrder {
 /// Everything that is not as it should be.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Why<'a> {
+struct WhyView<'a> {
     node_id: NodeId,
     hostname: Hostname,
     state: SnapshotState,
@@ -46,9 +85,9 @@ pub(crate) struct Why<'a> {
     view: &'a NodeView,
 }
 
-impl<'a> Why<'a> {
+impl<'a> WhyView<'a> {
     /// Judges what the controller has of a node, and what became of orders for it.
-    pub(crate) fn new(view: &'a NodeView, drafts: &[DraftLine]) -> Self {
+    fn new(view: &'a NodeView, drafts: &[DraftLine]) -> Self {
         let node = &view.node;
         let why = why::Why::of(view, drafts);
         let pending = why.pending();
@@ -70,7 +109,7 @@ impl<'a> Why<'a> {
     }
 
     /// For a person.
-    pub(crate) fn words(&self, screen: Screen) -> String {
+    fn words(&self, screen: Screen) -> String {
         let (view, now) = (self.view, self.view.server_time);
         let (text, tone) = state(&view.node);
         let mut out = format!("{}  {}\n", view.node.names(), paint(&text, tone, screen));

@@ -4,17 +4,16 @@
 //! word: an older one is refused by nodes that hold a newer, and the next is shown whole before it is signed, each key that
 //! the account will have, in full. Which node has which name is the worker's word.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
 use lucia_people::host_api::NodeLine;
 use lucia_people::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
 use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
 use lucia_proto::base::names::AccountName;
-use lucia_proto::base::text::counted;
+use lucia_proto::base::text::{counted, shown};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::ssh_key::SshKey;
@@ -22,15 +21,126 @@ use lucia_proto::orders::{Body, LabelledKey, OrderKind, SshKeys, Terms};
 use lucia_proto::pki::key::VerificationCode;
 use serde::Serialize;
 
-use crate::args::{KeysVerb, NodesWanted};
 use crate::client::{Client, Me};
-use crate::failure::Failure;
+use crate::find::is_named;
+use crate::given::{self, GivenError};
 use crate::nodes_named::Meant;
-use crate::operator::is_named;
-use crate::order::{self, OrderError};
+use crate::order::drafted;
 use crate::patience::Progress;
-use crate::tell::{Out, paste};
-use crate::{roster, show, sign};
+use crate::problem::{FAILED, Failure, problems};
+use crate::session::Session;
+use crate::table::{Screen, plain, table};
+use crate::verb::{At, Verb};
+use crate::{roster, sign};
+
+problems! {
+    /// Why no keys were ordered.
+    enum KeysError {
+        NoNodes = "", FAILED, ["nothing was ordered: nothing says for which nodes"], ["give --nodes NODE,... or --all"];
+        NoNode(text: String) = "", FAILED, ["nothing was ordered: no node is {}", shown(text)], ["luciactl nodes shows those there are"];
+        HasKey(account: AccountName) = "", FAILED, ["nothing was ordered: {account} has this key already"],
+            ["luciactl drafts shows by which order"];
+        NoKey(account: AccountName, fingerprint: String) = "", FAILED,
+            ["nothing was ordered: no order gave {account} the key {}", shown(fingerprint)],
+            ["luciactl drafts shows the orders there are"];
+        TooManyKeys(account: AccountName) = "", FAILED, ["nothing was ordered: {account} has {SSH_KEYS_PER_ACCOUNT_MAX} keys"],
+            ["remove one first"];
+        NoRevision = "", FAILED, ["nothing was ordered: the last revision has no next one"], ["say another with --revision N"];
+    }
+}
+
+/// List, add and remove SSH keys by orders that you sign.
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Examples:\n  luciactl keys list\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all"
+)]
+pub(crate) enum Keys {
+    /// List the keys that owners ordered.
+    #[command(after_help = "Example:\n  luciactl keys list")]
+    List,
+    /// Sign an order that adds a key; each node takes it with its next heartbeat.
+    ///
+    /// The first order about an account says for which nodes: --nodes or --all.
+    #[command(
+        after_help = "Examples:\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --all\n  luciactl keys add alice ~/.ssh/id_ed25519.pub --label laptop --nodes web-1,web-2"
+    )]
+    Add {
+        /// The directory account whose key it is.
+        #[arg(value_name = "ACCOUNT")]
+        account: AccountName,
+        /// The public key's file; - for standard input.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// What you call it.
+        #[arg(long, value_name = "TEXT")]
+        label: KeyLabel,
+        #[command(flatten)]
+        wanted: NodesWanted,
+    },
+    /// Sign an order that removes a key; each node drops it with its next heartbeat.
+    #[command(after_help = "Example:\n  luciactl keys remove alice SHA256:...")]
+    Remove {
+        /// The account whose key it is.
+        #[arg(value_name = "ACCOUNT")]
+        account: AccountName,
+        /// `SHA256:...`, as the list and `ssh-keygen -l` show it.
+        #[arg(value_name = "FINGERPRINT")]
+        fingerprint: String,
+        #[command(flatten)]
+        wanted: NodesWanted,
+    },
+}
+
+/// Where an account's keys are set, and how often they were before. For owners.
+#[derive(Debug, Args)]
+pub(crate) struct NodesWanted {
+    /// As an owner: the nodes it is for, by hostname, node id or verification code, with commas between. Those of the
+    /// last order about this account, unless said.
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// As an owner: every node there is now; they are listed before you sign.
+    #[arg(long, conflicts_with = "nodes")]
+    all: bool,
+    /// As an owner: the number of this order about the account; one more than the last, unless said.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    revision: Option<u64>,
+    /// Does not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Verb for Keys {
+    async fn run(self, at: &At) -> Result<(), Failure> {
+        let session = Session::open(&at.place, at.out).await?;
+        let (client, me, out) = (&session.client, session.owner("to order SSH keys")?, at.out);
+        let (account, change, wanted) = match self {
+            Self::List => {
+                let view = list(client, me, &roster::ask(client, me).await?).await?;
+                return out.say(&view, || ordered(&view, out.screen));
+            }
+            Self::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
+            Self::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
+        };
+        let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
+        let held = held(client, me, &roster, &account).await?;
+        let keys = change.of(&account, held.keys)?;
+        let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, held.nodes)?;
+        nodes.sort();
+        nodes.dedup();
+        if nodes.is_empty() {
+            return Err(KeysError::NoNodes.into());
+        }
+        let revision = match wanted.revision {
+            Some(revision) => revision,
+            None => held.revision.checked_add(1).ok_or(KeysError::NoRevision)?,
+        };
+        let no_subject = |_| KeysError::NoKey(account.clone(), String::new());
+        let terms = Terms::State { subject: account.as_str().parse().map_err(no_subject)?, revision };
+        let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX);
+        let draft = drafted(me, nodes, &Body::SshKey(SshKeys { account, keys }), terms)?;
+        sign::order(&session, me, &draft, &meant, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
+    }
+}
 
 /// What was ordered about an account before.
 #[derive(Debug, Default)]
@@ -46,64 +156,30 @@ struct Held {
 /// What an account has by the last order about it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Ordered {
+struct Ordered {
     /// Whose.
-    pub(crate) account: AccountName,
+    account: AccountName,
     /// The number of that order.
-    pub(crate) revision: u64,
+    revision: u64,
     /// What to look at.
-    pub(crate) order: VerificationCode,
+    order: VerificationCode,
     /// Where it stands.
-    pub(crate) state: DraftState,
+    state: DraftState,
     /// Since when.
-    pub(crate) at: UnixTime,
+    at: UnixTime,
     /// Whom it is for.
-    pub(crate) nodes: Vec<NodeId>,
+    nodes: Vec<NodeId>,
     /// All of them.
-    pub(crate) keys: Vec<LabelledKey>,
+    keys: Vec<LabelledKey>,
 }
 
-/// `keys` of an owner.
-pub(crate) async fn order(client: &Client, me: &Me, out: Out, verb: KeysVerb) -> Result<(), Failure> {
-    let (account, change, wanted) = match verb {
-        KeysVerb::List => {
-            let view = list(client, me, &roster::ask(client, me).await?).await?;
-            return out.say(&view, || show::ordered(&view, out.screen));
-        }
-        KeysVerb::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
-        KeysVerb::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
-    };
-    let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
-    let held = held(client, me, &roster, &account).await?;
-    let keys = change.of(&account, held.keys)?;
-    let nodes = client.nodes().await?;
-    let (named, meant) = named(&nodes.nodes, &wanted, held.nodes)?;
-    let revision = match wanted.revision {
-        Some(revision) => revision,
-        None => held.revision.checked_add(1).ok_or(OrderError::NoRevision)?,
-    };
-    let draft = order::ssh_keys(me, named.clone(), SshKeys { account, keys }, revision)?;
-    let count = u64::try_from(named.len()).unwrap_or(u64::MAX);
-    let sentence = format!("This is for {}.", counted(count, "node"));
-    sign::order(client, me, out, &draft, &meant, &sentence, wanted.yes).await
-}
-
-/// The one key in a public key file, checked here so that the mistake is told with the file's name.
-fn public_key(file: &Path) -> Result<SshKey, Failure> {
-    let bad = |why: String| Failure::KeyFile { file: file.to_owned(), why };
-    let most = u64::try_from(SSH_KEY_LINE_MAX).unwrap_or(u64::MAX) + 2;
-    let mut text = String::new();
-    if file == Path::new("-") {
-        paste("the public key, the one line of its .pub file,");
-        io::stdin().lock().take(most).read_to_string(&mut text)
-    } else {
-        File::open(file).and_then(|file| file.take(most).read_to_string(&mut text))
-    }
-    .map_err(|error| bad(error.to_string()))?;
+/// The one key in a public key file.
+fn public_key(file: &Path) -> Result<SshKey, GivenError> {
+    let text = given::read(file, SSH_KEY_LINE_MAX + 2, "the public key, the one line of its .pub file,")?;
     if text.contains("PRIVATE KEY") {
-        return Err(bad("this is a private key: give the .pub file beside it".to_owned()));
+        return Err(given::bad(file, "this is a private key: give the .pub file beside it"));
     }
-    text.parse::<SshKey>().map_err(|error| bad(error.to_string()))
+    text.parse().map_err(|error| given::bad(file, error))
 }
 
 /// What becomes of the keys.
@@ -113,14 +189,14 @@ enum Change {
 }
 
 impl Change {
-    fn of(self, account: &AccountName, mut keys: Vec<LabelledKey>) -> Result<Vec<LabelledKey>, OrderError> {
+    fn of(self, account: &AccountName, mut keys: Vec<LabelledKey>) -> Result<Vec<LabelledKey>, KeysError> {
         match self {
             Self::Add(label, key) => {
                 if keys.iter().any(|held| *held.key.key() == key) {
-                    return Err(OrderError::HasKey(account.clone()));
+                    return Err(KeysError::HasKey(account.clone()));
                 }
                 if keys.len() >= SSH_KEYS_PER_ACCOUNT_MAX {
-                    return Err(OrderError::TooManyKeys(account.clone()));
+                    return Err(KeysError::TooManyKeys(account.clone()));
                 }
                 keys.push(LabelledKey { label, key: key.into() });
             }
@@ -128,7 +204,7 @@ impl Change {
                 let before = keys.len();
                 keys.retain(|held| held.key.key().fingerprint() != fingerprint);
                 if keys.len() == before {
-                    return Err(OrderError::NoKey { account: account.clone(), fingerprint });
+                    return Err(KeysError::NoKey(account.clone(), fingerprint));
                 }
             }
         }
@@ -137,7 +213,7 @@ impl Change {
 }
 
 /// Whom the next order is for: those that are named, all there are, or those of the last one; and how they were named.
-fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(Vec<NodeId>, Vec<Meant>), OrderError> {
+fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(Vec<NodeId>, Vec<Meant>), KeysError> {
     if wanted.all {
         return Ok((all.iter().map(|node| node.node_id.clone()).collect(), Vec::new()));
     }
@@ -146,7 +222,7 @@ fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(V
     }
     let one = |text: &String| {
         let found = all.iter().find(|node| is_named(node, text));
-        found.map(|node| Meant::new(text, &node.node_id)).ok_or_else(|| OrderError::NoNode(text.clone()))
+        found.map(|node| Meant::new(text, &node.node_id)).ok_or_else(|| KeysError::NoNode(text.clone()))
     };
     let meant = wanted.nodes.iter().map(one).collect::<Result<Vec<_>, _>>()?;
     Ok((meant.iter().map(|meant| meant.node.clone()).collect(), meant))
@@ -233,6 +309,36 @@ const fn was_given(state: DraftState) -> bool {
     }
 }
 
+/// `keys list`.
+fn ordered(all: &[Ordered], screen: Screen) -> String {
+    if all.is_empty() {
+        return "No owner ordered SSH keys yet. luciactl keys add ACCOUNT FILE --label TEXT --all orders one.\n"
+            .to_owned();
+    }
+    let mut rows = Vec::new();
+    for order in all {
+        let nodes = counted(u64::try_from(order.nodes.len()).unwrap_or(u64::MAX), "node");
+        let mut row = |fingerprint: String, label: String| {
+            rows.push(vec![
+                plain(order.account.to_string()),
+                plain(fingerprint),
+                plain(label),
+                plain(nodes.clone()),
+                plain(order.revision.to_string()),
+                plain(order.order.to_string()),
+                plain(order.at.to_string()),
+            ]);
+        };
+        if order.keys.is_empty() {
+            row("none".to_owned(), "-".to_owned());
+        }
+        for key in &order.keys {
+            row(key.key.key().fingerprint(), key.label.to_string());
+        }
+    }
+    table(&["ACCOUNT", "FINGERPRINT", "LABEL", "FOR", "REVISION", "ORDER", "SINCE"], &rows, screen)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,7 +375,7 @@ mod tests {
         let by = ["n2", "0101-0101-0101", &"03".repeat(16)];
         assert_eq!(named(&all, &wanted(&by, false), last()).unwrap().0, ids(&[2, 1, 3]));
         assert!(
-            matches!(named(&all, &wanted(&["n1", "n9"], false), last()), Err(OrderError::NoNode(name)) if name == "n9")
+            matches!(named(&all, &wanted(&["n1", "n9"], false), last()), Err(KeysError::NoNode(name)) if name == "n9")
         );
     }
 
@@ -282,8 +388,8 @@ mod tests {
         let one = Change::Add(label.clone(), key.clone()).of(&account, Vec::new()).unwrap();
         assert_eq!(one.len(), 1);
         let again = Change::Add(label, key.clone()).of(&account, one.clone());
-        assert!(matches!(again, Err(OrderError::HasKey(_))));
+        assert!(matches!(again, Err(KeysError::HasKey(_))));
         assert!(Change::Remove(key.fingerprint()).of(&account, one.clone()).unwrap().is_empty());
-        assert!(matches!(Change::Remove("SHA256:x".to_owned()).of(&account, one), Err(OrderError::NoKey { .. })));
+        assert!(matches!(Change::Remove("SHA256:x".to_owned()).of(&account, one), Err(KeysError::NoKey(..))));
     }
 }

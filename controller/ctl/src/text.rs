@@ -1,9 +1,36 @@
-//! Text that fits a terminal: broken between words, and what goes on stands under where it began.
+//! Text that fits a terminal: lines with a label, and lines broken between words, where what goes on stands under where
+//! it began.
+
+use std::fmt::Write as _;
+
+use lucia_proto::base::text::span;
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::pki::key::Fingerprint;
+use textwrap::core::display_width;
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, wrap};
 
 /// Columns of an indent that more text still stands beside well.
 const HANG_MAX: usize = 20;
 /// What begins a command that somebody copies.
 const PROGRAMS: [&str; 4] = ["luciactl", "lucia-enrollment-worker", "lucia-node-agent", "lucia-controller"];
+/// Stands for a space that no line is broken at.
+const HELD: &str = "\u{a0}";
+
+pub(crate) fn line(out: &mut String, name: &str, value: &str) {
+    let _ = writeln!(out, "  {name:<11}  {value}");
+}
+
+/// A fingerprint as it is to be compared by eye, in two rows.
+pub(crate) fn compared(out: &mut String, name: &str, key: &Fingerprint) {
+    let [first, second] = key.rows();
+    line(out, name, &first);
+    line(out, "", &second);
+}
+
+/// How long it is until then.
+pub(crate) fn left(now: UnixTime, until: UnixTime) -> String {
+    span(until.since(now))
+}
 
 /// The same text in lines of at most `width`, as far as words, codes and commands let it. Colours count for nothing.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
@@ -13,28 +40,19 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
 
 fn wrapped_line(line: &str, width: usize) -> String {
     let (text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
-    let own = text.len() - text.trim_start_matches(' ').len();
-    let is_command = own > 0 && PROGRAMS.iter().any(|program| text.trim_start().starts_with(program));
-    if columns(text) <= width || is_command {
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let is_command = indent > 0 && PROGRAMS.iter().any(|program| text.trim_start().starts_with(program));
+    if display_width(text) <= width || is_command {
         return line.to_owned();
     }
-    let hang = begins_at(text).filter(|at| *at <= HANG_MAX && at + HANG_MAX <= width).unwrap_or(own);
-    let (mut out, mut used) = (String::new(), 0);
-    for (gap, part) in parts(text) {
-        let length = columns(part);
-        // The label and the first word after it stay.
-        if used > hang && used + gap + length > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(hang));
-            used = hang;
-        } else {
-            out.push_str(&" ".repeat(gap));
-            used += gap;
-        }
-        out.push_str(part);
-        used += length;
-    }
-    out + end
+    let hang = begins_at(text).filter(|at| *at <= HANG_MAX && at + HANG_MAX <= width).unwrap_or(indent);
+    // The label and the first word after it stay.
+    let (label, rest) = text.split_at(hang);
+    let held = label.replace(' ', HELD) + &held(rest);
+    let hang = " ".repeat(hang);
+    let how = Options::new(width).subsequent_indent(&hang).break_words(false).wrap_algorithm(WrapAlgorithm::FirstFit);
+    let how = how.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    wrap(&held, how).join("\n").replace(HELD, " ") + end
 }
 
 /// Where the text after a label or a code begins: after the first gap of two columns or more.
@@ -46,60 +64,28 @@ fn begins_at(text: &str) -> Option<usize> {
     Some(indent + gap + (after.len() - after.trim_start_matches(' ').len()))
 }
 
-/// What a line is not broken within, each with the spaces before it: a word, a command between backticks, a program with
-/// its verb and what that is about, an option with its value.
-fn parts(text: &str) -> Vec<(usize, &str)> {
-    let words = words(text);
-    let mut parts = Vec::new();
-    let mut at = 0;
-    while let Some((from, to, gap)) = words.get(at).copied() {
-        let mut end = to;
-        let quoted = |part: &str| part.matches('`').count() % 2 == 1;
-        // How many of the next words go with this one.
-        let mut with: usize = if PROGRAMS.contains(&text.get(from..to).unwrap_or_default()) { 2 } else { 0 };
-        while let Some((next, next_end, _)) = words.get(at + 1).copied() {
-            let so_far = text.get(from..end).unwrap_or_default();
-            let is_option = text.get(next..next_end).is_some_and(|word| word.starts_with("--"));
-            let ends = so_far.ends_with([',', ';', '.', ':']);
-            if !quoted(so_far) && (ends || (with == 0 && !is_option)) {
-                break;
-            }
-            with = if is_option { 1 } else { with.saturating_sub(1) };
-            (end, at) = (next_end, at + 1);
+/// Holds together what a line is not broken within: a command between backticks, a program with its verb and what that is
+/// about, an option with its value.
+fn held(text: &str) -> String {
+    let (mut out, mut is_quoted, mut with) = (String::new(), false, 0_u8);
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        out.push_str(word);
+        is_quoted ^= word.matches('`').count() % 2 == 1;
+        if PROGRAMS.contains(&word) {
+            with = 2;
         }
-        parts.push((gap, text.get(from..end).unwrap_or_default()));
-        at += 1;
+        let Some(next) = words.peek() else { break };
+        let is_option = next.starts_with("--");
+        let is_held = is_quoted || (!word.ends_with([',', ';', '.', ':']) && (with > 0 || is_option));
+        with = match (is_held, is_option) {
+            (true, true) => 1,
+            (true, false) => with.saturating_sub(1),
+            (false, _) => 0,
+        };
+        out.push_str(if is_held { HELD } else { " " });
     }
-    parts
-}
-
-/// Each word: where it begins and ends, and the spaces before it.
-fn words(text: &str) -> Vec<(usize, usize, usize)> {
-    let (mut words, mut end) = (Vec::new(), 0);
-    let mut rest = text;
-    while let Some(gap) = rest.find(|c| c != ' ') {
-        let from = end + gap;
-        let word = text.get(from..).unwrap_or_default();
-        let length = word.find(' ').unwrap_or(word.len());
-        words.push((from, from + length, gap));
-        end = from + length;
-        rest = text.get(end..).unwrap_or_default();
-    }
-    words
-}
-
-/// How many columns it takes: colours take none.
-fn columns(text: &str) -> usize {
-    let (mut count, mut in_colour) = (0, false);
-    for c in text.chars() {
-        match (in_colour, c) {
-            (false, '\u{1b}') => in_colour = true,
-            (true, 'm') => in_colour = false,
-            (true, _) => (),
-            (false, _) => count += 1,
-        }
-    }
-    count
+    out
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! The last hour of a node in a line each, and a node as it lives.
+//! The last hour of a node, each measure drawn in a line.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use lucia_people::host_api::{NodeView, Sample};
 use lucia_proto::base::limits::SAMPLES_AGE_MAX;
 use lucia_proto::base::time::UnixTime;
 
-use super::{head, line};
-use crate::table::{Screen, Tone, paint};
+use crate::table::Screen;
+use crate::text::line;
 
 /// From least to most.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -16,17 +15,6 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const COLUMNS: usize = 60;
 /// What stands before it, and the numbers after it.
 const AROUND: usize = 15 + 30;
-
-/// `node --watch`: who it is, how it stands, and its last hour.
-pub(crate) fn live(view: &NodeView, screen: Screen) -> String {
-    let mut out = head(view, screen);
-    if view.samples.is_empty() {
-        out.push_str("No samples of the last hour.\n");
-    }
-    out.push_str(&hour(view, screen));
-    let _ = writeln!(out, "{}", paint(&format!("  at {}", view.server_time), Tone::Plain, screen));
-    out
-}
 
 /// The last hour: each measure that the node tells of in one line.
 pub(super) fn hour(view: &NodeView, screen: Screen) -> String {
@@ -129,6 +117,6 @@ mod tests {
             let text = hour(&view, Screen { width: Some(width), colour: false, terminal: false });
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
         }
-        assert!(!live(&view, Screen { width: None, colour: false, terminal: false }).contains('\u{1b}'));
+        assert!(!wide.contains('\u{1b}'));
     }
 }

@@ -1,0 +1,86 @@
+//! What happened to the window, to devices and to nodes.
+
+use clap::Args;
+use lucia_people::host_api::{EventLine, EventsView};
+use lucia_people::words;
+
+use super::nodes::holder;
+use crate::names::Names;
+use crate::problem::Failure;
+use crate::session::Session;
+use crate::table::{Happened, Row, plain};
+use crate::tell::{in_json, write};
+use crate::text::wrapped;
+use crate::verb::{At, Verb};
+
+/// Shows what happened to the window, to devices and to nodes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  luciactl events\n  luciactl events --follow\n  luciactl events -o wide")]
+pub(crate) struct Events {
+    /// Goes on showing events as they happen.
+    #[arg(long, short)]
+    follow: bool,
+    /// Only events after this number.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after: u64,
+}
+
+impl Verb for Events {
+    async fn run(self, at: &At) -> Result<(), Failure> {
+        let session = Session::open(&at.place, at.out).await?;
+        let (client, out) = (&session.client, at.out);
+        let mut after = self.after;
+        let (mut names, mut list) = (Names::default(), Happened::new(&heading(out.wide)));
+        loop {
+            let view: EventsView = client.events(after, self.follow).await?;
+            if out.json {
+                for event in &view.events {
+                    write(format!("{}\n", in_json(event)?).as_bytes())?;
+                }
+            } else {
+                let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
+                names.learn(client, ids, self.follow).await;
+                let rows: Vec<Row> = view.events.iter().map(|event| row(event, &names, out.wide)).collect();
+                let text = list.more(&rows, |at| view.events.get(at).map(under).unwrap_or_default(), out.screen);
+                write(wrapped(&text, out.screen.width).as_bytes())?;
+            }
+            after = view.events.last().map_or(after, |event| event.sequence);
+            let caught_up = after >= view.last_sequence || view.events.is_empty();
+            if caught_up {
+                write(list.cut().as_bytes())?;
+            }
+            if !self.follow && caught_up {
+                if after == 0 && !out.json {
+                    write(b"No events yet.\n")?;
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn heading(wide: bool) -> Vec<&'static str> {
+    let ids: &[_] = if wide { &["NODE ID"] } else { &[] };
+    [&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], ids].concat()
+}
+
+fn row(line: &EventLine, names: &Names, wide: bool) -> Row {
+    let names_of = line.names.as_ref();
+    let mut cells = vec![
+        plain(line.sequence),
+        plain(line.at),
+        plain(words::event_named(line.kind.as_str())),
+        plain(words::actor(line.actor.as_str())),
+        plain(line.device_id.as_ref().map(|id| names.of(id)).unwrap_or_default()),
+        plain(names_of.map(|names| format!("{} -> {}", names.from, names.to)).unwrap_or_default()),
+    ];
+    if wide {
+        cells.push(plain(line.device_id.as_ref().map(ToString::to_string).unwrap_or_default()));
+    }
+    cells
+}
+
+/// Who held an identity, under the event that it froze.
+fn under(event: &EventLine) -> String {
+    event.holders.iter().map(|who| format!("        {}\n", holder(who))).collect()
+}

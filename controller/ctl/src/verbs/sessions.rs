@@ -1,0 +1,77 @@
+//! Sessions of the page.
+
+use clap::Subcommand;
+use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::sign_in::{SessionView, SessionsView};
+use lucia_proto::base::text::span;
+use lucia_proto::pki::key::VerificationCode;
+
+use crate::problem::Failure;
+use crate::session::Session;
+use crate::table::{Screen, plain, table};
+use crate::tell::ask;
+use crate::verb::{At, Verb};
+
+/// Lists the sessions of the page, and ends them.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  luciactl session list\n  luciactl session end --all")]
+pub(crate) enum Sessions {
+    /// Shows your own that have not ended; the operator sees all.
+    #[command(after_help = "Example:\n  luciactl session list")]
+    List,
+    /// Ends one, or all of yours.
+    #[command(after_help = "Examples:\n  luciactl session end 1a2b-3c4d-5e6f\n  luciactl session end --all")]
+    End {
+        /// Which, as the list shows it.
+        #[arg(value_name = "CODE", required_unless_present = "all")]
+        code: Option<VerificationCode>,
+        /// All of them.
+        #[arg(long, conflicts_with = "code")]
+        all: bool,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl Verb for Sessions {
+    async fn run(self, at: &At) -> Result<(), Failure> {
+        let session = Session::open(&at.place, at.out).await?;
+        let (client, out) = (&session.client, at.out);
+        let view: SessionsView = match self {
+            Self::List => client.look(OwnerEndpoint::Sessions, None).await?,
+            Self::End { code, yes, .. } => {
+                if !yes {
+                    let whose = if client.me().is_some() { "your session" } else { "session" };
+                    let sentence = match &code {
+                        Some(code) => format!("This ends {whose} {code}: that browser has to sign in again."),
+                        None => format!("This ends every {whose} of the page: each browser has to sign in again."),
+                    };
+                    ask(&sentence, "yes")?;
+                }
+                let row = if code.is_some() { OwnerEndpoint::EndSession } else { OwnerEndpoint::EndSessions };
+                client.look(row, code.as_ref()).await?
+            }
+        };
+        out.say(&view, || sessions(&view, out.screen))
+    }
+}
+
+fn sessions(view: &SessionsView, screen: Screen) -> String {
+    if view.sessions.is_empty() {
+        return "Nobody is signed in to the page.\n".to_owned();
+    }
+    let now = view.server_time;
+    let row = |session: &SessionView| {
+        vec![
+            plain(session.code.to_string()),
+            plain(session.owner.to_string()),
+            plain(session.address.to_string()),
+            plain(format!("{} ago", span(now.since(session.used_at)))),
+            plain(format!("in {}", span(session.expires_at.since(now)))),
+            plain(session.passkey.to_string()),
+        ]
+    };
+    let rows: Vec<_> = view.sessions.iter().map(row).collect();
+    table(&["CODE", "OWNER", "FROM", "USED", "ENDS", "PASSKEY"], &rows, screen)
+}
