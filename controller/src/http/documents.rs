@@ -58,7 +58,7 @@ impl DocumentCall {
     /// Where orders may be drafted: by an owner, in a fleet with a roster.
     fn drafting(&self, controller: &Controller) -> Option<Drafting> {
         let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
-        let roster = controller.verified_roster();
+        let roster = controller.people.roster.verified();
         let here = roster
             .as_deref()
             .map(VerifiedRoster::roster)
@@ -79,7 +79,7 @@ impl DocumentCall {
     }
 
     fn sessions(&self, controller: &Controller) -> Vec<SessionView> {
-        self.by().map(|by| controller.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
+        self.by().map(|by| controller.people.sign_ins.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
     }
 
     /// The document, as text.
@@ -100,7 +100,7 @@ impl DocumentCall {
             // A machine becomes a node, and a node is removed, while somebody looks at it: whatever it is now is shown.
             Page::Server | Page::Device => {
                 let id = self.id()?;
-                if let Some(removed) = controller.removed(id) {
+                if let Some(removed) = controller.orders.removed(id) {
                     let document = Gone::new(frame(&removed.name()), &removed, &newest_of(controller, id));
                     return written(render(&document));
                 }
@@ -117,28 +117,28 @@ impl DocumentCall {
                     if matches!(self.page, Page::Device) { Refusal::new(Code::DeviceNotFound, words) } else { refusal }
                 };
                 let view = controller.node(id).map_err(unknown)?;
-                let why = Why::of(&view, &controller.drafts(None)?.drafts);
+                let why = Why::of(&view, &controller.orders.drafts(None)?.drafts);
                 let (events, certificate) = (newest_of(controller, id), controller.fleet.certificate_of(id));
                 let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
                 render(&Server::new(frame(view.node.hostname.as_str()), &facts))
             }
             Page::Orders => {
                 let after: Option<VerificationCode> = self.query("after")?;
-                let drafts = controller.drafts(after.as_ref())?.drafts;
+                let drafts = controller.orders.drafts(after.as_ref())?.drafts;
                 let more = match drafts.last() {
-                    Some(last) => !controller.drafts(Some(&last.code))?.drafts.is_empty(),
+                    Some(last) => !controller.orders.drafts(Some(&last.code))?.drafts.is_empty(),
                     None => false,
                 };
                 render(&Orders::new(frame("Orders"), (&drafts, &controller.journal.names()), after.is_none(), more))
             }
             Page::Order => {
                 let code = self.target.code.as_ref().ok_or_else(not_there)?;
-                let view = controller.draft(code)?;
+                let view = controller.orders.draft(code)?;
                 let line = line_of(controller, code)?;
                 let read = view.draft.read();
                 let read =
                     read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
-                let roster = controller.verified_roster();
+                let roster = controller.people.roster.verified();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
                 let names = controller.journal.names();
                 let facts = OrderFacts { line: &line, read: &read, roster, names: &names };
@@ -149,10 +149,10 @@ impl DocumentCall {
                 render(&Keys::new(frame("SSH keys"), &ordered_keys(controller, &nodes)?, &nodes))
             }
             Page::Owners => {
-                let roster = controller.verified_roster();
+                let roster = controller.people.roster.verified();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let (applicants, sessions) = (controller.applicants(), self.sessions(controller));
-                let tokens = self.by().map(|by| controller.tokens(&by).tokens).unwrap_or_default();
+                let (applicants, sessions) = (controller.people.applications.applicants(), self.sessions(controller));
+                let tokens = self.by().map(|by| controller.people.tokens.tokens(&by).tokens).unwrap_or_default();
                 render(&Owners::new(frame("Owners"), roster, &applicants, (&sessions, &tokens)))
             }
             Page::Audit => {
@@ -163,17 +163,18 @@ impl DocumentCall {
                 let entries = controller.audit.entries(from, limit)?.entries;
                 let part = AuditPart { entries, last };
                 let audit = Audit::new(frame("Audit"), &part, &controller.journal.names());
-                render(&audit.linking(|order| controller.has_draft(order)))
+                render(&audit.linking(|order| controller.orders.has_draft(order)))
             }
             Page::Window => render(&Window::new(frame("Discovery window"), &controller.enrollment.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
             Page::Passkeys => {
-                let passkeys = self.by().map(|by| controller.passkeys(&by).passkeys).unwrap_or_default();
+                let passkeys =
+                    self.by().map(|by| controller.people.sign_ins.passkeys(&by).passkeys).unwrap_or_default();
                 let sessions = self.sessions(controller);
                 let asked: Option<VerificationCode> = self.query("asked")?;
-                let asked = asked.map(|code| controller.asked_passkey(&code));
+                let asked = asked.map(|code| controller.people.sign_ins.asked_passkey(&code));
                 let document = Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked);
-                render(&document.waiting(controller.waiting_passkeys()))
+                render(&document.waiting(controller.people.sign_ins.waiting_passkeys()))
             }
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),
@@ -191,7 +192,7 @@ fn orders(controller: &Controller, mut see: impl FnMut(DraftLine) -> bool) -> Re
     let mut after = None;
     // One answer may have a single order: one for very many nodes.
     for _ in 0..=DRAFTS_MAX {
-        let drafts = controller.drafts(after.as_ref())?.drafts;
+        let drafts = controller.orders.drafts(after.as_ref())?.drafts;
         let Some(last) = drafts.last().map(|line| line.code.clone()) else { return Ok(()) };
         for line in drafts {
             if !see(line) {
@@ -223,7 +224,7 @@ fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, 
             DraftState::Refused | DraftState::Replaced | DraftState::NobodyLeft | DraftState::Expired => false,
         };
         let is_its = || {
-            let view = controller.draft(&line.code).ok()?;
+            let view = controller.orders.draft(&line.code).ok()?;
             let read = view.draft.read().ok()?;
             Some(read.intent().nodes.contains(id))
         };
@@ -247,7 +248,7 @@ fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<Order
     let mut accounts: BTreeMap<AccountName, OrderedKeys> = BTreeMap::new();
     for line in lines {
         // It may have been thrown away since.
-        let Ok(view) = controller.draft(&line.code) else { continue };
+        let Ok(view) = controller.orders.draft(&line.code) else { continue };
         let Ok(read) = view.draft.read() else { continue };
         let (Body::SshKey(keys), Terms::State { revision, .. }) = (read.body(), &read.intent().terms) else { continue };
         let account = keys.account.clone();

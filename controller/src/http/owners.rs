@@ -27,7 +27,8 @@ pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: I
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
     let method = Method::of_word(parts.method.as_str()).ok_or_else(unknown)?;
     let target = parts.uri.path_and_query().ok_or_else(unknown)?.as_str();
-    let verified = edge.shared.controller.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
+    let verified =
+        edge.shared.controller.people.callers.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
     let owner = verified.owner();
     verified.may(role).map_err(|code| {
         ApiError::new(code, "this is for owners; a viewer may look only").log(format!("{} is a viewer", owner.name))
@@ -42,23 +43,25 @@ pub(super) fn challenge(edge: &Edge, from: IpAddr) -> HttpAnswer {
 
 /// `POST /api/host/owners/applications`.
 pub(super) async fn apply(edge: &Edge, asked: Application, from: IpAddr) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, move |controller| controller.apply(asked, from)).await.map(|applied| HttpAnswer::ok(&applied))
+    blocking(edge, move |controller| controller.people.applications.apply(asked, from))
+        .await
+        .map(|applied| HttpAnswer::ok(&applied))
 }
 
 /// `GET /api/host/roster`.
 pub(super) async fn roster(edge: &Edge) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, |controller| Ok(controller.roster())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, |controller| Ok(controller.people.roster.view())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/names`: the very bytes that the worker signed.
 pub(super) async fn names(edge: &Edge) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, |controller| Ok(controller.signed_names())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, |controller| Ok(controller.people.roster.signed_names())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/intents`: the newest, or those older than the one whose code is `after`.
 pub(super) async fn drafts(edge: &Edge, query: Option<&str>) -> Result<HttpAnswer, ApiError> {
     let after = after(query.unwrap_or_default())?;
-    blocking(edge, move |controller| controller.drafts(after.as_ref())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| controller.orders.drafts(after.as_ref())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// Reads `after=CODE`, once at most.
@@ -74,13 +77,13 @@ fn after(query: &str) -> Result<Option<VerificationCode>, ApiError> {
 /// `POST /api/host/intents`.
 pub(super) async fn add_draft(edge: &Edge, draft: Draft, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| controller.add_draft(draft, &by)).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| controller.orders.add_draft(draft, &by)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/intents/{code}`.
 pub(super) async fn draft(edge: &Edge, code: &VerificationCode) -> Result<HttpAnswer, ApiError> {
     let code = code.clone();
-    blocking(edge, move |controller| controller.draft(&code)).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| controller.orders.draft(&code)).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/intents/{code}/signatures`: the signature is its own proof of who signs.
@@ -91,13 +94,15 @@ pub(super) async fn sign(
     by: &By,
 ) -> Result<HttpAnswer, ApiError> {
     let (code, by) = (code.clone(), by.clone());
-    blocking(edge, move |controller| controller.sign(&code, signature, &by)).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| controller.orders.sign(&code, signature, &by))
+        .await
+        .map(|view| HttpAnswer::ok(&view))
 }
 
 /// `DELETE /api/host/intents/{code}`; the answer is what is left.
 pub(super) async fn drop_draft(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (code, by) = (code.clone(), by.clone());
-    blocking(edge, move |controller| controller.drop_draft(&code, &by)).await?;
+    blocking(edge, move |controller| controller.orders.drop_draft(&code, &by)).await?;
     drafts(edge, None).await
 }
 

@@ -134,7 +134,7 @@ pub(super) async fn answer(
     parts: &Parts,
     from: IpAddr,
 ) -> Result<HttpAnswer, ApiError> {
-    let looking = edge.shared.controller.token(presented(&parts.headers), from)?;
+    let looking = edge.shared.controller.people.tokens.token(presented(&parts.headers), from)?;
     let refused = |message: &str| {
         ApiError::new(Code::RoleRequired, message).log(format!("the token {} may not: {message}", looking.name))
     };
@@ -168,19 +168,21 @@ pub(super) async fn answer(
 /// `GET /api/host/tokens`.
 pub(super) async fn tokens(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| Ok(controller.tokens(&by))).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.people.tokens.tokens(&by))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/tokens`.
 pub(super) async fn make(edge: &Edge, form: TokenForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| controller.make_token(form, &by)).await.map(|made| HttpAnswer::ok(&made))
+    blocking(edge, move |controller| controller.people.tokens.make_token(form, &by))
+        .await
+        .map(|made| HttpAnswer::ok(&made))
 }
 
 /// `DELETE /api/host/tokens/{code}`; the answer is what is left.
 pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (who, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.remove_token(&code, &who)).await?;
+    blocking(edge, move |controller| controller.people.tokens.remove_token(&code, &who)).await?;
     tokens(edge, by).await
 }
 

@@ -1,5 +1,5 @@
 //! What the controller decides, in parts. Each owns its locks and its files and calls only parts before it in this order,
-//! which is the order of all locks: `challenges`, `verifier`, `journal`, `audit`, `fleet`, `enrollment`.
+//! which is the order of all locks: `challenges`, `verifier`, `journal`, `audit`, `fleet`, `people`, `enrollment`, `orders`.
 //!
 //! Methods that move the journal or ask the enrollment queue wait for the disk, so they are called where blocking is
 //! allowed. What needs a part above another is made of what each answers, with no lock held ([`view`], [`readings`]).
@@ -10,14 +10,12 @@ mod enrollment;
 mod fleet;
 mod journal;
 mod open_error;
-mod owners;
+mod orders;
+mod people;
 mod readings;
-mod removed;
 mod root;
-mod sign_in;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tokens;
 mod verifier;
 mod view;
 
@@ -35,6 +33,7 @@ use crate::bridge::owners::OwnerQueue;
 use crate::bridge::queue::Queue;
 use crate::config::Config;
 use crate::store::audit_log::AuditLog;
+use crate::store::drafts::DraftFiles;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
 use crate::store::passkeys::Passkeys;
@@ -42,9 +41,6 @@ use crate::store::records::Records;
 use crate::store::tokens::TokenStore;
 use fleet::AcceptedHeartbeat;
 use journal::CONTROLLER;
-use owners::Owners;
-use sign_in::SignIns;
-use tokens::Tokens;
 
 pub use crate::refusal::Refusal;
 pub use audit::{Audit, AuditedChange, By};
@@ -53,11 +49,13 @@ pub use enrollment::{Enrolled, Enrollment};
 pub use fleet::{CertificateFacts, Fleet, NodeCounts, ServerRow};
 pub use journal::Keeper;
 pub use open_error::OpenError;
-pub use owners::{Applicant, OwnerCall};
+pub use orders::Orders;
+pub use people::{
+    Applicant, Applications, AskedPasskey, Callers, InSession, Looking, NewSession, OwnerCall, People, RosterReader,
+    SignIns, Tokens, WaitingPasskey,
+};
 pub use readings::Readings;
 pub use root::read_root;
-pub use sign_in::{AskedPasskey, InSession, NewSession, WaitingPasskey};
-pub use tokens::Looking;
 pub use verifier::Verifier;
 
 /// All of them. Share it through an [`Arc`].
@@ -68,10 +66,9 @@ pub struct Controller {
     pub journal: Arc<Keeper>,
     pub audit: Arc<Audit>,
     pub fleet: Arc<Fleet>,
-    pub enrollment: Enrollment,
-    owners: Owners,
-    sign_ins: SignIns,
-    tokens: Tokens,
+    pub people: People,
+    pub enrollment: Arc<Enrollment>,
+    pub orders: Orders,
 }
 
 impl Controller {
@@ -104,19 +101,29 @@ impl Controller {
         let below = (Arc::clone(&clock), Arc::clone(&challenges), Arc::clone(&verifier), Arc::clone(&journal));
         let fleet = Arc::new(Fleet::open(below.clone(), Records::new(identities))?);
         let queue = Queue::new(requests, removals, responses);
-        let enrollment = Enrollment::open(below, Arc::clone(&fleet), (config.names.clone(), config.limits), queue)
-            .map_err(OpenError::Write)?;
-        let sign_ins = SignIns::new(Passkeys::open(passkeys).map_err(OpenError::Passkeys)?);
-        let tokens = Tokens::new(TokenStore::open(tokens).map_err(OpenError::Tokens)?);
-        let log = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
+        let names = (config.names.clone(), config.limits);
+        let enrollment = Enrollment::open(below, Arc::clone(&fleet), names, queue).map_err(OpenError::Write)?;
+        let enrollment = Arc::new(enrollment);
         let owner_queue = Arc::new(OwnerQueue::new(owner_requests, layout.owner_responses));
+        owner_queue.clean().map_err(OpenError::Write)?;
+        let log = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
         let audit = Arc::new(Audit::new(Arc::clone(&clock), Arc::clone(&journal), Arc::clone(&owner_queue), log));
-        let owners = Owners::open(orders, owner_queue, &fleet)?;
-        let controller =
-            Self { clock, challenges, verifier, journal, audit, fleet, enrollment, owners, sign_ins, tokens };
-        // Before the first call: an owner is not to be refused for a second after each start.
-        controller.start_orders();
-        Ok(controller)
+        let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
+        let tokens = TokenStore::open(tokens).map_err(OpenError::Tokens)?;
+        let dir = Arc::new(orders);
+        let people = People::open(
+            (Arc::clone(&clock), Arc::clone(&challenges), Arc::clone(&verifier)),
+            (Arc::clone(&audit), Arc::clone(&fleet)),
+            (Arc::clone(&owner_queue), Arc::clone(&dir)),
+            (passkeys, tokens),
+        )?;
+        let orders = Orders::open(
+            (Arc::clone(&clock), Arc::clone(&verifier), Arc::clone(&journal)),
+            (Arc::clone(&audit), Arc::clone(&fleet), Arc::clone(&people.roster), Arc::clone(&enrollment)),
+            owner_queue,
+            DraftFiles::new(dir),
+        )?;
+        Ok(Self { clock, challenges, verifier, journal, audit, fleet, people, enrollment, orders })
     }
 
     /// A node is alive.
@@ -125,7 +132,7 @@ impl Controller {
     /// See [`Refusal`]; nothing is changed then.
     pub fn heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
         let AcceptedHeartbeat { reply, orders, asker, caller, at } = self.fleet.heartbeat(id, call, from)?;
-        let orders = self.relay(id, orders.as_ref(), (asker.as_ref(), caller), at);
+        let orders = self.orders.relay(id, orders.as_ref(), (asker.as_ref(), caller), at);
         Ok(HeartbeatReply { orders, ..reply })
     }
 
@@ -139,9 +146,8 @@ impl Controller {
         self.fleet.write_freezes();
         self.enrollment.tick();
         self.fleet.follow_journal();
-        self.follow_owners();
-        self.expire_sign_ins();
-        self.expire_tokens();
+        self.people.tick();
+        self.orders.tick();
         self.audit.tick();
         self.fleet.write_some();
     }

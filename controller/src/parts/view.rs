@@ -38,23 +38,23 @@ impl Controller {
     /// `unknown_node`.
     pub fn node(&self, id: &NodeId) -> Result<NodeView, Refusal> {
         // Who was removed is told apart: whoever asks may look at everything that says so.
-        let told = |refusal| match self.removed(id) {
+        let told = |refusal| match self.orders.removed(id) {
             Some(removed) => Refusal::new(Code::UnknownNode, removed.to_string()),
             None => refusal,
         };
         let (mut view, report) = self.fleet.node(id).map_err(told)?;
         self.enrollment.with_requests(std::iter::once(&mut view.node), self.clock.now());
-        view.orders = report.map(|report| self.held(id, &report));
+        view.orders = report.map(|report| self.orders.held(id, &report));
         Ok(view)
     }
 
     /// Every node by hostname.
     pub fn servers(&self) -> Vec<ServerRow> {
         // The newest orders are those that `why` goes by.
-        let mut orders = self.drafts(None).map(|view| refused_orders(&view.drafts)).unwrap_or_default();
+        let mut orders = self.orders.drafts(None).map(|view| refused_orders(&view.drafts)).unwrap_or_default();
         let told = |(mut row, report): (ServerRow, Option<OrdersReport>)| {
             let id = &row.line.node_id;
-            row.orders = report.map(|report| self.held(id, &report));
+            row.orders = report.map(|report| self.orders.held(id, &report));
             row.refused = orders.remove(id).unwrap_or_default();
             row
         };

@@ -128,14 +128,14 @@ impl World {
             via: lucia_people::audit::AuditVia::Key,
         };
         let code = draft.read().unwrap().code();
-        self.controller().add_draft(draft.clone(), &by).unwrap();
-        self.controller().sign(&code, owner.sign(draft), &by).unwrap();
+        self.controller().orders.add_draft(draft.clone(), &by).unwrap();
+        self.controller().orders.sign(&code, owner.sign(draft), &by).unwrap();
     }
 
     /// What the controller says of an order.
     pub(crate) fn line(&self, draft: &Draft) -> DraftLine {
         let code = draft.read().unwrap().code();
-        let lines = self.controller().drafts(None).unwrap().drafts;
+        let lines = self.controller().orders.drafts(None).unwrap().drafts;
         lines.into_iter().find(|line| line.code == code).expect("a draft that was handed in")
     }
 

@@ -32,4 +32,12 @@ impl By {
             Self::Owner { name, .. } => format!("owner:{name}"),
         }
     }
+
+    /// Who of the roster, if not the operator.
+    pub(in crate::parts) const fn owner(&self) -> Option<&OwnerId> {
+        match self {
+            Self::Operator(_) => None,
+            Self::Owner { id, .. } => Some(id),
+        }
+    }
 }

@@ -181,15 +181,15 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
     let alice = alice(&fleet);
     let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let (code, intent) = (draft.read().unwrap().code(), OrderId::of(&draft.intent_json));
-    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
-    assert!(world.controller.sign(&code, fleet.victor.sign(&draft), &alice).is_err());
-    world.controller.sign(&code, fleet.alice.sign(&draft), &alice).unwrap();
+    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    assert!(world.controller.orders.sign(&code, fleet.victor.sign(&draft), &alice).is_err());
+    world.controller.orders.sign(&code, fleet.alice.sign(&draft), &alice).unwrap();
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused: Some(OrderCode::NameDiffers) };
     let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     let path = world.file(&format!("nodes/owner-responses/intent-{intent}.json"));
     super::bench::write(&path, &file.to_bytes().unwrap());
     world.controller.tick();
-    world.controller.drop_draft(&code, &alice).unwrap();
+    world.controller.orders.drop_draft(&code, &alice).unwrap();
     let owner = AuditActor::Owner(fleet.alice.id.clone(), "alice".parse().unwrap());
     let entries: Vec<_> = all(&world)
         .into_iter()

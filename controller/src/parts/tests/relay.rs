@@ -84,13 +84,13 @@ pub(super) fn tells(
 
 /// Drafted and signed by alice.
 pub(super) fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> OrderId {
-    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
-    world.controller.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
+    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
     OrderId::of(&draft.intent_json)
 }
 
 fn state_of(world: &World, intent: OrderId) -> DraftLine {
-    world.controller.drafts(None).unwrap().drafts.into_iter().find(|line| line.intent == intent).unwrap()
+    world.controller.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.intent == intent).unwrap()
 }
 
 /// The worker answers an order; it finds the order's file first.
@@ -194,11 +194,11 @@ fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
     let (world, fleet, node) = owned();
     let (key, released) = (keys(&fleet, 4), fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     for draft in [&key, &released] {
-        world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+        world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     }
     let sign = |draft: &Draft| {
         let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
-        let signed = world.controller.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR);
+        let signed = world.controller.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR);
         assert_eq!(code(signed), Some(Code::PersistenceFailed));
         OrderId::of(&draft.intent_json)
     };
@@ -314,7 +314,7 @@ fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     worker_says(&world, &node, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(state_of(&world, id).state, DraftState::Refused);
     let code = draft.read().unwrap().code();
-    world.controller.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
+    world.controller.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
     world.controller.tick();
     assert_eq!(state_of(&world, id).state, DraftState::Signed, "its former answer is none");
     world.advance(1);
@@ -325,7 +325,7 @@ fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     let id = ordered(&world, &fleet, &draft);
     tells(&world, &node, &fleet, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(handed(&world, &node, &fleet), None);
-    world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(&draft), &OPERATOR).unwrap();
+    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(&draft), &OPERATOR).unwrap();
     let reply = told(&world, &node, &holding(&fleet));
     assert_eq!(reply.intent.unwrap().signatures.len(), 2);
     tells(&world, &node, &fleet, id, None);
@@ -346,7 +346,7 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
         })
     };
     let second = |draft: &Draft| {
-        world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
+        world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
     };
     let cases = [
         (OrderCode::KindForbidden, Some(OrderCode::SecondOwnerNeeded), None),

@@ -155,7 +155,7 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     let fleet = super::fleet(&world);
     super::publish(&world, &fleet);
     let alice = super::alice(&fleet);
-    let drop_one = |by| code(world.controller.drop_draft(&"0000-0000-0000".parse().unwrap(), by));
+    let drop_one = |by| code(world.controller.orders.drop_draft(&"0000-0000-0000".parse().unwrap(), by));
     for _ in 0..50 {
         assert_eq!(drop_one(&alice), Some(Code::DraftNotFound));
     }

@@ -14,7 +14,7 @@ fn an_order_for_a_node_that_was_removed_is_not_done() {
     let id = ordered(&world, &fleet, &keys(&fleet, 4));
     let draft = keys(&fleet, 5);
     let code = draft.read().unwrap().code();
-    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     assert!(state_of(&world, id).gone.is_empty());
     let at = world.now();
     world.controller.enrollment.remove(&node.node.node_id, "owner:alice").unwrap();
@@ -27,12 +27,13 @@ fn an_order_for_a_node_that_was_removed_is_not_done() {
     assert!(words.contains(node.node.hostname.as_str()) && words.contains(&at.to_string()), "{words}");
     assert!(!line.handed_out, "nobody carries it out any more");
     // One that nobody signed yet is not signed for nothing.
-    let waiting = world.controller.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap();
+    let waiting =
+        world.controller.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap();
     assert_eq!(waiting.state, DraftState::NobodyLeft);
-    let refused = world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap_err();
+    let refused = world.controller.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap_err();
     assert_eq!(refused.code, Code::UnknownNode);
-    world.controller.drop_draft(&code, &OPERATOR).unwrap();
-    world.controller.drop_draft(&line.code, &OPERATOR).unwrap();
+    world.controller.orders.drop_draft(&code, &OPERATOR).unwrap();
+    world.controller.orders.drop_draft(&line.code, &OPERATOR).unwrap();
 }
 
 /// threats.md O: an owner signs keys alone where two are asked, and has the node removed; the next order about the account
@@ -52,9 +53,9 @@ fn a_draft_that_lacks_a_second_owner_is_none_that_was_given_although_its_node_is
     let line = state_of(&world, id);
     assert_eq!((line.state, line.signers.len(), line.gone.len()), (DraftState::Drafted, 1, 1));
     let code = draft.read().unwrap().code();
-    let refused = world.controller.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap_err();
+    let refused = world.controller.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap_err();
     assert_eq!(refused.code, Code::UnknownNode);
-    world.controller.drop_draft(&code, &OPERATOR).unwrap();
+    world.controller.orders.drop_draft(&code, &OPERATOR).unwrap();
 }
 
 // spec: PG-90
@@ -83,13 +84,13 @@ fn what_a_node_told_before_it_was_removed_stays_told() {
 fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let (world, fleet, node) = owned();
     let id = &node.node.node_id;
-    assert_eq!(world.controller.removed(id), None);
+    assert_eq!(world.controller.orders.removed(id), None);
     let at = world.now();
     world.controller.enrollment.remove(id, "operator:0").unwrap();
     let refused = world.controller.node(id).unwrap_err();
     assert_eq!(refused.code, Code::UnknownNode);
     let name = &node.node.hostname;
-    let removed = world.controller.removed(id).unwrap();
+    let removed = world.controller.orders.removed(id).unwrap();
     assert_eq!((removed.hostname.as_ref(), removed.at, removed.by.as_str()), (Some(name), at, "operator:0"));
     assert_eq!((&removed.key, removed.machine), (&KeyEnd::AwaitsConfirmation, Machine::Kept));
     for cure in [
@@ -104,7 +105,7 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let order = ordered(&world, &unheard, &unheard.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, order, None);
     world.controller.enrollment.remove(&node.node.node_id, "operator:0").unwrap();
-    let removed = world.controller.removed(&node.node.node_id).unwrap();
+    let removed = world.controller.orders.removed(&node.node.node_id).unwrap();
     assert_eq!(removed.machine, Machine::Unheard);
     // Of one that an owner's order removed nothing is awaited.
     let (world, fleet_2, node) = owned();
@@ -113,13 +114,13 @@ fn of_a_removed_node_is_told_when_by_whom_and_what_the_worker_waits_for() {
     let order = ordered(&world, &fleet_2, &draft);
     worker_says(&world, &node, order, None);
     tells(&world, &node, &fleet_2, order, None);
-    let removed = world.controller.removed(&node.node.node_id).unwrap();
+    let removed = world.controller.orders.removed(&node.node.node_id).unwrap();
     let code = draft.read().unwrap().code();
     assert_eq!((removed.by.as_str(), removed.key), ("owner:alice", KeyEnd::Barred(code)));
     assert_eq!(removed.machine, Machine::Wiped);
     assert_eq!(state_of(&world, order).state, DraftState::Done, "that it is gone is what was ordered");
     let stranger: lucia_proto::base::ids::NodeId = "f".repeat(32).parse().unwrap();
     let unknown = world.controller.node(&stranger).unwrap_err();
-    assert_eq!((unknown.code, world.controller.removed(&stranger)), (Code::UnknownNode, None));
+    assert_eq!((unknown.code, world.controller.orders.removed(&stranger)), (Code::UnknownNode, None));
     assert!(unknown.message.contains(stranger.as_str()) && !unknown.message.contains("lucia-"), "{unknown}");
 }

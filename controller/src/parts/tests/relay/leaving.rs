@@ -45,7 +45,8 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
             let path = world.file(&format!("nodes/owner-responses/{file}.json"));
             super::super::bench::write(&path, text.unwrap().as_bytes());
         }
-        world.controller.follow_worker();
+        world.controller.people.roster.follow();
+        world.controller.orders.follow_trust();
         assert_eq!(handed(&world, &node, &fleet), None, "{name}");
         world.controller.tick();
         assert!(!request.exists(), "{name}: the worker is asked no more");
@@ -63,7 +64,7 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
 /// Signed by alice, for whom it speaks, and by bob.
 fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::orders::Draft) -> lucia_proto::orders::OrderId {
     let order = ordered(world, fleet, draft);
-    world.controller.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
+    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
     order
 }
 
@@ -147,17 +148,17 @@ fn who_refused_it_for_that_signature_is_asked_anew() {
     assert_eq!(state_of(&world, order).state, DraftState::Done);
     // A draft that nobody's order is yet loses the place too, for who may sign.
     let draft = keys(&fleet, 5);
-    world.controller.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     change(&world, &mut fleet, |roster| roster.policy = roster.policy.clone().with_default(Rule::TwoOwners));
     let code = draft.read().unwrap().code();
-    world.controller.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
+    world.controller.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
     let alices = fleet.alice.id.clone();
     let other = fleet.mallory.entry(Role::Owner).keys;
     change(&world, &mut fleet, |roster| {
         roster.owners.iter_mut().filter(|owner| owner.id == alices).for_each(|owner| owner.keys.clone_from(&other));
     });
     world.controller.tick();
-    assert_eq!(world.controller.draft(&code).unwrap().signatures.len(), 0);
+    assert_eq!(world.controller.orders.draft(&code).unwrap().signatures.len(), 0);
 }
 
 fn signed_at(file: &std::path::Path) -> Option<SignedOrder> {
@@ -189,7 +190,7 @@ fn what_was_handed_out_is_not_called_back_and_says_so() {
     let (world, fleet, node) = owned();
     let draft = keys(&fleet, 4);
     let dropped = |draft: &lucia_proto::orders::Draft| {
-        code(world.controller.drop_draft(&draft.read().unwrap().code(), &OPERATOR))
+        code(world.controller.orders.drop_draft(&draft.read().unwrap().code(), &OPERATOR))
     };
     world.advance(1);
     let order = ordered(&world, &fleet, &draft);

@@ -3,11 +3,11 @@
 //! A passkey proves presence to this controller and nothing to anybody else. What it lets in may look, and draft; what
 //! a node or the worker carries out is signed elsewhere (design.md O2).
 
-mod asked;
+mod requests;
 mod sessions;
 
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,45 +17,23 @@ use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
+use lucia_proto::base::time::Clock;
 use lucia_proto::node::challenge::Scope;
-use lucia_proto::orders::owner::{KeyUse, OwnerId, OwnerName, PageOrigin, Role};
+use lucia_proto::orders::owner::{OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 
-use super::challenges::Whose;
-use super::{AuditedChange, By, Controller};
+use super::roster::RosterReader;
+use super::waiting::WaitingApplications;
 use crate::lock::lock;
+use crate::parts::audit::{Audit, AuditedChange, By};
+use crate::parts::challenges::{Challenges, Whose};
+use crate::parts::verifier::Verifier;
 use crate::refusal::{Refusal, chain};
 use crate::source::{Rates, Source};
 use crate::store::passkeys::{Passkey, Passkeys};
-pub use asked::WaitingPasskey;
-use asked::{Decision, PasskeyRequests};
+pub use requests::WaitingPasskey;
+use requests::{Decision, PasskeyRequests};
 use sessions::{Session, Sessions};
-
-/// What the controller holds of the page's people.
-///
-/// Locks are taken in this order: `asked`, `passkeys`, `sessions`.
-pub(super) struct SignIns {
-    asked: Mutex<PasskeyRequests>,
-    passkeys: Mutex<Passkeys>,
-    sessions: Mutex<Sessions>,
-    /// Sign-ins tried.
-    trying: Rates,
-    /// Passkeys handed in.
-    asking: Rates,
-}
-
-impl SignIns {
-    pub(super) fn new(passkeys: Passkeys) -> Self {
-        let minute = Duration::from_secs(60);
-        Self {
-            asked: Mutex::default(),
-            passkeys: Mutex::new(passkeys),
-            sessions: Mutex::default(),
-            trying: Rates::new(SIGN_INS_PER_SOURCE, minute),
-            asking: Rates::new(PASSKEY_REQUESTS_PER_SOURCE, minute),
-        }
-    }
-}
 
 /// Whose session a call comes with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,42 +72,55 @@ fn nobody(log: impl Into<String>) -> Refusal {
     Refusal::logged(Code::ActorRequired, message, log)
 }
 
-pub(super) fn own(by: &By) -> Option<&OwnerId> {
-    match by {
-        By::Operator(_) => None,
-        By::Owner { id, .. } => Some(id),
-    }
+/// What the controller holds of the page's people. Several controllers would have to share the sessions.
+///
+/// Locks are taken in this order: `asked`, the applications that wait, `passkeys`, `sessions`.
+pub struct SignIns {
+    clock: Arc<dyn Clock>,
+    challenges: Arc<Challenges>,
+    verifier: Arc<Verifier>,
+    audit: Arc<Audit>,
+    roster: Arc<RosterReader>,
+    applications: Arc<Mutex<WaitingApplications>>,
+    asked: Mutex<PasskeyRequests>,
+    passkeys: Mutex<Passkeys>,
+    sessions: Mutex<Sessions>,
+    /// Sign-ins tried.
+    trying: Rates,
+    /// Passkeys handed in.
+    asking: Rates,
 }
 
-impl Controller {
-    /// What the roster says of somebody now.
-    pub(super) fn standing(&self, owner: &OwnerId) -> Option<Role> {
-        Some(self.owners.roster()?.owner(owner)?.role)
+impl SignIns {
+    pub(super) fn new(
+        (clock, challenges, verifier): (Arc<dyn Clock>, Arc<Challenges>, Arc<Verifier>),
+        (audit, roster): (Arc<Audit>, Arc<RosterReader>),
+        applications: Arc<Mutex<WaitingApplications>>,
+        passkeys: Passkeys,
+    ) -> Self {
+        let minute = Duration::from_secs(60);
+        Self {
+            clock,
+            challenges,
+            verifier,
+            audit,
+            roster,
+            applications,
+            asked: Mutex::default(),
+            passkeys: Mutex::new(passkeys),
+            sessions: Mutex::default(),
+            trying: Rates::new(SIGN_INS_PER_SOURCE, minute),
+            asking: Rates::new(PASSKEY_REQUESTS_PER_SOURCE, minute),
+        }
     }
 
-    /// The same of somebody whose passkey was confirmed by this key: nothing once the key was taken away.
-    fn standing_by(&self, owner: &OwnerId, confirmed_by: Option<&Fingerprint>) -> Option<Role> {
-        let roster = self.owners.roster()?;
-        let is_there = |key: &Fingerprint| roster.key(owner, key, KeyUse::OwnerKey).is_some();
-        confirmed_by.is_none_or(is_there).then(|| roster.owner(owner).map(|owner| owner.role)).flatten()
-    }
-
-    fn standing_of(&self, session: &Session) -> Option<Role> {
-        self.standing_by(&session.owner, session.confirmed_by.as_ref())
+    fn role_of(&self, session: &Session) -> Option<Role> {
+        self.roster.role_by(&session.owner, session.confirmed_by.as_ref())
     }
 
     /// Whether somebody signs in with this key.
     pub(super) fn signs_in(&self, key: &NodePublicKey) -> bool {
-        lock(&self.sign_ins.passkeys).list().iter().any(|passkey| passkey.key == *key)
-    }
-
-    /// Whether the roster has somebody still, by this owner key: for what goes on after its call was let in.
-    pub fn is_key_of(&self, owner: &OwnerId, key: &Fingerprint) -> bool {
-        self.standing_by(owner, Some(key)).is_some()
-    }
-
-    pub(super) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
-        Some(self.owners.roster()?.owner(owner)?.name.clone())
+        lock(&self.passkeys).list().iter().any(|passkey| passkey.key == *key)
     }
 
     /// Somebody signs in with a passkey, over a challenge of scope `owner`, on the page at `origin`.
@@ -141,19 +132,19 @@ impl Controller {
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
     pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
         let now = self.clock.since_boot();
-        self.sign_ins.trying.allow(from, now)?;
+        self.trying.allow(from, now)?;
         let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
-        let passkey = lock(&self.sign_ins.passkeys).find(&sign_in.credential_id).cloned();
+        let passkey = lock(&self.passkeys).find(&sign_in.credential_id).cloned();
         self.verifier.count();
         let key = passkey.as_ref().map_or_else(|| self.verifier.dummy(), |passkey| &passkey.key);
         let verified = sign_in.verify(&nonce, key, origin);
         let passkey = passkey.ok_or_else(|| nobody("there is no such passkey"))?;
         verified.map_err(|error| nobody(format!("the sign-in is refused: {}", chain(&error))))?;
-        let role = self.standing_by(&passkey.owner, passkey.confirmed_by.as_ref());
-        let (Some(role), Some(name)) = (role, self.name_of(&passkey.owner)) else {
+        let role = self.roster.role_by(&passkey.owner, passkey.confirmed_by.as_ref());
+        let (Some(role), Some(name)) = (role, self.roster.name_of(&passkey.owner)) else {
             return Err(nobody("the passkey's owner, or the key that confirmed it, is not in the roster"));
         };
-        if self.signs_orders(&passkey.credential_id, &passkey.key) {
+        if self.roster.has_passkey(&passkey.credential_id, &passkey.key) {
             return Err(nobody("the roster has this passkey for orders by now"));
         }
         self.challenges.accept(&sign_in.challenge_id, Whose::Owner(&passkey.owner))?;
@@ -178,11 +169,11 @@ impl Controller {
         let note = AuditEntry::new(self.clock.now(), actor, Act::SignedIn);
         self.audit.note(vec![AuditEntry { from: Some(from), ..note }])?;
         // A passkey that was removed meanwhile begins no session: its removal ends those that there are.
-        let passkeys = lock(&self.sign_ins.passkeys);
+        let passkeys = lock(&self.passkeys);
         if passkeys.find(&sign_in.credential_id).is_none() {
             return Err(nobody("the passkey was removed meanwhile"));
         }
-        lock(&self.sign_ins.sessions).begin(&token, session);
+        lock(&self.sessions).begin(&token, session);
         drop(passkeys);
         tracing::info!(owner = %name, %from, "signed in to the page");
         Ok(NewSession { answer: SignedIn { name, role, expires_at }, token })
@@ -193,8 +184,8 @@ impl Controller {
     /// # Errors
     /// `actor_required` for every token that is none.
     pub fn session(&self, token: &str, uses: bool) -> Result<InSession, Refusal> {
-        let mut sessions = lock(&self.sign_ins.sessions);
-        let found = sessions.find(token, uses, self.clock.since_boot(), &|session| self.standing_of(session));
+        let mut sessions = lock(&self.sessions);
+        let found = sessions.find(token, uses, self.clock.since_boot(), &|session| self.role_of(session));
         let found = found.map(|session| InSession {
             id: session.owner.clone(),
             name: session.name.clone(),
@@ -206,13 +197,13 @@ impl Controller {
 
     /// Whether a session goes on, without using it.
     pub fn session_goes_on(&self, token: &str) -> bool {
-        lock(&self.sign_ins.sessions).goes_on(token, self.clock.since_boot(), &|session| self.standing_of(session))
+        lock(&self.sessions).goes_on(token, self.clock.since_boot(), &|session| self.role_of(session))
     }
 
     /// The sessions of whoever asks; the operator sees all. `current` is the token they ask with.
     pub fn sessions(&self, by: &By, current: Option<&str>) -> SessionsView {
-        self.expire_sign_ins();
-        let sessions = lock(&self.sign_ins.sessions).view(own(by), current);
+        self.expire();
+        let sessions = lock(&self.sessions).view(by.owner(), current);
         SessionsView { server_time: self.clock.now(), sessions }
     }
 
@@ -222,11 +213,11 @@ impl Controller {
     /// `session_not_found` when one is named that is none of theirs; `persistence_failed` when it cannot be noted, and they
     /// are ended all the same.
     pub fn end_sessions(&self, by: &By, code: Option<&VerificationCode>) -> Result<(), Refusal> {
-        let of = own(by);
+        let of = by.owner();
         let ends = |own: &VerificationCode, session: &Session| {
             of.is_none_or(|owner| session.owner == *owner) && code.is_none_or(|code| code == own)
         };
-        let ended = lock(&self.sign_ins.sessions).end(ends);
+        let ended = lock(&self.sessions).end(ends);
         let done = if ended == 0 && code.is_some() {
             Err(Refusal::new(Code::SessionNotFound, "There is no such session of yours."))
         } else {
@@ -241,10 +232,10 @@ impl Controller {
     /// `bad_key`, `too_many_requests`, `registry_full` while as many wait as may.
     pub fn ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
         let now = self.clock.since_boot();
-        self.sign_ins.asking.allow(from, now)?;
+        self.asking.allow(from, now)?;
         form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
         let code = form.code();
-        match lock(&self.sign_ins.asked).ask(form, Source::of(from), now) {
+        match lock(&self.asked).ask(form, Source::of(from), now) {
             Decision::Waits(left) => Ok(PasskeyAsked { code, expires_at: self.clock.now().plus(left) }),
             Decision::Full => {
                 let message = "As many passkeys wait to be confirmed as may; confirm or wait, an hour at most.";
@@ -255,14 +246,14 @@ impl Controller {
 
     /// Passkeys that wait to be confirmed, for an owner to dismiss.
     pub fn waiting_passkeys(&self) -> Vec<WaitingPasskey> {
-        lock(&self.sign_ins.asked).waiting(self.clock.since_boot())
+        lock(&self.asked).waiting(self.clock.since_boot())
     }
 
     /// What became of a passkey that was handed in under this code. Whoever knows the code may know that.
     pub fn asked_passkey(&self, code: &VerificationCode) -> AskedPasskey {
         // In the order of a confirmation, so that it is seen in one of the two places.
-        let waits = lock(&self.sign_ins.asked).find(code, self.clock.since_boot()).is_some();
-        let confirmed = lock(&self.sign_ins.passkeys).list().iter().any(|passkey| passkey.code == *code);
+        let waits = lock(&self.asked).find(code, self.clock.since_boot()).is_some();
+        let confirmed = lock(&self.passkeys).list().iter().any(|passkey| passkey.code == *code);
         match (confirmed, waits) {
             (true, _) => AskedPasskey::Confirmed,
             (false, true) => AskedPasskey::Waits,
@@ -290,7 +281,7 @@ impl Controller {
             let none = || Refusal::new(Code::PasskeyNotFound, format!("No passkey waits under {code}; add it anew."));
             // Only whose it is hears that it is confirmed: to anybody else there is none of this code.
             let confirmed = || {
-                let passkeys = lock(&self.sign_ins.passkeys);
+                let passkeys = lock(&self.passkeys);
                 let is_theirs = |passkey: &Passkey| passkey.code == *code && passkey.owner == *id;
                 passkeys.list().iter().any(is_theirs).then(|| {
                     let message =
@@ -298,18 +289,19 @@ impl Controller {
                     Refusal::new(Code::InvalidOnboardingRequest, message)
                 })
             };
-            let mut asked = lock(&self.sign_ins.asked);
+            let mut asked = lock(&self.asked);
             let form = asked.find(code, self.clock.since_boot()).cloned();
             let form = form.ok_or_else(|| confirmed().unwrap_or_else(none))?;
             let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
-            if self.is_for_orders(&form.credential_id, &key) {
+            let asks = lock(&self.applications).has(&key);
+            if asks || self.roster.has_passkey(&form.credential_id, &key) {
                 let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \
                                is made to sign at a sign-in could be an order. Make another one for signing in (the page, \
                                Passkeys).";
                 return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
             }
-            let mut passkeys = lock(&self.sign_ins.passkeys);
-            let stays = |owner: &OwnerId| self.standing(owner).is_some();
+            let mut passkeys = lock(&self.passkeys);
+            let stays = |owner: &OwnerId| self.roster.role_of(owner).is_some();
             if passkeys.find(&form.credential_id).is_some() {
                 let message = "This passkey signs somebody in already; remove it there first.";
                 return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
@@ -342,12 +334,12 @@ impl Controller {
 
     /// The passkeys of whoever asks; the operator sees all.
     pub fn passkeys(&self, by: &By) -> PasskeysView {
-        let of = own(by);
-        let passkeys = lock(&self.sign_ins.passkeys);
+        let of = by.owner();
+        let passkeys = lock(&self.passkeys);
         let own = passkeys.list().iter().filter(|passkey| of.is_none_or(|owner| passkey.owner == *owner));
         let view = |passkey: &Passkey| PasskeyView {
             code: passkey.code.clone(),
-            owner: self.name_of(&passkey.owner),
+            owner: self.roster.name_of(&passkey.owner),
             label: passkey.label.clone(),
             added_at: passkey.added_at,
         };
@@ -362,10 +354,10 @@ impl Controller {
     pub fn remove_passkey(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = AuditedChange::new(Act::PasskeyRemoved, None);
         self.audit.audited(by, &act, || {
-            let of = own(by);
-            let may_dismiss = of.is_none_or(|owner| self.standing(owner) == Some(Role::Owner));
-            let was_waiting = may_dismiss && lock(&self.sign_ins.asked).forget(code);
-            let mut passkeys = lock(&self.sign_ins.passkeys);
+            let of = by.owner();
+            let may_dismiss = of.is_none_or(|owner| self.roster.role_of(owner) == Some(Role::Owner));
+            let was_waiting = may_dismiss && lock(&self.asked).forget(code);
+            let mut passkeys = lock(&self.passkeys);
             let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
             let removed = passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
             if removed == 0 && was_waiting {
@@ -375,15 +367,15 @@ impl Controller {
             if removed == 0 {
                 return Err(Refusal::new(Code::PasskeyNotFound, format!("You have no passkey {code}.")));
             }
-            lock(&self.sign_ins.sessions).end(|_, session| session.passkey == *code);
+            lock(&self.sessions).end(|_, session| session.passkey == *code);
             Ok(())
         })
     }
 
     /// What time ends.
-    pub(super) fn expire_sign_ins(&self) {
+    pub(super) fn expire(&self) {
         let now = self.clock.since_boot();
-        lock(&self.sign_ins.asked).expire(now);
-        lock(&self.sign_ins.sessions).expire(now, &|session| self.standing_of(session));
+        lock(&self.asked).expire(now);
+        lock(&self.sessions).expire(now, &|session| self.role_of(session));
     }
 }

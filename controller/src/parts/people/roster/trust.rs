@@ -35,10 +35,18 @@ pub(super) enum TrustError {
 
 /// A bundle, and the roster that one of its workers signed.
 #[derive(Clone, Debug)]
-pub(super) struct Trust {
-    pub(super) bundle: Arc<VerifiedBundle>,
+pub(in crate::parts) struct Trust {
+    pub(in crate::parts) bundle: Arc<VerifiedBundle>,
     /// Absent while the fleet has none.
-    pub(super) roster: Option<Arc<VerifiedRoster>>,
+    pub(in crate::parts) roster: Option<Arc<VerifiedRoster>>,
+}
+
+impl Trust {
+    /// Whether it is this very one, and not only as good.
+    pub(in crate::parts) fn is_same(&self, other: &Self) -> bool {
+        let roster = |trust: &Self| trust.roster.as_ref().map(Arc::as_ptr);
+        Arc::ptr_eq(&self.bundle, &other.bundle) && roster(self) == roster(other)
+    }
 }
 
 /// What there is after these files. One that is refused leaves what was held of it; the reasons are for the log.

@@ -14,14 +14,14 @@ use lucia_proto::base::limits::{
 use lucia_proto::orders::owner::OwnerId;
 use lucia_proto::orders::{OrderId, Terms};
 
-use super::orders::Orders;
+use super::book::OrderBook;
 use super::progress::Entry;
 use crate::refusal::Refusal;
 
 // Everybody of a full roster, and root and the controller's own user on the socket: room is left for what was signed.
 const _: () = assert!((OWNERS_MAX + 2) * DRAFTS_UNSIGNED_PER_PERSON_MAX <= DRAFTS_MAX - DRAFTS_MAX / 8);
 
-impl Orders {
+impl OrderBook {
     /// Makes room for one more of `bytes` in the name of `owner` that `by` hands in.
     ///
     /// # Errors

@@ -20,18 +20,18 @@ use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
 use lucia_proto::orders::{Actor, Checker, Effect, OrderCode, OrderId, OrderMemory, OrderPolicy};
 
-use super::super::Controller;
-use super::super::fleet::CallerKind;
-use super::orders::{Orders, signed};
+use super::Orders;
+use super::book::{OrderBook, signed};
 use super::progress::{Entry, in_force, is_done, is_final};
 use super::relay::{OutcomeNote, Waiting};
 use crate::lock::lock;
+use crate::parts::fleet::CallerKind;
 use crate::refusal::Refusal;
 
 /// Questions of nodes that are written at one tick: each waits for the disk.
 const QUESTIONS_PER_TICK: usize = 8;
 
-impl Controller {
+impl Orders {
     /// What a heartbeat is answered about orders; nothing to an agent that does not know of them.
     pub(in crate::parts) fn relay(
         &self,
@@ -41,14 +41,14 @@ impl Controller {
         now: UnixTime,
     ) -> Option<OrdersReply> {
         let since_boot = self.clock.since_boot();
-        let reply = lock(&self.owners.relay).hear(node, report?, by, now, since_boot);
+        let reply = lock(&self.relay).hear(node, report?, by, now, since_boot);
         (!reply.is_empty()).then_some(reply)
     }
 
     /// How a node stands to orders that said this last.
     pub(in crate::parts) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
-        let roster = self.owners.roster();
-        let relay = lock(&self.owners.relay);
+        let roster = self.roster.verified();
+        let relay = lock(&self.relay);
         OrdersHeld {
             bundle_version: report.bundle_version,
             roster_version: report.roster_version,
@@ -76,7 +76,7 @@ impl Controller {
 
     /// Writes what nodes told: each order once, whoever told of it.
     fn write_told(&self) -> Result<(), Refusal> {
-        let told = lock(&self.owners.relay).take_told();
+        let told = lock(&self.relay).take_told();
         if told.is_empty() {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Controller {
         for one in told {
             by_order.entry(one.outcome.intent).or_default().push(one);
         }
-        let mut orders = lock(&self.owners.orders);
+        let mut orders = lock(&self.book);
         while let Some((id, told)) = by_order.pop_first() {
             let Some(entry) = orders.get(&id) else { continue };
             let mut next = entry.clone();
@@ -104,7 +104,7 @@ impl Controller {
             }
             if let Err(refusal) = self.settle(&mut orders, next, &news, Actor::Node) {
                 let rest = told.into_iter().chain(by_order.into_values().flatten());
-                lock(&self.owners.relay).put_back(rest.collect());
+                lock(&self.relay).put_back(rest.collect());
                 return Err(refusal);
             }
         }
@@ -113,7 +113,7 @@ impl Controller {
     }
 
     /// Writes an order with what became of it, and notes that.
-    fn settle(&self, orders: &mut Orders, next: Entry, news: &[Outcome], by: Actor) -> Result<(), Refusal> {
+    fn settle(&self, orders: &mut OrderBook, next: Entry, news: &[Outcome], by: Actor) -> Result<(), Refusal> {
         let (id, kind) = (next.id, next.kind().as_str());
         orders.write(next)?;
         for outcome in news {
@@ -135,12 +135,12 @@ impl Controller {
 
     /// Keeps requests and answers of the worker in step with the orders that wait for it.
     fn follow_worker_of_orders(&self, now: UnixTime) -> Result<(), Refusal> {
-        let mut orders = lock(&self.owners.orders);
+        let mut orders = lock(&self.book);
         let waiting: BTreeSet<OrderId> =
             orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
-        let queue = &self.owners.queue;
-        let mut asked = lock(&self.owners.asked);
-        let roster = self.owners.roster();
+        let queue = &self.queue;
+        let mut asked = lock(&self.asked);
+        let roster = self.roster.verified();
         let is_in_force =
             |entry: &&Entry| roster.as_ref().is_some_and(|roster| in_force(&entry.row.signatures, roster).is_ok());
         for id in waiting.difference(&asked.clone()) {
@@ -196,8 +196,8 @@ impl Controller {
 
     /// Stops what somebody ordered who may order no more: nobody else is asked, and it says why.
     fn stop_orders(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Some(roster) = self.owners.roster() else { return Ok(()) };
-        let mut orders = lock(&self.owners.orders);
+        let Some(roster) = self.roster.verified() else { return Ok(()) };
+        let mut orders = lock(&self.book);
         let stopped: Vec<(Entry, OrderCode)> = orders
             .all()
             .filter(|entry| entry.row.signed_at.is_some() && !entry.is_stopped())
@@ -226,7 +226,7 @@ impl Controller {
 
     /// Does the controller's own part of orders that the worker carried out.
     fn act_on_orders(&self, now: UnixTime) -> Result<(), Refusal> {
-        let mut orders = lock(&self.owners.orders);
+        let mut orders = lock(&self.book);
         let due = |entry: &&Entry| entry.waits_for_controller(now, |node| self.fleet.is_there(node));
         let due: Vec<Entry> = orders.all().filter(due).cloned().collect();
         for mut entry in due {
@@ -247,7 +247,7 @@ impl Controller {
             // Somebody else was quicker: what was ordered is so.
             return outcome(None);
         };
-        let trust = self.owners.trust()?;
+        let trust = self.roster.trust()?;
         let roster = trust.roster?;
         let bundle_version = trust.bundle.bundle().version;
         // When the worker carried it out it was in time, whatever it is by now.
@@ -297,14 +297,14 @@ impl Controller {
     fn follow_questions(&self) -> Result<(), Refusal> {
         let since_boot = self.clock.since_boot();
         let (unwritten, unanswered, withdrawn) = {
-            let mut relay = lock(&self.owners.relay);
+            let mut relay = lock(&self.relay);
             relay.retain(since_boot, |node| self.fleet.is_there(node));
             (relay.unwritten(QUESTIONS_PER_TICK, since_boot), relay.unanswered(), relay.take_withdrawn())
         };
         if unwritten.is_empty() && unanswered.is_empty() && withdrawn.is_empty() {
             return Ok(());
         }
-        let queue = &self.owners.queue;
+        let queue = &self.queue;
         for node in withdrawn {
             queue.withdraw(&OwnerFile::Freshness(node))?;
         }
@@ -312,7 +312,7 @@ impl Controller {
             let request = FreshnessRequest { schema_version: Version, node_id: node.clone(), nonce: nonce.clone() };
             let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
             queue.ask(&OwnerFile::Freshness(node.clone()), &bytes)?;
-            lock(&self.owners.relay).written(&node, &nonce, since_boot);
+            lock(&self.relay).written(&node, &nonce, since_boot);
         }
         let Ok(Some(answers)) = queue.answers() else { return Ok(()) };
         let there = if unanswered.is_empty() { BTreeSet::new() } else { answers.list() };
@@ -325,19 +325,19 @@ impl Controller {
             if let Some(answer) = bytes.and_then(|bytes| FreshnessFile::from_bytes(&bytes).ok())
                 && answer.nonce == nonce
             {
-                lock(&self.owners.relay).answered(node, nonce, answer.answer, since_boot);
+                lock(&self.relay).answered(node, nonce, answer.answer, since_boot);
             }
         }
         Ok(())
     }
 
     /// What follows from one order's having been signed: earlier ones of the same subject end, and the worker is asked.
-    pub(super) fn carry_one(&self, orders: &mut Orders, id: &OrderId, now: UnixTime) {
+    pub(super) fn carry_one(&self, orders: &mut OrderBook, id: &OrderId, now: UnixTime) {
         let done = self.end_earlier(orders, id, now).and_then(|()| {
             let Some(entry) = orders.get(id).filter(|entry| entry.waits_for_worker(now)) else { return Ok(()) };
             let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
-            self.owners.queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
-            lock(&self.owners.asked).insert(*id);
+            self.queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
+            lock(&self.asked).insert(*id);
             Ok(())
         });
         if let Err(refusal) = done {
@@ -347,7 +347,7 @@ impl Controller {
     }
 
     /// Of two orders about one subject the later revision holds, whichever was signed first.
-    fn end_earlier(&self, orders: &mut Orders, id: &OrderId, now: UnixTime) -> Result<(), Refusal> {
+    fn end_earlier(&self, orders: &mut OrderBook, id: &OrderId, now: UnixTime) -> Result<(), Refusal> {
         let is_order = |entry: &&Entry| entry.row.signed_at.is_some();
         let Some(one) = orders.get(id).filter(is_order).cloned() else { return Ok(()) };
         let pairs: Vec<(Entry, Entry)> = orders
@@ -370,13 +370,13 @@ impl Controller {
 
     /// Takes an order back from where the worker would find it.
     pub(super) fn withdraw_order(&self, id: &OrderId) -> Result<(), Refusal> {
-        self.owners.queue.withdraw(&OwnerFile::OrderHead(*id))?;
-        lock(&self.owners.asked).remove(id);
+        self.queue.withdraw(&OwnerFile::OrderHead(*id))?;
+        lock(&self.asked).remove(id);
         Ok(())
     }
 
     /// Puts into memory what waits for nodes.
-    pub(super) fn index_orders(&self, orders: &Orders) {
+    pub(super) fn index_orders(&self, orders: &OrderBook) {
         // Every heartbeat waits for the relay: what takes long is done before.
         let now = self.clock.now();
         let Index { waiting, decisions } = index(orders, now);
@@ -384,7 +384,7 @@ impl Controller {
         let ends = orders.all().filter(|entry| entry.is_ending(now));
         let leaving = ends.filter_map(|entry| entry.node().cloned()).collect();
         self.fleet.set_leaving(leaving);
-        let mut relay = lock(&self.owners.relay);
+        let mut relay = lock(&self.relay);
         relay.set_orders(waiting, decisions);
         relay.set_overtaken(overtaken);
     }
@@ -407,7 +407,7 @@ pub(super) struct Index {
 }
 
 /// Which orders wait for which nodes.
-pub(super) fn index(orders: &Orders, now: UnixTime) -> Index {
+pub(super) fn index(orders: &OrderBook, now: UnixTime) -> Index {
     let mut entries: Vec<&Entry> =
         orders.all().filter(|entry| entry.row.signed_at.is_some() && entry.has(Actor::Node)).collect();
     entries.sort_by_key(|entry| (entry.row.at, entry.id));

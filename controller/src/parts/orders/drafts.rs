@@ -19,97 +19,21 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Event;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::orders::{
-    Actor, Draft, DraftError, OrderCode, OrderId, OrderSignature, Rule, SignedOrder, SshKeys, Terms,
-};
+use lucia_proto::orders::{Actor, Draft, DraftError, OrderCode, OrderId, OrderSignature, Rule, SshKeys, Terms};
 use lucia_proto::pki::key::VerificationCode;
 
-use super::super::journal::removals;
-use super::super::{AuditedChange, By, Controller};
+use super::Orders;
 use super::about::Given;
+use super::book::{entry, signed};
 use super::progress::{Entry, signers};
 use crate::lock::lock;
+use crate::parts::audit::{AuditedChange, By};
+use crate::parts::journal::removals;
 use crate::refusal::{Refusal, chain};
-use crate::store::DraftsError;
-use crate::store::drafts::{DraftFiles, DraftRow};
+use crate::store::drafts::DraftRow;
 
 /// Room for two signatures beside an order.
 const SIGNATURES_ROOM: usize = 4096;
-
-/// Every order there is, and its file.
-pub(super) struct Orders {
-    files: DraftFiles,
-    entries: BTreeMap<OrderId, Entry>,
-    codes: BTreeMap<String, OrderId>,
-}
-
-impl Orders {
-    pub(super) fn open(files: DraftFiles) -> Result<Self, DraftsError> {
-        let mut orders = Self { files, entries: BTreeMap::new(), codes: BTreeMap::new() };
-        for row in orders.files.load()? {
-            // The file was read whole before.
-            if let Some(entry) = entry(row) {
-                orders.keep(entry);
-            }
-        }
-        Ok(orders)
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
-    }
-
-    pub(super) fn get(&self, id: &OrderId) -> Option<&Entry> {
-        self.entries.get(id)
-    }
-
-    fn of_code(&self, code: &VerificationCode) -> Option<&Entry> {
-        self.entries.get(self.codes.get(code.as_str())?)
-    }
-
-    /// Gives a code to another order, as a collision would.
-    #[cfg(test)]
-    pub(super) fn claim(&mut self, code: &VerificationCode, id: OrderId) {
-        self.codes.insert(code.as_str().to_owned(), id);
-    }
-
-    fn keep(&mut self, entry: Entry) {
-        self.codes.insert(entry.id.code().as_str().to_owned(), entry.id);
-        self.entries.insert(entry.id, entry);
-    }
-
-    /// The disk first, then memory.
-    pub(super) fn write(&mut self, entry: Entry) -> Result<(), Refusal> {
-        self.files.write(&entry.id, &entry.row).map_err(|error| Refusal::persistence(&error))?;
-        self.keep(entry);
-        Ok(())
-    }
-
-    pub(super) fn remove(&mut self, id: &OrderId) -> Result<(), Refusal> {
-        self.files.remove(id).map_err(|error| Refusal::persistence(&error))?;
-        self.entries.remove(id);
-        self.codes.remove(id.code().as_str());
-        Ok(())
-    }
-
-    /// Bytes that all of them take in memory.
-    pub(super) fn bytes(&self) -> usize {
-        self.entries.values().map(|entry| entry.row.draft.intent_json.len() + entry.row.draft.body.len()).sum()
-    }
-}
-
-/// A draft that is read whole; nothing for what is none.
-pub(super) fn entry(row: DraftRow) -> Option<Entry> {
-    let read = row.draft.read().ok()?;
-    let (intent, body) = (read.intent().clone(), read.body().clone());
-    Some(Entry { id: OrderId::of(&row.draft.intent_json), intent, body, row })
-}
-
-/// The order as it travels.
-pub(super) fn signed(entry: &Entry) -> SignedOrder {
-    let Draft { intent_json, body } = entry.row.draft.clone();
-    SignedOrder { intent_json, body, signatures: entry.row.signatures.clone() }
-}
 
 /// An order or signature that is none, with the code that its own checks have for that, and the cure.
 fn refused(code: OrderCode, log: impl Into<String>) -> Refusal {
@@ -199,7 +123,7 @@ fn add_signature(
     Ok(next)
 }
 
-impl Controller {
+impl Orders {
     /// The nodes of an order that were removed before they carried it out, as the journal's events still tell of them.
     fn gone(&self, entry: &Entry, removals: &BTreeMap<&NodeId, &Event>) -> Vec<GoneNode> {
         let told = |node_id: NodeId| match removals.get(&node_id) {
@@ -221,7 +145,7 @@ impl Controller {
     /// The order by which the worker barred this node's key: one that ends it, or that gave its place to another; and what
     /// its machine has of the identity after that.
     pub(in crate::parts) fn end_of(&self, node: &NodeId) -> Option<(VerificationCode, Machine)> {
-        let orders = lock(&self.owners.orders);
+        let orders = lock(&self.book);
         let end = orders.all().find(|entry| entry.is_the_end_of(node));
         end.map(|entry| (entry.id.code(), entry.leaves(node)))
     }
@@ -229,7 +153,7 @@ impl Controller {
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
         let message = "There is no roster yet: an owner is approved on the worker's host \
                        (lucia-enrollment-worker owner pending).";
-        self.owners.roster().ok_or_else(|| Refusal::new(Code::NoRoster, message))
+        self.roster.verified().ok_or_else(|| Refusal::new(Code::NoRoster, message))
     }
 
     /// Takes a draft. The same draft is the same answer.
@@ -251,7 +175,7 @@ impl Controller {
             {
                 return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
             }
-            let mut orders = lock(&self.owners.orders);
+            let mut orders = lock(&self.book);
             if let Some(there) = orders.get(&new.id) {
                 return Ok(view(there));
             }
@@ -275,7 +199,7 @@ impl Controller {
     /// `draft_not_found` when there is no draft of that code.
     pub fn drafts(&self, after: Option<&VerificationCode>) -> Result<DraftsView, Refusal> {
         let now = self.clock.now();
-        let orders = lock(&self.owners.orders);
+        let orders = lock(&self.book);
         let before = match after {
             Some(code) => {
                 let entry = orders.of_code(code).ok_or_else(|| not_found(code))?;
@@ -318,12 +242,12 @@ impl Controller {
     /// # Errors
     /// `draft_not_found`.
     pub fn draft(&self, code: &VerificationCode) -> Result<DraftView, Refusal> {
-        lock(&self.owners.orders).of_code(code).map(view).ok_or_else(|| not_found(code))
+        lock(&self.book).of_code(code).map(view).ok_or_else(|| not_found(code))
     }
 
     /// Whether this draft is still kept.
     pub fn has_draft(&self, id: &OrderId) -> bool {
-        lock(&self.owners.orders).get(id).is_some()
+        lock(&self.book).get(id).is_some()
     }
 
     /// Takes a signature under a draft. When enough have signed it is an order, and goes to those who carry it out.
@@ -334,7 +258,7 @@ impl Controller {
         let act = self.act_on(Act::IntentSigned, code);
         self.audit.audited(by, &act, || {
             let (now, roster) = (self.clock.now(), self.roster_or_none()?);
-            let mut orders = lock(&self.owners.orders);
+            let mut orders = lock(&self.book);
             let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
             if there.row.signatures.contains(&signature) {
                 return Ok(view(there));
@@ -379,7 +303,7 @@ impl Controller {
 
     /// What is done about the draft of this code.
     fn act_on(&self, action: Act, code: &VerificationCode) -> AuditedChange {
-        let intent = lock(&self.owners.orders).of_code(code).map(|entry| entry.id);
+        let intent = lock(&self.book).of_code(code).map(|entry| entry.id);
         AuditedChange { intent, ..AuditedChange::new(action, None) }
     }
 
@@ -391,7 +315,7 @@ impl Controller {
     pub fn drop_draft(&self, code: &VerificationCode, by: &By) -> Result<(), Refusal> {
         let act = self.act_on(Act::DraftDropped, code);
         self.audit.audited(by, &act, || {
-            let mut orders = lock(&self.owners.orders);
+            let mut orders = lock(&self.book);
             let there = orders.of_code(code).ok_or_else(|| not_found(code))?;
             if there.is_begun() {
                 let message =

@@ -9,8 +9,8 @@ use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::OrderCode;
 use lucia_proto::orders::roster::VerifiedRoster;
 
-use super::super::Controller;
-use super::orders::is_enough;
+use super::Orders;
+use super::drafts::is_enough;
 use super::progress::{Entry, in_force};
 use crate::lock::lock;
 use crate::refusal::Refusal;
@@ -42,11 +42,11 @@ pub(super) fn without_leavers(entry: &Entry, roster: &VerifiedRoster, now: UnixT
     Some(next)
 }
 
-impl Controller {
+impl Orders {
     /// Takes signatures that count no more from under what the others' are enough for.
     pub(super) fn drop_leavers(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Some(roster) = self.owners.roster() else { return Ok(()) };
-        let mut orders = lock(&self.owners.orders);
+        let Some(roster) = self.roster.verified() else { return Ok(()) };
+        let mut orders = lock(&self.book);
         // One of which nothing becomes any more keeps the names of all who signed it.
         let goes_on = |next: &Entry| !next.is_ended(now, |node| self.fleet.is_there(node));
         let left = orders.all().filter_map(|entry| without_leavers(entry, &roster, now)).filter(goes_on);

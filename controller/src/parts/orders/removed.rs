@@ -5,15 +5,15 @@ use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Label;
 use lucia_proto::base::ids::NodeId;
 
-use super::Controller;
-use super::journal::removal_of;
+use super::Orders;
+use crate::parts::journal::removal_of;
 
-impl Controller {
+impl Orders {
     /// What there is to say of a node that was removed; nothing of one that is there, or that nobody remembers.
     pub fn removed(&self, id: &NodeId) -> Option<Removed> {
         // The orders first, as everywhere.
         let ordered = self.end_of(id);
-        let has_owner = self.owners.roster().is_some();
+        let has_owner = self.roster.verified().is_some();
         let journal = self.journal.read();
         let event = removal_of(&journal, id)?;
         let before = event.sequence.checked_sub(1);

@@ -19,9 +19,9 @@ use lucia_proto::orders::freshness::SignedFreshness;
 use lucia_proto::orders::{Effect, OrderCode, OrderId, SignedOrder};
 use lucia_proto::pki::key::VerificationCode;
 
-use super::super::fleet::CallerKind;
 use super::progress::{in_force, is_retried};
-use super::trust::Trust;
+use crate::parts::fleet::CallerKind;
+use crate::parts::people::Trust;
 
 /// Between two reasons of one node why it does not carry out an order yet: each is a write.
 const RETRIED_INTERVAL: Duration = Duration::from_secs(60);
@@ -89,7 +89,7 @@ pub(super) struct Relay {
     waiting: BTreeMap<NodeId, Vec<Arc<Waiting>>>,
     /// What was decided about a copied identity, for holders that did not hear it yet: that another one is kept, or none.
     decisions: BTreeMap<NodeId, Arc<Waiting>>,
-    /// Orders that a later one of the same subject ended here while the node may have carried them out already.
+    /// OrderBook that a later one of the same subject ended here while the node may have carried them out already.
     overtaken: BTreeSet<(NodeId, OrderId)>,
     told: Vec<OutcomeNote>,
     /// What was told last where it is asked again, and when, by time since boot: the same answer again is no news, and
@@ -115,6 +115,17 @@ impl Relay {
             (bytes(json::to_string(trust.bundle.signed())), roster)
         });
         self.trust = trust;
+    }
+
+    /// The same, unless it is what they have.
+    pub(super) fn follow(&mut self, trust: Option<Trust>) {
+        let is_same = match (&self.trust, &trust) {
+            (Some(held), Some(trust)) => held.is_same(trust),
+            (held, trust) => held.is_none() && trust.is_none(),
+        };
+        if !is_same {
+            self.set_trust(trust);
+        }
     }
 
     /// Which orders wait, for each node the oldest first, and what was decided about copied identities.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lucia_people::token::{TokenForm, TokenMade, TokenName, TokenScopes, TokenSecret, TokenView, TokensView};
@@ -13,28 +13,17 @@ use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{TOKEN_CALLS_PER_SECOND, TOKEN_CALLS_PER_SOURCE, TOKENS_PER_OWNER_MAX};
-use lucia_proto::base::time::UnixTime;
+use lucia_proto::base::time::{Clock, UnixTime};
 use lucia_proto::orders::owner::Role;
 use lucia_proto::pki::key::{Fingerprint, VerificationCode};
 use subtle::ConstantTimeEq as _;
 
-use super::sign_in::own;
-use super::{AuditedChange, By, Controller};
+use super::roster::RosterReader;
 use crate::lock::lock;
+use crate::parts::audit::{Audit, AuditedChange, By};
 use crate::refusal::Refusal;
 use crate::source::{Bucket, Rate, Rates};
 use crate::store::tokens::{Token, TokenStore};
-
-/// What the controller holds of tokens.
-///
-/// Locks are taken in this order: `store`, `used`.
-pub(super) struct Tokens {
-    store: Mutex<TokenStore>,
-    /// By hash, since the start.
-    used: Mutex<BTreeMap<Digest, Used>>,
-    /// Calls with a token, right or wrong.
-    calls: Rates,
-}
 
 /// When a token was last used, and how often it may be used now.
 #[derive(Debug)]
@@ -52,16 +41,6 @@ pub struct Looking {
     pub scopes: TokenScopes,
 }
 
-impl Tokens {
-    pub(super) fn new(store: TokenStore) -> Self {
-        Self {
-            store: Mutex::new(store),
-            used: Mutex::default(),
-            calls: Rates::new(TOKEN_CALLS_PER_SOURCE, Duration::from_secs(1)),
-        }
-    }
-}
-
 /// Whoever presents no token of ours: one code, one message.
 fn nobody(log: impl Into<String>) -> Refusal {
     let message = "This token opens nothing here: an owner makes one by luciactl token add, and each ends by itself.";
@@ -73,10 +52,32 @@ fn code(token: &Token) -> Option<VerificationCode> {
     token.hash.to_string().parse::<Fingerprint>().ok().map(|hash| hash.verification_code())
 }
 
-impl Controller {
+/// What the controller holds of tokens.
+///
+/// Locks are taken in this order: `store`, `used`.
+pub struct Tokens {
+    clock: Arc<dyn Clock>,
+    audit: Arc<Audit>,
+    roster: Arc<RosterReader>,
+    store: Mutex<TokenStore>,
+    /// By hash, since the start.
+    used: Mutex<BTreeMap<Digest, Used>>,
+    /// Calls with a token, right or wrong.
+    calls: Rates,
+}
+
+impl Tokens {
+    pub(super) fn new(
+        (clock, audit, roster): (Arc<dyn Clock>, Arc<Audit>, Arc<RosterReader>),
+        store: TokenStore,
+    ) -> Self {
+        let calls = Rates::new(TOKEN_CALLS_PER_SOURCE, Duration::from_secs(1));
+        Self { clock, audit, roster, store: Mutex::new(store), used: Mutex::default(), calls }
+    }
+
     /// Whether a token is its owner's still and its time is not over.
     fn goes_on(&self, token: &Token, now: UnixTime) -> bool {
-        now < token.expires_at && self.standing(&token.owner) == Some(Role::Owner)
+        now < token.expires_at && self.roster.role_of(&token.owner) == Some(Role::Owner)
     }
 
     /// Whose token this is, which counts as used now.
@@ -85,10 +86,10 @@ impl Controller {
     /// `actor_required` for whatever is none, `too_many_requests`.
     pub fn token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
         let since_boot = self.clock.since_boot();
-        self.tokens.calls.allow(from, since_boot)?;
+        self.calls.allow(from, since_boot)?;
         let secret = presented.and_then(|text| text.parse::<TokenSecret>().ok());
         let kept = secret.ok_or_else(|| nobody("what was presented is no token"))?.kept();
-        let store = lock(&self.tokens.store);
+        let store = lock(&self.store);
         // All are compared, each in the same time: how long it takes tells nothing of any.
         let mut found = None;
         for token in store.list() {
@@ -101,7 +102,7 @@ impl Controller {
         if !self.goes_on(token, now) {
             return Err(nobody(format!("the token {} is over, or its owner is none any more", token.name)));
         }
-        let mut all = lock(&self.tokens.used);
+        let mut all = lock(&self.used);
         let used = all.entry(token.hash).or_insert_with(|| Used { at: now, calls: Bucket::default() });
         if !used.calls.take(Rate::new(TOKEN_CALLS_PER_SECOND, Duration::from_secs(1)), since_boot) {
             let message = format!("More than {TOKEN_CALLS_PER_SECOND} calls with one token within 1 s.");
@@ -123,7 +124,7 @@ impl Controller {
                 return Err(Refusal::actor("the operator has no tokens"));
             };
             let now = self.clock.now();
-            let mut store = lock(&self.tokens.store);
+            let mut store = lock(&self.store);
             let own = store.list().iter().filter(|token| token.owner == *id && self.goes_on(token, now));
             let refuse = |message: String| Err(Refusal::new(Code::InvalidOnboardingRequest, message));
             if own.clone().any(|token| token.name == form.name) {
@@ -155,18 +156,18 @@ impl Controller {
         Some(TokenView {
             code: code(token)?,
             name: token.name.clone(),
-            owner: self.name_of(&token.owner),
+            owner: self.roster.name_of(&token.owner),
             scopes: token.scopes.clone(),
             added_at: token.added_at,
             expires_at: token.expires_at,
-            used_at: lock(&self.tokens.used).get(&token.hash).map(|used| used.at),
+            used_at: lock(&self.used).get(&token.hash).map(|used| used.at),
         })
     }
 
     /// The tokens of whoever asks; the operator sees all.
     pub fn tokens(&self, by: &By) -> TokensView {
-        let (of, now) = (own(by), self.clock.now());
-        let store = lock(&self.tokens.store);
+        let (of, now) = (by.owner(), self.clock.now());
+        let store = lock(&self.store);
         let shown = store.list().iter().filter(|token| of.is_none_or(|owner| token.owner == *owner));
         let tokens = shown.filter(|token| now < token.expires_at).filter_map(|token| self.view(token)).collect();
         TokensView { server_time: now, tokens }
@@ -177,34 +178,34 @@ impl Controller {
     /// # Errors
     /// `token_not_found`, `persistence_failed`.
     pub fn remove_token(&self, wanted: &VerificationCode, by: &By) -> Result<(), Refusal> {
-        let of = own(by);
+        let of = by.owner();
         let is_meant =
             |token: &Token| code(token).as_ref() == Some(wanted) && of.is_none_or(|owner| token.owner == *owner);
-        let name = lock(&self.tokens.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
+        let name = lock(&self.store).list().iter().find(|token| is_meant(token)).map(|token| token.name.clone());
         let act = AuditedChange { token: name, ..AuditedChange::new(Act::TokenRemoved, None) };
         self.audit.audited(by, &act, || {
-            let mut store = lock(&self.tokens.store);
+            let mut store = lock(&self.store);
             let gone = store.forget(is_meant).map_err(|error| Refusal::persistence(&error))?;
             if gone.is_empty() {
                 return Err(Refusal::new(Code::TokenNotFound, format!("You have no token {wanted}.")));
             }
-            let mut used = lock(&self.tokens.used);
+            let mut used = lock(&self.used);
             used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));
             Ok(())
         })
     }
 
     /// Takes away what is over, and what somebody made who is no owner any more: they come back without it.
-    pub(super) fn expire_tokens(&self) {
+    pub(super) fn expire(&self) {
         let now = self.clock.now();
         // Until the roster was read nobody is known to have left it.
-        if self.owners.roster().is_none() {
+        if self.roster.verified().is_none() {
             return;
         }
-        let mut store = lock(&self.tokens.store);
+        let mut store = lock(&self.store);
         match store.forget(|token| !self.goes_on(token, now)) {
             Ok(gone) => {
-                let mut used = lock(&self.tokens.used);
+                let mut used = lock(&self.used);
                 used.retain(|hash, _| gone.iter().all(|token| token.hash != *hash));
                 for token in gone {
                     tracing::info!(token = %token.name, "an automation token is over, or its owner is none any more");

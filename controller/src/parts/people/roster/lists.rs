@@ -1,54 +1,24 @@
 //! The lists that the worker signs from its ledger (design.md O8): a key that it bars is refused here whatever the journal
 //! says, and what its nodes are called is carried to owners as it was signed.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
-use lucia_durable::PrivateDir;
 use lucia_people::owner_api::NamesView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::LIST_FILE_MAX;
 use lucia_proto::base::text::shown;
 use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
-use lucia_proto::orders::lists::{ListEntry, ListError, Names, SignedBarred, SignedList, VerifiedList};
+use lucia_proto::orders::lists::{ListEntry, ListError, SignedList, VerifiedList};
 use lucia_proto::pki::bundle::VerifiedBundle;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::pki::taken::Taken;
 
-use super::super::Controller;
-use super::super::fleet::{BarredKeys, Fleet};
+use super::{ListsRead, RosterReader};
 use crate::bridge::owners::Answers;
-use crate::lock::lock;
+use crate::lock::{lock, read, write};
+use crate::parts::fleet::BarredKeys;
 use crate::refusal::chain;
 use crate::store::barred;
-use crate::store::json_file::JsonFileError;
-
-/// What is held of them. `seen` is taken after the queue; the lists themselves are held for no write.
-pub(super) struct Lists {
-    names: RwLock<Option<Arc<Names>>>,
-    seen: Mutex<ListsRead>,
-}
-
-/// What was last looked at.
-#[derive(Debug, Default)]
-struct ListsRead {
-    /// The same bytes are not verified twice with the same bundle.
-    barred: Option<(Digest, u64)>,
-    names: Option<(Digest, u64)>,
-    /// The list of barred keys that was held before the start, until one is verified, and the version of the bundle that
-    /// it was last verified with in vain.
-    kept: Option<(SignedBarred, Option<u64>)>,
-    /// What was said about them last, so that it is said once.
-    said: String,
-}
-
-impl Lists {
-    pub(super) fn open(dir: &PrivateDir, fleet: &Fleet) -> Result<Self, JsonFileError> {
-        let (kept, keys) = barred::read(dir)?.map(|kept| ((kept.signed, None), kept.keys)).unzip();
-        let seen = Mutex::new(ListsRead { kept, ..ListsRead::default() });
-        fleet.bar(BarredKeys::Before(keys.unwrap_or_default()));
-        Ok(Self { names: RwLock::default(), seen })
-    }
-}
 
 /// Reads a list of the worker's and checks it as whoever it is for does; nothing where it was looked at before.
 fn next<E: ListEntry>(
@@ -71,17 +41,15 @@ fn next<E: ListEntry>(
     Ok(Some(list))
 }
 
-impl Controller {
+impl RosterReader {
     /// Takes the lists that the worker published, when they changed. One that is refused leaves the one that is held.
     pub(super) fn follow_lists(&self) {
-        let Some(trust) = self.owners.trust() else { return };
+        let Some(trust) = self.trust() else { return };
         let fleet = self.verifier.fleet();
         let by = (trust.bundle.as_ref(), &fleet);
-        let queue = &self.owners.queue;
         // What is wrong with the directory is said with the roster.
-        let answers = queue.answers().ok().flatten();
-        let lists = &self.owners.lists;
-        let mut seen = lock(&lists.seen);
+        let answers = self.queue.answers().ok().flatten();
+        let mut seen = lock(&self.lists);
         let ListsRead { barred: looked_at, names, kept, .. } = &mut *seen;
         let mut trouble = Vec::new();
         let mut held = self.fleet.barred();
@@ -100,7 +68,7 @@ impl Controller {
         let before = *looked_at;
         match next::<Fingerprint>(answers.as_ref(), BARRED_FILE, looked_at, held.as_ref().map(|held| held.taken()), by)
         {
-            Ok(Some(list)) => match barred::write(&self.owners.dir, list.signed()) {
+            Ok(Some(list)) => match barred::write(&self.dir, list.signed()) {
                 Ok(()) => {
                     self.fleet.bar(BarredKeys::Verified(Arc::new(list)));
                     *kept = None;
@@ -114,9 +82,9 @@ impl Controller {
             Ok(None) => {}
             Err(error) => trouble.push(error),
         }
-        let held = lists.names.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = read(&self.names).clone();
         match next(answers.as_ref(), NAMES_FILE, names, held.as_ref().map(|held| held.taken()), by) {
-            Ok(Some(list)) => *lists.names.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(list)),
+            Ok(Some(list)) => *write(&self.names) = Some(Arc::new(list)),
             Ok(None) => {}
             Err(error) => trouble.push(error),
         }
@@ -129,8 +97,8 @@ impl Controller {
 
     /// What the worker's nodes are called as the worker signed it, with the bundle that says whose signature that is.
     pub fn signed_names(&self) -> NamesView {
-        let names = self.owners.lists.names.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let trust = self.owners.trust();
+        let names = read(&self.names).clone();
+        let trust = self.trust();
         NamesView {
             names: names.map(|names| names.signed().clone()),
             bundle: trust.map(|trust| trust.bundle.signed().clone()),
