@@ -19,11 +19,11 @@ use crate::http::{
     Edge, SocketError, Timeouts, beyond_unit, bind_operator, bind_tls, serve_observers, serve_operator, serve_tls,
     stopped,
 };
-use crate::parts::{Controller, OpenError};
+use crate::parts::{OpenError, Parts};
 use crate::refusal::chain;
 use crate::tls::{EndpointCertificate, TlsError, server_config};
 
-/// Time between two turns of [`Controller::tick`] and looks at the certificate.
+/// Time between two turns of [`Parts::tick`] and looks at the certificate.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Why a controller does not run, or no longer.
@@ -93,7 +93,7 @@ pub enum AppError {
 
 /// A controller that is open and bound, and serves nobody yet.
 pub struct App {
-    controller: Arc<Controller>,
+    controller: Arc<Parts>,
     certificate: Arc<EndpointCertificate>,
     edge: Edge,
     tls: TcpListener,
@@ -117,7 +117,7 @@ impl App {
                  set MemoryMax={mebibytes}M with systemctl edit lucia-controller"
             );
         }
-        let controller = Arc::new(Controller::open(config, clock, secret).map_err(AppError::State)?);
+        let controller = Arc::new(Parts::open(config, clock, secret).map_err(AppError::State)?);
         let certificate = EndpointCertificate::open(&config.state_dir, config.names.clone()).map_err(AppError::Tls)?;
         let certificate = Arc::new(certificate);
         let operator = bind_operator(&config.socket).map_err(AppError::Socket)?;
@@ -243,7 +243,7 @@ impl App {
 }
 
 /// Lets time pass once, and says how the endpoint stands, and whether the journal can still be written.
-async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificate>, edge: &Edge) -> (String, bool) {
+async fn turn(controller: &Arc<Parts>, certificate: &Arc<EndpointCertificate>, edge: &Edge) -> (String, bool) {
     let refused = edge.take_refused();
     if refused > 0 {
         tracing::warn!(refused, "connections were turned away: too many at once");
@@ -266,7 +266,7 @@ async fn turn(controller: &Arc<Controller>, certificate: &Arc<EndpointCertificat
 /// Asks the worker for the endpoint's certificate, takes what it answered, and what a person put in place.
 ///
 /// The request is the same bytes each time, so asking again is asking once; the worker signs anew each day.
-fn renew_endpoint(controller: &Controller, certificate: &EndpointCertificate) -> String {
+fn renew_endpoint(controller: &Parts, certificate: &EndpointCertificate) -> String {
     let mut trouble = None;
     match certificate.reload() {
         Ok(true) => tracing::info!("the endpoint's certificate was reloaded from its file"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
 use lucia_controller::config::Config;
-use lucia_controller::parts::Controller;
+use lucia_controller::parts::Parts;
 use lucia_controller::store::{Generation, doctor, restore};
 use lucia_people::host_api::Minutes;
 use lucia_proto::base::code::Code;
@@ -39,9 +39,9 @@ fn config(world: &World) -> Config {
 }
 
 /// A start of the controller on this world's directory; the refusal, whole.
-fn start(world: &World) -> Result<Controller, String> {
+fn start(world: &World) -> Result<Parts, String> {
     let clock: Arc<dyn Clock> = Arc::new(lucia_proto::base::time::ManualClock::at(world.now()));
-    Controller::open(&config(world), clock, [9; 32]).map_err(|error| lucia_worker::chain(&error))
+    Parts::open(&config(world), clock, [9; 32]).map_err(|error| lucia_worker::chain(&error))
 }
 
 /// threats.md F-10. A journal that is not whole stops the start and stays as it is, whatever happened to it; one act,

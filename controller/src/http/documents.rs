@@ -22,7 +22,7 @@ use crate::page::{
     Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Gone, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,
     PageError, Passkeys, Server, ServerFacts, Servers, SignIn, Who, Window, render,
 };
-use crate::parts::{By, Controller, InSession};
+use crate::parts::{By, InSession, Parts};
 use crate::refusal::{Refusal, chain};
 
 /// Events of one server that its document shows.
@@ -56,7 +56,7 @@ impl DocumentCall {
     }
 
     /// Where orders may be drafted: by an owner, in a fleet with a roster.
-    fn drafting(&self, controller: &Controller) -> Option<Drafting> {
+    fn drafting(&self, controller: &Parts) -> Option<Drafting> {
         let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
         let roster = controller.people.roster.verified();
         let here = roster
@@ -78,7 +78,7 @@ impl DocumentCall {
         value.and_then(|value| value.parse().ok()).map(Some).ok_or_else(not_there)
     }
 
-    fn sessions(&self, controller: &Controller) -> Vec<SessionView> {
+    fn sessions(&self, controller: &Parts) -> Vec<SessionView> {
         self.by().map(|by| controller.people.sign_ins.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
     }
 
@@ -86,7 +86,7 @@ impl DocumentCall {
     ///
     /// # Errors
     /// Where there is no such thing; `busy` for a template of ours that cannot be filled in.
-    pub(super) fn document(&self, controller: &Controller) -> Result<String, Refusal> {
+    pub(super) fn document(&self, controller: &Parts) -> Result<String, Refusal> {
         // Before anything is looked at: what happens meanwhile is told to who watches.
         let sequence = controller.journal.events(u64::MAX, 1).last_sequence;
         let frame = |title: &str| {
@@ -188,7 +188,7 @@ fn written(text: Result<String, PageError>) -> Result<String, Refusal> {
 }
 
 /// Every order there is, newest first, one answer's worth at a time until `see` has seen enough.
-fn orders(controller: &Controller, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
+fn orders(controller: &Parts, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
     let mut after = None;
     // One answer may have a single order: one for very many nodes.
     for _ in 0..=DRAFTS_MAX {
@@ -205,7 +205,7 @@ fn orders(controller: &Controller, mut see: impl FnMut(DraftLine) -> bool) -> Re
 }
 
 /// Where the order of this code stands.
-fn line_of(controller: &Controller, code: &VerificationCode) -> Result<DraftLine, Refusal> {
+fn line_of(controller: &Parts, code: &VerificationCode) -> Result<DraftLine, Refusal> {
     let mut found = None;
     orders(controller, |line| {
         let is_it = line.code == *code;
@@ -216,7 +216,7 @@ fn line_of(controller: &Controller, code: &VerificationCode) -> Result<DraftLine
 }
 
 /// The newest order that admits this machine, unless nothing comes of it any more.
-fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
+fn admission(controller: &Parts, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
     let mut found = None;
     orders(controller, |line| {
         let counts = match line.state {
@@ -236,7 +236,7 @@ fn admission(controller: &Controller, id: &NodeId) -> Result<Option<DraftLine>, 
 }
 
 /// What was ordered about the keys of each account, by account.
-fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<OrderedKeys>, Refusal> {
+fn ordered_keys(controller: &Parts, nodes: &[NodeLine]) -> Result<Vec<OrderedKeys>, Refusal> {
     let there: BTreeSet<&NodeId> = nodes.iter().map(|node| &node.node_id).collect();
     let mut lines = Vec::new();
     orders(controller, |line| {
@@ -283,7 +283,7 @@ fn ordered_keys(controller: &Controller, nodes: &[NodeLine]) -> Result<Vec<Order
 }
 
 /// The newest events of one machine, newest first.
-fn newest_of(controller: &Controller, id: &NodeId) -> Vec<EventLine> {
+fn newest_of(controller: &Parts, id: &NodeId) -> Vec<EventLine> {
     let last = controller.journal.events(u64::MAX, 1).last_sequence;
     let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
     let mut events = controller.journal.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;

@@ -15,14 +15,14 @@ use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::{Edge, HttpAnswer, blocking, stopped};
-use crate::parts::{AuditedChange, By, Controller, Refusal};
+use crate::parts::{AuditedChange, By, Parts, Refusal};
 
 /// A change that `by` asks for by this row, of this device or node if it is about one. It is noted in the same turn: a
 /// caller who goes away ends neither.
 async fn changing<T, F>(edge: &Edge, by: &By, endpoint: Endpoint, id: Option<&NodeId>, call: F) -> Result<T, ApiError>
 where
     T: Send + 'static,
-    F: FnOnce(&Controller, &str) -> Result<T, Refusal> + Send + 'static,
+    F: FnOnce(&Parts, &str) -> Result<T, Refusal> + Send + 'static,
 {
     let (by, id) = (by.clone(), id.cloned());
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
@@ -87,7 +87,7 @@ pub(super) async fn change(
     endpoint: Endpoint,
     id: &NodeId,
     by: &By,
-    change: fn(&Controller, &NodeId, &str) -> Result<(), Refusal>,
+    change: fn(&Parts, &NodeId, &str) -> Result<(), Refusal>,
 ) -> Result<HttpAnswer, ApiError> {
     let changed = id.clone();
     changing(edge, by, endpoint, Some(id), move |controller, actor| change(controller, &changed, actor)).await?;

@@ -3,7 +3,7 @@
 //! A request passes, in this order: a place (`gate`), the handshake (`accept`), the raw head (`head`, in the stream of
 //! `pace`), the caller's address (`source`), method, path and content (`edge`, `route`), what else head and address decide,
 //! room for its body (`budget`), the body under the row's limit (`edge`), for `/api/host` over the network an owner's proof (`owners`), and then the one method of
-//! [`Controller`] that its row names (`dispatch`). Whatever refuses,
+//! [`Parts`] that its row names (`dispatch`). Whatever refuses,
 //! refuses in one shape (`error`), with one line in the log.
 
 mod accept;
@@ -62,7 +62,7 @@ use self::pace::Pace;
 use self::refusals::Refusals;
 use self::route::{RouteTarget, Row, Side};
 use crate::config::{Config, Network};
-use crate::parts::{By, Controller, Refusal};
+use crate::parts::{By, Parts, Refusal};
 use crate::source::Source;
 use crate::tls::EndpointCertificate;
 
@@ -110,7 +110,7 @@ pub struct Edge {
 }
 
 struct Shared {
-    controller: Arc<Controller>,
+    controller: Arc<Parts>,
     certificate: Arc<EndpointCertificate>,
     started_at: UnixTime,
     gate: Arc<Gate>,
@@ -131,7 +131,7 @@ impl Edge {
     /// The edge of `controller`, started at `now`; everything it serves ends in order when `stop` turns true.
     #[must_use]
     pub fn new(
-        controller: Arc<Controller>,
+        controller: Arc<Parts>,
         certificate: Arc<EndpointCertificate>,
         config: &Config,
         now: UnixTime,
@@ -239,7 +239,7 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn blocking<T, F>(edge: &Edge, call: F) -> Result<T, ApiError>
 where
     T: Send + 'static,
-    F: FnOnce(&Controller) -> Result<T, Refusal> + Send + 'static,
+    F: FnOnce(&Parts) -> Result<T, Refusal> + Send + 'static,
 {
     let controller = Arc::clone(&edge.shared.controller);
     // Whoever hangs up meanwhile leaves the call where it waits, and what was read of it.
@@ -355,7 +355,7 @@ impl Edge {
     ///
     /// # Errors
     /// `actor_required` for what somebody of the roster may call, when nobody says that they are; as
-    /// [`Controller::may_discover`].
+    /// `Enrollment::may_discover`.
     fn admit(&self, row: Row, headers: &http::HeaderMap, source: IpAddr) -> Result<(), ApiError> {
         if row == Row::Base(Endpoint::Discover) {
             return self.shared.controller.enrollment.may_discover(source).map_err(ApiError::from);

@@ -21,7 +21,7 @@ use crate::parts::{By, OwnerCall};
 /// Who of the roster makes this very call, if they may.
 ///
 /// # Errors
-/// As `edge::owner_proof` and `Controller::owner`; `role_required`.
+/// As `edge::owner_proof` and `Callers::owner`; `role_required`.
 pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> Result<By, ApiError> {
     let proof = edge::owner_proof(&parts.headers)?;
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");

@@ -127,7 +127,7 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
 /// Answers a call with a token.
 ///
 /// # Errors
-/// As `Controller::token`; `role_required` for what no token may, or this one may not; what the call refuses.
+/// As `Tokens::token`; `role_required` for what no token may, or this one may not; what the call refuses.
 pub(super) async fn answer(
     edge: &Edge,
     target: &RouteTarget,

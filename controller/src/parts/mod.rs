@@ -59,7 +59,7 @@ pub use root::read_root;
 pub use verifier::Verifier;
 
 /// All of them. Share it through an [`Arc`].
-pub struct Controller {
+pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub challenges: Arc<Challenges>,
     pub verifier: Arc<Verifier>,
@@ -71,7 +71,7 @@ pub struct Controller {
     pub orders: Orders,
 }
 
-impl Controller {
+impl Parts {
     /// Takes the lease of the state directory and reads everything in it. The discovery window is closed then.
     ///
     /// `secret` is K of design.md I1: 32 random bytes, new at each start.

@@ -3,7 +3,7 @@
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::phase::DevicePhase;
 
-use super::Controller;
+use super::Parts;
 use super::fleet::NodeCounts;
 use crate::config::Limits;
 
@@ -49,7 +49,7 @@ pub struct Counters {
     pub used_challenges: u64,
 }
 
-impl Controller {
+impl Parts {
     /// What there is, in numbers: for metrics and health. Waits for the disk.
     pub fn readings(&self) -> Readings {
         let (journal, worker) = (self.journal.read(), self.enrollment.worker());

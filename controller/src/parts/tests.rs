@@ -1,4 +1,4 @@
-//! Stories on the facade: a machine, a fake worker that answers files, one clock.
+//! Stories on the parts: a machine, a fake worker that answers files, one clock.
 
 pub(crate) mod bench;
 
@@ -6,6 +6,7 @@ mod audit;
 mod certificates;
 mod challenges;
 mod durability;
+mod each;
 mod enrolment;
 mod join;
 mod keys;

@@ -7,11 +7,11 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::orders::exchange::OrdersReport;
 
-use super::Controller;
+use super::Parts;
 use super::fleet::ServerRow;
 use crate::refusal::Refusal;
 
-impl Controller {
+impl Parts {
     /// Every node.
     pub fn nodes(&self) -> NodesView {
         let now = self.clock.now();

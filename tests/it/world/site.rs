@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lucia_controller::config::Config;
 use lucia_controller::http::{Edge, Timeouts, serve_stream};
-use lucia_controller::parts::Controller;
+use lucia_controller::parts::Parts;
 use lucia_controller::tls::EndpointCertificate;
 use lucia_durable::{DirRules, PrivateDir};
 use lucia_proto::base::time::{Clock, UnixTime};
@@ -28,7 +28,7 @@ const STARTS: usize = 1000;
 
 /// A running controller and its connections.
 pub(super) struct Serving {
-    pub(super) controller: Arc<Controller>,
+    pub(super) controller: Arc<Parts>,
     certificate: Arc<EndpointCertificate>,
     edge: Edge,
     stop: watch::Sender<bool>,
@@ -120,7 +120,7 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::<super::StoryClock>::clone(&self.0.controller_clock);
         let now = clock.now();
         // A new secret at each start, as the program has it.
-        let controller = Controller::open(config, clock, [starts; 32]).map_err(|error| lucia_worker::chain(&error))?;
+        let controller = Parts::open(config, clock, [starts; 32]).map_err(|error| lucia_worker::chain(&error))?;
         let controller = Arc::new(controller);
         let certificate = EndpointCertificate::open(&config.state_dir, config.names.clone());
         let certificate = Arc::new(certificate.map_err(|error| lucia_worker::chain(&error))?);
@@ -174,7 +174,7 @@ impl World {
     }
 
     /// The running controller: the operator's side of it.
-    pub(crate) fn controller(&self) -> Arc<Controller> {
+    pub(crate) fn controller(&self) -> Arc<Parts> {
         Arc::clone(&self.0.controller.borrow().as_ref().unwrap().controller)
     }
 

@@ -37,33 +37,33 @@ mod tests {
     fn how_far_the_audit_reaches_is_handed_over_at_the_start_and_with_news_now_and_then() {
         let world = World::new();
         let path = world.file("nodes/owner-requests/audit-head.json");
-        world.controller.tick();
+        world.parts.tick();
         assert!(!path.exists(), "there is nothing to tell of");
         // The roster is noted.
         publish(&world, &fleet(&world));
         let told = || AuditHeadFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().chain;
-        let first = lock(&world.controller.audit.log).chain();
+        let first = lock(&world.parts.audit.log).chain();
         assert_eq!((first.entries, told()), (1, first));
         let operator = crate::parts::By::Operator(0);
         let act = || {
             let act = crate::parts::AuditedChange::new(lucia_proto::base::acts::Act::WindowClosed, None);
-            world.controller.audit.audited(&operator, &act, || Ok(())).unwrap();
+            world.parts.audit.audited(&operator, &act, || Ok(())).unwrap();
         };
         act();
         world.advance(AUDIT_HEAD_INTERVAL.as_secs() - 1);
-        world.controller.tick();
+        world.parts.tick();
         assert_eq!(told(), first, "each is a write");
         world.advance(1);
-        world.controller.tick();
-        assert_eq!(told(), lock(&world.controller.audit.log).chain());
+        world.parts.tick();
+        assert_eq!(told(), lock(&world.parts.audit.log).chain());
         let plan = lucia_durable::crash_point::record(&world.file("nodes/owner-requests"));
         world.advance(AUDIT_HEAD_INTERVAL.as_secs());
-        world.controller.tick();
+        world.parts.tick();
         assert!(plan.steps().is_empty(), "no news is no write: {:?}", plan.steps());
         drop(plan);
         std::fs::write(&path, b"{}").unwrap();
         let world = world.restart();
-        world.controller.tick();
-        assert_eq!(told(), lock(&world.controller.audit.log).chain(), "whatever lay there before");
+        world.parts.tick();
+        assert_eq!(told(), lock(&world.parts.audit.log).chain(), "whatever lay there before");
     }
 }

@@ -40,7 +40,7 @@ fn code_of(draft: &Draft) -> VerificationCode {
 
 fn line(world: &World, draft: &Draft) -> DraftLine {
     let code = code_of(draft);
-    world.controller.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap()
+    world.parts.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.code == code).unwrap()
 }
 
 #[track_caller]
@@ -76,12 +76,12 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
         ("not_yet", &|intent| intent.issued_at = late),
     ];
     for (word, change) in changes {
-        refused(world.controller.orders.add_draft(fleet.draft(kind, change), &OPERATOR), Code::IntentRefused, word);
+        refused(world.parts.orders.add_draft(fleet.draft(kind, change), &OPERATOR), Code::IntentRefused, word);
     }
     let good = fleet.draft(kind, |_| ());
     let mut edited = good.clone();
     edited.body.push(' ');
-    refused(world.controller.orders.add_draft(edited, &OPERATOR), Code::IntentRefused, "malformed");
+    refused(world.parts.orders.add_draft(edited, &OPERATOR), Code::IntentRefused, "malformed");
     let mut bad = good.clone();
     bad.body = r#"{"account":"alice","keys":[{"label":"a","key":"ssh-dss AAAA"}]}"#.to_owned();
     bad.intent_json = bad.intent_json.replacen(
@@ -89,32 +89,32 @@ fn a_draft_is_taken_once_and_when_an_owner_could_sign_it() {
         &lucia_proto::base::digest::Digest::of(bad.body.as_bytes()).to_string(),
         1,
     );
-    let refusal = world.controller.orders.add_draft(bad, &OPERATOR).unwrap_err();
+    let refusal = world.parts.orders.add_draft(bad, &OPERATOR).unwrap_err();
     assert_eq!(refusal.code, Code::IntentRefused);
     assert!(refusal.message.contains(&BadSshKey::Kind.to_string()), "{refusal:?}");
     let nowhere = fleet.draft(kind, |intent| intent.nodes = vec![fleet.other.node_id.clone()]);
-    refused(world.controller.orders.add_draft(nowhere, &OPERATOR), Code::UnknownNode, "");
+    refused(world.parts.orders.add_draft(nowhere, &OPERATOR), Code::UnknownNode, "");
     let once = fleet.draft(OrderKind::RemoveIdentity, |_| ());
     world.advance(ORDER_LIFETIME_MAX.as_secs() + 1);
-    refused(world.controller.orders.add_draft(once, &OPERATOR), Code::IntentRefused, "expired");
-    let view = world.controller.orders.add_draft(good.clone(), &OPERATOR).unwrap();
+    refused(world.parts.orders.add_draft(once, &OPERATOR), Code::IntentRefused, "expired");
+    let view = world.parts.orders.add_draft(good.clone(), &OPERATOR).unwrap();
     assert_eq!((&view.draft, view.signatures.len()), (&good, 0));
-    assert_eq!(world.controller.orders.add_draft(good.clone(), &OPERATOR).unwrap(), view);
-    assert_eq!(world.controller.orders.draft(&code_of(&good)).unwrap(), view);
+    assert_eq!(world.parts.orders.add_draft(good.clone(), &OPERATOR).unwrap(), view);
+    assert_eq!(world.parts.orders.draft(&code_of(&good)).unwrap(), view);
     let line = line(&world, &good);
     assert_eq!((line.state, line.drafted_by.as_str(), line.kind), (DraftState::Drafted, "operator:0", kind));
-    assert_eq!(world.controller.orders.drafts(None).unwrap().drafts.len(), 1);
+    assert_eq!(world.parts.orders.drafts(None).unwrap().drafts.len(), 1);
     // Of two drafts with one code the second is refused: a person types the code.
     let second = fleet.draft(kind, |intent| intent.issued_at = fleet.now.minus(SECOND));
-    lock(&world.controller.orders.book).claim(&code_of(&second), line.intent);
-    refused(world.controller.orders.add_draft(second, &OPERATOR), Code::VerificationCodeCollision, "");
-    assert_eq!(code(world.controller.orders.draft(&"0000-0000-0000".parse().unwrap())), Some(Code::DraftNotFound));
+    lock(&world.parts.orders.book).claim(&code_of(&second), line.intent);
+    refused(world.parts.orders.add_draft(second, &OPERATOR), Code::VerificationCodeCollision, "");
+    assert_eq!(code(world.parts.orders.draft(&"0000-0000-0000".parse().unwrap())), Some(Code::DraftNotFound));
     fleet.change_roster(|roster| roster.policy = OrderPolicy::forbid_all());
     publish(&world, &fleet);
     let third = fleet.draft(kind, |intent| intent.issued_at = fleet.now.plus(SECOND));
-    refused(world.controller.orders.add_draft(third.clone(), &OPERATOR), Code::IntentRefused, "kind_forbidden");
+    refused(world.parts.orders.add_draft(third.clone(), &OPERATOR), Code::IntentRefused, "kind_forbidden");
     let world = World::new();
-    refused(world.controller.orders.add_draft(third, &OPERATOR), Code::NoRoster, "");
+    refused(world.parts.orders.add_draft(third, &OPERATOR), Code::NoRoster, "");
 }
 
 // spec: CO-10
@@ -124,7 +124,7 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
     let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let other = nth(&fleet, 5);
     let code = code_of(&draft);
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     let file = world.file(&format!("nodes/owner-requests/intent-{}.json", line(&world, &draft).intent));
     for (signature, word) in [
         (fleet.mallory.sign(&draft), "owner_unknown"),
@@ -133,50 +133,46 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
         (fleet.alice.touch(&draft, &OrderWorld::origin()), "page_not_allowed"),
         (draft.read().unwrap().sign(fleet.alice.id.clone(), &fleet.bob.key), "key_unknown"),
     ] {
-        refused(world.controller.orders.sign(&code, signature, &OPERATOR), Code::IntentRefused, word);
+        refused(world.parts.orders.sign(&code, signature, &OPERATOR), Code::IntentRefused, word);
     }
     assert_eq!(line(&world, &draft).state, DraftState::Drafted);
     // Another owner's signature is none of whoever orders.
-    world.controller.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
+    world.parts.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
     assert_eq!(line(&world, &draft).state, DraftState::Drafted);
     assert!(!file.exists());
-    let view = world.controller.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
+    let view = world.parts.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
     assert_eq!(view.signatures.len(), 2);
     assert_eq!(line(&world, &draft).state, DraftState::Signed);
     let lying = lucia_proto::orders::SignedOrder::from_bytes(&std::fs::read(&file).unwrap()).unwrap();
     assert!(lying.check(&fleet.checker(OrderKind::ReleaseLapse)).is_ok(), "what the worker finds is the order");
-    assert_eq!(
-        world.controller.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap(),
-        view,
-        "again is once"
-    );
+    assert_eq!(world.parts.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap(), view, "again is once");
     // Where the roster asks for two, one is not enough.
     fleet.change_roster(|roster| {
         roster.policy = OrderPolicy::allow_all().with(OrderKind::ReleaseLapse, Rule::TwoOwners);
     });
     publish(&world, &fleet);
     let second = nth(&fleet, 2);
-    world.controller.orders.add_draft(second.clone(), &OPERATOR).unwrap();
-    world.controller.orders.sign(&code_of(&second), fleet.alice.sign(&second), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(second.clone(), &OPERATOR).unwrap();
+    world.parts.orders.sign(&code_of(&second), fleet.alice.sign(&second), &OPERATOR).unwrap();
     assert_eq!(line(&world, &second).state, DraftState::Drafted);
-    world.controller.orders.sign(&code_of(&second), fleet.bob.sign(&second), &OPERATOR).unwrap();
+    world.parts.orders.sign(&code_of(&second), fleet.bob.sign(&second), &OPERATOR).unwrap();
     assert_eq!(line(&world, &second).state, DraftState::Signed);
     // A draft that nobody was handed is thrown away; what the worker may have read is not.
     let handed_out = line(&world, &draft);
     assert!(handed_out.handed_out);
-    refused(world.controller.orders.drop_draft(&code, &OPERATOR), Code::IntentRefused, "");
+    refused(world.parts.orders.drop_draft(&code, &OPERATOR), Code::IntentRefused, "");
     assert_eq!(line(&world, &draft), handed_out);
     let fourth = nth(&fleet, 4);
-    world.controller.orders.add_draft(fourth.clone(), &OPERATOR).unwrap();
-    world.controller.orders.drop_draft(&code_of(&fourth), &OPERATOR).unwrap();
-    refused(world.controller.orders.drop_draft(&code_of(&fourth), &OPERATOR), Code::DraftNotFound, "");
+    world.parts.orders.add_draft(fourth.clone(), &OPERATOR).unwrap();
+    world.parts.orders.drop_draft(&code_of(&fourth), &OPERATOR).unwrap();
+    refused(world.parts.orders.drop_draft(&code_of(&fourth), &OPERATOR), Code::DraftNotFound, "");
     // And one that nobody signed in time is no order any more.
     let third = nth(&fleet, 3);
-    world.controller.orders.add_draft(third.clone(), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(third.clone(), &OPERATOR).unwrap();
     world.advance(ORDER_LIFETIME_MAX.as_secs() + 2);
     assert_eq!(line(&world, &third).state, DraftState::Expired);
     refused(
-        world.controller.orders.sign(&code_of(&third), fleet.alice.sign(&third), &OPERATOR),
+        world.parts.orders.sign(&code_of(&third), fleet.alice.sign(&third), &OPERATOR),
         Code::IntentRefused,
         "expired",
     );
@@ -187,11 +183,11 @@ fn a_draft_becomes_an_order_when_enough_owners_of_the_roster_signed_it() {
 fn what_nodes_are_handed_is_made_ready_while_heartbeats_go_on() {
     let (world, fleet) = owned();
     let draft = fleet.draft(OrderKind::SshKey, |_| ());
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
-    world.controller.orders.sign(&code_of(&draft), fleet.alice.sign(&draft), &OPERATOR).unwrap();
-    let orders = lock(&world.controller.orders.book);
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.parts.orders.sign(&code_of(&draft), fleet.alice.sign(&draft), &OPERATOR).unwrap();
+    let orders = lock(&world.parts.orders.book);
     // A heartbeat has the relay, and nothing here waits for it.
-    let heartbeat = lock(&world.controller.orders.relay);
+    let heartbeat = lock(&world.parts.orders.relay);
     let index = super::carry::index(&orders, world.now());
     drop(heartbeat);
     assert_eq!(index.waiting.get(&fleet.node.node_id).map(Vec::len), Some(1));
@@ -207,8 +203,8 @@ fn what_was_signed_survives_a_crash_at_every_step() {
         (world, fleet, draft)
     };
     let act = |world: &World, fleet: &OrderWorld, draft: &Draft| {
-        world.controller.orders.add_draft(draft.clone(), &OPERATOR)?;
-        world.controller.orders.sign(&code_of(draft), fleet.alice.sign(draft), &OPERATOR)
+        world.parts.orders.add_draft(draft.clone(), &OPERATOR)?;
+        world.parts.orders.sign(&code_of(draft), fleet.alice.sign(draft), &OPERATOR)
     };
     let steps = {
         let (world, fleet, draft) = begin();
@@ -227,7 +223,7 @@ fn what_was_signed_survives_a_crash_at_every_step() {
             assert_eq!(line(&world, &draft).state, DraftState::Signed, "step {at}: acknowledged and lost");
         }
         act(&world, &fleet, &draft).unwrap();
-        world.controller.tick();
+        world.parts.tick();
         let line = line(&world, &draft);
         assert_eq!(line.state, DraftState::Signed, "step {at}");
         assert!(world.file(&format!("nodes/owner-requests/intent-{}.json", line.intent)).exists(), "step {at}");
@@ -239,11 +235,11 @@ fn what_was_signed_survives_a_crash_at_every_step() {
 fn a_damaged_order_stops_the_start_and_says_what_cures_it() {
     let (world, fleet) = owned();
     let draft = fleet.draft(OrderKind::SshKey, |_| ());
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     let id = line(&world, &draft).intent;
     let path = world.file(&format!("orders/{id}.json"));
-    let World { scratch, clock, ca: _, config, controller } = world;
-    drop(controller);
+    let World { scratch, clock, ca: _, config, parts } = world;
+    drop(parts);
     let good = std::fs::read_to_string(&path).unwrap();
     let other = path.with_file_name(format!("{}.json", "0".repeat(64)));
     let refused = || match start(&config, &clock, 9) {

@@ -32,13 +32,14 @@ fn bytes(world: &World) -> Vec<u8> {
 /// A change that is noted.
 fn open(world: &World) -> Result<(), Refusal> {
     let act = AuditedChange::new(Act::WindowOpened, None);
-    world.controller.audit.audited(&OPERATOR, &act, || {
-        world.controller.enrollment.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor())
-    })
+    world
+        .parts
+        .audit
+        .audited(&OPERATOR, &act, || world.parts.enrollment.open_window(Minutes::new(5).unwrap(), &OPERATOR.actor()))
 }
 
 fn all(world: &World) -> Vec<AuditEntry> {
-    world.controller.audit.entries(0, AUDIT_PER_ANSWER_MAX).unwrap().entries
+    world.parts.audit.entries(0, AUDIT_PER_ANSWER_MAX).unwrap().entries
 }
 
 // spec: AU-5
@@ -65,7 +66,7 @@ fn every_step_of_a_change_leaves_an_audit_that_is_whole() {
         let text = bytes(&world);
         let chain = verify(&text, None).unwrap();
         assert_eq!(chain.entries, u64::try_from(entries.len()).unwrap(), "step {at}");
-        let view = world.controller.audit.entries(0, 500).unwrap();
+        let view = world.parts.audit.entries(0, 500).unwrap();
         assert_eq!((view.last_sequence, view.head), (chain.entries, chain.head));
         open(&world).unwrap();
     }
@@ -87,7 +88,7 @@ fn nothing_is_changed_while_it_cannot_be_noted() {
         assert_eq!(code(open(&world)), Some(Code::PersistenceFailed));
         assert_eq!(world.journal(), journal, "not even begun");
     }
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(all(&world).len(), 2, "there is room: it is noted without anybody asking");
     open(&world).unwrap();
     assert_eq!(all(&world).len(), 3);
@@ -109,8 +110,8 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     let world = World::new();
     (0..5).for_each(|_| open(&world).unwrap());
     let path = world.file("audit/audit.jsonl");
-    let World { scratch, clock, ca: _, config, controller } = world;
-    drop(controller);
+    let World { scratch, clock, ca: _, config, parts } = world;
+    drop(parts);
     let good = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
     type Is = fn(&AuditError) -> bool;
@@ -133,10 +134,10 @@ fn an_audit_that_was_changed_stops_the_start_and_a_torn_line_does_not() {
     std::fs::write(&path, &good[..good.len() - 7]).unwrap();
     let report = verify_audit(&config).unwrap();
     assert_eq!((report.chain.entries, report.torn > 0), (4, true));
-    let controller = start(&config, &clock, 9).unwrap();
-    let last = controller.audit.entries(4, 9).unwrap().entries;
+    let parts = start(&config, &clock, 9).unwrap();
+    let last = parts.audit.entries(4, 9).unwrap().entries;
     assert_eq!((last.len(), last[0].action, &last[0].actor), (1, Act::TornLineDropped, &AuditActor::Controller));
-    drop(controller);
+    drop(parts);
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(verify_audit(&config), Err(AuditLogError::Missing { .. })));
     drop(scratch);
@@ -156,13 +157,13 @@ fn pages_of_the_audit_are_found_wherever_they_begin() {
             (599, 500, 600, 1),
             (511, 500, 512, 89),
         ] {
-            let entries = world.controller.audit.entries(after, limit).unwrap().entries;
+            let entries = world.parts.audit.entries(after, limit).unwrap().entries;
             assert_eq!((entries.len(), entries[0].sequence), (count, first), "{after} {limit}");
         }
         let world = world.restart();
-        assert_eq!(world.controller.audit.entries(299, 2).unwrap().entries[1].sequence, 301, "after a restart as well");
+        assert_eq!(world.parts.audit.entries(299, 2).unwrap().entries[1].sequence, 301, "after a restart as well");
         for after in [600, 601, u64::MAX] {
-            let view = world.controller.audit.entries(after, 500).unwrap();
+            let view = world.parts.audit.entries(after, 500).unwrap();
             assert!(view.entries.is_empty() && view.last_sequence == 600, "{after}");
         }
     }
@@ -181,15 +182,15 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
     let alice = alice(&fleet);
     let draft = fleet.draft(OrderKind::ReleaseLapse, |_| ());
     let (code, intent) = (draft.read().unwrap().code(), OrderId::of(&draft.intent_json));
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
-    assert!(world.controller.orders.sign(&code, fleet.victor.sign(&draft), &alice).is_err());
-    world.controller.orders.sign(&code, fleet.alice.sign(&draft), &alice).unwrap();
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    assert!(world.parts.orders.sign(&code, fleet.victor.sign(&draft), &alice).is_err());
+    world.parts.orders.sign(&code, fleet.alice.sign(&draft), &alice).unwrap();
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused: Some(OrderCode::NameDiffers) };
     let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     let path = world.file(&format!("nodes/owner-responses/intent-{intent}.json"));
     super::bench::write(&path, &file.to_bytes().unwrap());
-    world.controller.tick();
-    world.controller.orders.drop_draft(&code, &alice).unwrap();
+    world.parts.tick();
+    world.parts.orders.drop_draft(&code, &alice).unwrap();
     let owner = AuditActor::Owner(fleet.alice.id.clone(), "alice".parse().unwrap());
     let entries: Vec<_> = all(&world)
         .into_iter()

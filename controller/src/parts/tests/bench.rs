@@ -27,7 +27,7 @@ use lucia_proto::node::report::{
 use lucia_proto::test_support::{TestCa, TestNode};
 
 use crate::config::Config;
-use crate::parts::{Controller, Enrolled, OpenError, Refusal};
+use crate::parts::{Enrolled, OpenError, Parts, Refusal};
 
 pub(crate) const OPERATOR: &str = "operator:0";
 /// The words of a worker that refuses.
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ca: TestCa,
     pub(crate) config: Config,
-    pub(crate) controller: Arc<Controller>,
+    pub(crate) parts: Arc<Parts>,
 }
 
 /// A start with more settings than the defaults.
@@ -86,18 +86,18 @@ impl World {
         let ca = TestCa::new(clock.now());
         std::fs::write(scratch.path().join("root.pem"), ca.root_pem()).unwrap();
         let config = config(scratch.path(), more);
-        let controller = Arc::new(start(&config, &clock, 7).unwrap());
-        let world = Self { scratch, clock, ca, config, controller };
+        let parts = Arc::new(start(&config, &clock, 7).unwrap());
+        let world = Self { scratch, clock, ca, config, parts };
         world.worker_is_there();
         world
     }
 
     /// Another start on the same directory, with another secret.
     pub(crate) fn restart(self) -> Self {
-        let Self { scratch, clock, ca, config, controller } = self;
-        drop(controller);
-        let controller = Arc::new(start(&config, &clock, 8).unwrap());
-        Self { scratch, clock, ca, config, controller }
+        let Self { scratch, clock, ca, config, parts } = self;
+        drop(parts);
+        let parts = Arc::new(start(&config, &clock, 8).unwrap());
+        Self { scratch, clock, ca, config, parts }
     }
 
     pub(crate) fn now(&self) -> UnixTime {
@@ -118,11 +118,11 @@ impl World {
     }
 
     pub(crate) fn window(&self) {
-        self.controller.enrollment.open_window(Minutes::new(60).unwrap(), OPERATOR).unwrap();
+        self.parts.enrollment.open_window(Minutes::new(60).unwrap(), OPERATOR).unwrap();
     }
 
     pub(crate) fn phase(&self, machine: &Machine) -> Option<DevicePhase> {
-        self.controller.journal.read().device(&machine.node.node_id).map(|device| device.phase)
+        self.parts.journal.read().device(&machine.node.node_id).map(|device| device.phase)
     }
 
     /// The worker writes its status.
@@ -192,8 +192,8 @@ impl<const MAX: usize> Empty for Text<0, MAX> {
     }
 }
 
-pub(crate) fn start(config: &Config, clock: &Arc<ManualClock>, secret: u8) -> Result<Controller, OpenError> {
-    Controller::open(config, Arc::clone(clock) as Arc<dyn Clock>, [secret; 32])
+pub(crate) fn start(config: &Config, clock: &Arc<ManualClock>, secret: u8) -> Result<Parts, OpenError> {
+    Parts::open(config, Arc::clone(clock) as Arc<dyn Clock>, [secret; 32])
 }
 
 /// As `rename` would leave it: 0640, whole.
@@ -248,7 +248,7 @@ impl Machine {
     }
 
     pub(crate) fn challenge(&self, world: &World) -> Challenge {
-        world.controller.challenges.issue(&self.scope(), self.from).challenge()
+        world.parts.challenges.issue(&self.scope(), self.from).challenge()
     }
 
     pub(crate) fn sign<T: Report>(&self, world: &World, report: &T) -> Proof {
@@ -272,8 +272,8 @@ impl Machine {
     }
 
     pub(crate) fn discover(&self, world: &World) -> Result<Discovered, Refusal> {
-        let challenge = world.controller.challenges.issue(&Scope::Boot, self.from).challenge();
-        world.controller.enrollment.discover(self.discover_call(&challenge), self.from)
+        let challenge = world.parts.challenges.issue(&Scope::Boot, self.from).challenge();
+        world.parts.enrollment.discover(self.discover_call(&challenge), self.from)
     }
 
     pub(crate) fn form(&self) -> ApproveForm {
@@ -286,7 +286,7 @@ impl Machine {
     }
 
     pub(crate) fn approve(&self, world: &World) -> Result<(), Refusal> {
-        world.controller.enrollment.approve(self.id(), &self.form(), OPERATOR)
+        world.parts.enrollment.approve(self.id(), &self.form(), OPERATOR)
     }
 
     fn question(&self, world: &World, purpose: Purpose) -> HeaderProof {
@@ -295,11 +295,11 @@ impl Machine {
     }
 
     pub(crate) fn state(&self, world: &World) -> Result<DeviceState, Refusal> {
-        world.controller.enrollment.device_state(self.id(), &self.question(world, Purpose::DeviceState), self.from)
+        world.parts.enrollment.device_state(self.id(), &self.question(world, Purpose::DeviceState), self.from)
     }
 
     pub(crate) fn installation(&self, world: &World) -> Result<Installation, Refusal> {
-        world.controller.enrollment.installation(self.id(), &self.question(world, Purpose::Installation), self.from)
+        world.parts.enrollment.installation(self.id(), &self.question(world, Purpose::Installation), self.from)
     }
 
     pub(crate) fn grant_request(&self) -> GrantRequest {
@@ -313,7 +313,7 @@ impl Machine {
     }
 
     pub(crate) fn grant_with(&self, world: &World, request: &GrantRequest) -> Result<Grant, Refusal> {
-        world.controller.enrollment.grant(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.parts.enrollment.grant(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn grant(&mut self, world: &World) -> Result<Grant, Refusal> {
@@ -325,7 +325,7 @@ impl Machine {
     pub(crate) fn progress(&self, world: &World, phase: DevicePhase) -> Result<Accepted, Refusal> {
         let message = format!("{phase:?}");
         let report = Progress { node_id: self.id().clone(), purpose: Purpose::Progress, phase, message };
-        world.controller.enrollment.progress(self.id(), &DeviceCall { proof: self.sign(world, &report) }, self.from)
+        world.parts.enrollment.progress(self.id(), &DeviceCall { proof: self.sign(world, &report) }, self.from)
     }
 
     pub(crate) fn enroll_request(&self, purpose: Purpose) -> EnrollRequest {
@@ -334,7 +334,7 @@ impl Machine {
     }
 
     pub(crate) fn enroll_with(&self, world: &World, request: &EnrollRequest) -> Result<Enrolled, Refusal> {
-        world.controller.enrollment.enroll(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
+        world.parts.enrollment.enroll(self.id(), &DeviceCall { proof: self.sign(world, request) }, self.from)
     }
 
     pub(crate) fn enroll(&self, world: &World) -> Result<Enrolled, Refusal> {
@@ -344,7 +344,7 @@ impl Machine {
     pub(crate) fn renew(&self, world: &World) -> Result<Enrolled, Refusal> {
         let proof = self.sign(world, &self.enroll_request(Purpose::Renew));
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
-        world.controller.enrollment.renew(self.id(), &call, self.from)
+        world.parts.enrollment.renew(self.id(), &call, self.from)
     }
 
     pub(crate) fn beat(&self) -> Heartbeat {
@@ -364,7 +364,7 @@ impl Machine {
 
     pub(crate) fn heartbeat(&self, world: &World) -> Result<(), Refusal> {
         let call = self.heartbeat_call(&self.challenge(world));
-        world.controller.heartbeat(self.id(), &call, self.from).map(drop)
+        world.parts.heartbeat(self.id(), &call, self.from).map(drop)
     }
 }
 

@@ -21,7 +21,7 @@ fn c_no_hostile_certificate_passes_and_none_changes_anything() {
     let world = World::new();
     let machine = world.node(1);
     let journal = world.journal();
-    let seen = world.controller.node(machine.id()).unwrap().node.last_seen_at;
+    let seen = world.parts.node(machine.id()).unwrap().node.last_seen_at;
     let mut messages = std::collections::BTreeSet::new();
     let mut lapsed = Vec::new();
     for hostile in hostile_leaves(&world.ca, &machine.node, world.now()) {
@@ -46,7 +46,7 @@ fn c_no_hostile_certificate_passes_and_none_changes_anything() {
     assert_eq!(lapsed, ["C-9 over", "C-10 authority over"]);
     assert_eq!(messages.len(), 1);
     assert_eq!(world.journal(), journal);
-    assert_eq!(world.controller.node(machine.id()).unwrap().node.last_seen_at, seen);
+    assert_eq!(world.parts.node(machine.id()).unwrap().node.last_seen_at, seen);
     machine.heartbeat(&world).unwrap();
 }
 
@@ -83,20 +83,20 @@ fn s_11_every_identity_failure_is_one_answer_for_one_verification() {
         (machine.id(), other_report),
         (stranger.id(), unknown),
     ] {
-        let before = world.controller.counters().public_key_operations;
-        messages.insert(identity(world.controller.heartbeat(id, &call, machine.from).map(drop)));
-        assert_eq!(world.controller.counters().public_key_operations - before, 1);
+        let before = world.parts.counters().public_key_operations;
+        messages.insert(identity(world.parts.heartbeat(id, &call, machine.from).map(drop)));
+        assert_eq!(world.parts.counters().public_key_operations - before, 1);
     }
     // A report that is signed and no heartbeat is told so to the one who can sign it.
-    let answer = world.controller.heartbeat(machine.id(), &other_purpose, machine.from);
+    let answer = world.parts.heartbeat(machine.id(), &other_purpose, machine.from);
     assert_eq!(code(answer), Some(Code::InvalidBody));
     // A question signed for another endpoint.
     let question = Question { node_id: machine.id().clone(), purpose: Purpose::Installation };
     let header = HeaderProof { certificate_pem: None, proof: machine.sign(&world, &question) };
-    messages.insert(identity(world.controller.enrollment.device_state(machine.id(), &header, machine.from).map(drop)));
+    messages.insert(identity(world.parts.enrollment.device_state(machine.id(), &header, machine.from).map(drop)));
     assert_eq!(messages.len(), 1);
     // None of them used up the challenge it was signed over.
-    world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from).unwrap();
+    world.parts.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from).unwrap();
 }
 
 // spec: HB-22
@@ -105,14 +105,14 @@ fn a_steady_heartbeat_is_one_public_key_operation_and_no_write() {
     let world = World::new();
     let machine = world.node(1);
     machine.heartbeat(&world).unwrap();
-    let before = world.controller.counters();
+    let before = world.parts.counters();
     let plan = lucia_durable::crash_point::record(world.scratch.path());
     for _ in 0..50 {
         world.advance(30);
         machine.heartbeat(&world).unwrap();
     }
     assert!(plan.steps().is_empty(), "{:?}", plan.steps());
-    let after = world.controller.counters();
+    let after = world.parts.counters();
     assert_eq!(after.public_key_operations - before.public_key_operations, 50);
     assert_eq!(after.heartbeats - before.heartbeats, 50);
     // The verdict ends with the chain: looked at anew, and refused.
@@ -125,7 +125,7 @@ fn a_steady_heartbeat_is_one_public_key_operation_and_no_write() {
 fn what_has_not_the_form_of_a_proof_meets_no_key() {
     let world = World::new();
     let machine = world.node(1);
-    let before = world.controller.counters().public_key_operations;
+    let before = world.parts.counters().public_key_operations;
     let good = machine.heartbeat_call(&machine.challenge(&world));
     for (what, change) in [
         ("short signature", (|call: &mut NodeCall| call.proof.signature.truncate(87)) as fn(&mut NodeCall)),
@@ -136,13 +136,13 @@ fn what_has_not_the_form_of_a_proof_meets_no_key() {
     ] {
         let mut call = good.clone();
         change(&mut call);
-        let answer = world.controller.heartbeat(machine.id(), &call, machine.from);
+        let answer = world.parts.heartbeat(machine.id(), &call, machine.from);
         assert_eq!(code(answer), Some(Code::InvalidBody), "{what}");
     }
-    assert_eq!(world.controller.counters().public_key_operations, before);
-    world.controller.heartbeat(machine.id(), &good, machine.from).unwrap();
+    assert_eq!(world.parts.counters().public_key_operations, before);
+    world.parts.heartbeat(machine.id(), &good, machine.from).unwrap();
     // A device's call has no certificate and the same form.
-    let before = world.controller.counters().public_key_operations;
+    let before = world.parts.counters().public_key_operations;
     for change in [
         (|proof: &mut Proof| proof.signature.truncate(87)) as fn(&mut Proof),
         |proof| proof.signature = "!".repeat(88),
@@ -151,10 +151,10 @@ fn what_has_not_the_form_of_a_proof_meets_no_key() {
     ] {
         let mut proof = machine.sign(&world, &machine.grant_request());
         change(&mut proof);
-        let answer = world.controller.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from);
+        let answer = world.parts.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from);
         assert_eq!(code(answer), Some(Code::InvalidBody));
     }
-    assert_eq!(world.controller.counters().public_key_operations, before);
+    assert_eq!(world.parts.counters().public_key_operations, before);
 }
 
 // spec: PR-11
@@ -170,19 +170,18 @@ fn a_device_call_is_the_devices_own() {
     // Signed by the other, and by its own key for the other's path.
     let challenge = machine.challenge(&world);
     let proof = Proof::sign(&report, &challenge, &other.node.key).unwrap();
-    identity(world.controller.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from).map(drop));
+    identity(world.parts.enrollment.grant(machine.id(), &DeviceCall { proof }, machine.from).map(drop));
     let proof = Proof::sign(&report, &other.challenge(&world), &machine.node.key).unwrap();
-    identity(world.controller.enrollment.grant(other.id(), &DeviceCall { proof }, machine.from).map(drop));
+    identity(world.parts.enrollment.grant(other.id(), &DeviceCall { proof }, machine.from).map(drop));
     // A key that is not the id's.
-    let challenge =
-        world.controller.challenges.issue(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
+    let challenge = world.parts.challenges.issue(&lucia_proto::node::challenge::Scope::Boot, machine.from).challenge();
     let mut call = machine.discover_call(&challenge);
     call.public_key_pem = other.node.key.public().to_pem();
-    identity(world.controller.enrollment.discover(call, machine.from).map(drop));
+    identity(world.parts.enrollment.discover(call, machine.from).map(drop));
     for bad in ["", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", &"x".repeat(1025)] {
         let mut call = machine.discover_call(&challenge);
         call.public_key_pem = bad.to_owned();
-        assert_eq!(code(world.controller.enrollment.discover(call, machine.from)), Some(Code::BadKey), "{bad:?}");
+        assert_eq!(code(world.parts.enrollment.discover(call, machine.from)), Some(Code::BadKey), "{bad:?}");
     }
     assert_eq!(world.journal(), journal);
 }

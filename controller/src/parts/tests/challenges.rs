@@ -13,24 +13,24 @@ use super::bench::{Machine, World, code};
 fn s_4_a_challenge_is_of_one_node_and_one_start() {
     let world = World::new();
     let (a, b) = (world.node(1), world.node(2));
-    let operations = world.controller.counters().public_key_operations;
+    let operations = world.parts.counters().public_key_operations;
     // Of node B, of discovery, made up.
-    for challenge in [b.challenge(&world), world.controller.challenges.issue(&Scope::Boot, a.from).challenge(), {
+    for challenge in [b.challenge(&world), world.parts.challenges.issue(&Scope::Boot, a.from).challenge(), {
         let mut challenge = a.challenge(&world);
         let (at, rest) = challenge.challenge_id.parts();
         challenge.challenge_id = ChallengeId::from_parts(at, rest ^ 1);
         challenge
     }] {
-        let answer = world.controller.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
+        let answer = world.parts.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
         assert_eq!(code(answer), Some(Code::ChallengeRefused));
     }
-    assert_eq!(world.controller.counters().public_key_operations, operations, "refused before any public-key work");
+    assert_eq!(world.parts.counters().public_key_operations, operations, "refused before any public-key work");
     // A device's challenge is a node's challenge: both are of the id.
     a.heartbeat(&world).unwrap();
     // Of the controller before its restart.
     let challenge = a.challenge(&world);
     let world = world.restart();
-    let answer = world.controller.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
+    let answer = world.parts.heartbeat(a.id(), &a.heartbeat_call(&challenge), a.from);
     assert_eq!(code(answer), Some(Code::ChallengeRefused));
     a.heartbeat(&world).unwrap();
 }
@@ -47,7 +47,7 @@ fn s_5_a_challenge_lives_two_minutes_whatever_the_wall_clock_does() {
         world.advance(wait);
         let now = i64::try_from(world.now().secs()).unwrap() + wall;
         world.clock.set_wall(lucia_proto::base::time::UnixTime::from_secs(u64::try_from(now).unwrap()));
-        let answer = world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from);
+        let answer = world.parts.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), machine.from);
         assert_eq!(answer.is_ok(), ok, "{wait} s, wall {wall}: {answer:?}");
         assert!(ok || code(answer) == Some(Code::ChallengeRefused));
     }
@@ -72,11 +72,11 @@ fn s_6_the_source_address_binds_by_setting() {
     ] {
         let world = World::with(&format!("source-binding = \"{setting}\""));
         let machine = world.node(1);
-        let challenge = world.controller.challenges.issue(&machine.scope(), get).challenge();
-        let answer = world.controller.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), post);
+        let challenge = world.parts.challenges.issue(&machine.scope(), get).challenge();
+        let answer = world.parts.heartbeat(machine.id(), &machine.heartbeat_call(&challenge), post);
         assert_eq!(answer.is_ok(), ok, "{setting} {get} {post}");
         if ok {
-            let address = world.controller.node(machine.id()).unwrap().node.address;
+            let address = world.parts.node(machine.id()).unwrap().node.address;
             assert_eq!(address, Some(post.to_canonical()));
         }
     }
@@ -87,15 +87,15 @@ fn s_6_the_source_address_binds_by_setting() {
 fn s_7_asking_for_challenges_leaves_nothing_behind() {
     let world = World::new();
     let machine = world.node(1);
-    let used = world.controller.counters().used_challenges;
+    let used = world.parts.counters().used_challenges;
     let stranger = Machine::new(99);
     let mut last = None;
     for _ in 0..100_000 {
-        let next = world.controller.challenges.issue(&stranger.scope(), stranger.from);
+        let next = world.parts.challenges.issue(&stranger.scope(), stranger.from);
         assert_ne!(last.as_ref(), Some(&next.challenge_id), "no two are the same");
         last = Some(next.challenge_id);
     }
-    assert_eq!(world.controller.counters().used_challenges, used);
+    assert_eq!(world.parts.counters().used_challenges, used);
     machine.heartbeat(&world).unwrap();
 }
 
@@ -106,18 +106,18 @@ fn used_challenges_are_forgotten_after_two_minutes_and_never_sooner() {
     let machine = world.node(1);
     let challenge = machine.challenge(&world);
     let call = machine.heartbeat_call(&challenge);
-    world.controller.heartbeat(machine.id(), &call.clone(), machine.from).unwrap();
+    world.parts.heartbeat(machine.id(), &call.clone(), machine.from).unwrap();
     for _ in 0..12 {
         world.advance(10);
-        world.controller.tick();
-        let again = world.controller.heartbeat(machine.id(), &call.clone(), machine.from);
+        world.parts.tick();
+        let again = world.parts.heartbeat(machine.id(), &call.clone(), machine.from);
         assert_eq!(code(again), Some(Code::ChallengeRefused));
     }
-    assert!(world.controller.counters().used_challenges > 0);
+    assert!(world.parts.counters().used_challenges > 0);
     world.advance(1);
-    world.controller.tick();
-    assert_eq!(world.controller.counters().used_challenges, 0);
-    assert_eq!(code(world.controller.heartbeat(machine.id(), &call, machine.from)), Some(Code::ChallengeRefused));
+    world.parts.tick();
+    assert_eq!(world.parts.counters().used_challenges, 0);
+    assert_eq!(code(world.parts.heartbeat(machine.id(), &call, machine.from)), Some(Code::ChallengeRefused));
 }
 
 // spec: CH-9
@@ -131,12 +131,12 @@ fn ten_proofs_a_second_a_node_are_taken() {
     }
     let challenge = a.challenge(&world);
     let call = a.heartbeat_call(&challenge);
-    let over = world.controller.heartbeat(a.id(), &call.clone(), a.from);
+    let over = world.parts.heartbeat(a.id(), &call.clone(), a.from);
     assert_eq!(code(over), Some(Code::TooManyRequests));
     b.heartbeat(&world).unwrap();
     world.advance(1);
     // The refused one consumed nothing.
-    world.controller.heartbeat(a.id(), &call, a.from).unwrap();
+    world.parts.heartbeat(a.id(), &call, a.from).unwrap();
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_next_challenge_tells_the_wall_clock() {
     let machine = Machine::new(1);
     let right = world.now().plus(std::time::Duration::from_secs(86_400));
     world.clock.set_wall(right);
-    let next = world.controller.challenges.issue(&machine.scope(), machine.from);
+    let next = world.parts.challenges.issue(&machine.scope(), machine.from);
     assert_eq!((next.server_time, next.expires_at.since(right).as_secs()), (right, 120));
     assert_eq!(world.clock.now(), right);
 }

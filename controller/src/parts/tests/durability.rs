@@ -21,10 +21,10 @@ pub(crate) fn refused(world: &World) -> OpenError {
 
 /// A world whose controller has stopped.
 pub(crate) fn stopped(world: World) -> World {
-    let World { scratch, clock, ca, config, controller } = world;
-    drop(controller);
+    let World { scratch, clock, ca, config, parts } = world;
+    drop(parts);
     let elsewhere = World::new();
-    World { scratch, clock, ca, config, controller: elsewhere.controller }
+    World { scratch, clock, ca, config, parts: elsewhere.parts }
 }
 
 // spec: JO-10
@@ -242,7 +242,7 @@ fn after_a_failed_write_nothing_is_changed_until_a_restart() {
     }
     assert_eq!(code(other.discover(&world)), Some(Code::PersistenceFailed));
     assert_eq!(
-        code(world.controller.enrollment.open_window(lucia_people::host_api::Minutes::new(1).unwrap(), OPERATOR)),
+        code(world.parts.enrollment.open_window(lucia_people::host_api::Minutes::new(1).unwrap(), OPERATOR)),
         Some(Code::PersistenceFailed)
     );
     assert_eq!(world.journal(), journal);
@@ -279,7 +279,7 @@ fn a_change_of_which_nothing_was_written_is_refused_alone() {
         for errno in [nix::libc::EACCES, nix::libc::EMFILE, nix::libc::EIO, nix::libc::EROFS] {
             let plan = fail_at(&world.file("onboarding"), step, 0, errno);
             assert_eq!(
-                code(world.controller.enrollment.remove(machine.id(), OPERATOR)),
+                code(world.parts.enrollment.remove(machine.id(), OPERATOR)),
                 Some(Code::PersistenceFailed),
                 "{step}"
             );
@@ -312,16 +312,16 @@ fn f_2_a_crash_at_any_step_of_a_removal_needs_no_hands() {
         let world = World::new();
         let machine = world.node(1);
         let plan = record(world.scratch.path());
-        world.controller.enrollment.remove(machine.id(), OPERATOR).unwrap();
+        world.parts.enrollment.remove(machine.id(), OPERATOR).unwrap();
         plan.steps().len()
     };
     assert!(steps > 8, "{steps}");
     for at in 0..steps {
         let world = World::new();
         let machine = world.node(1);
-        world.controller.flush();
+        world.parts.flush();
         let plan = crash_at(world.scratch.path(), at);
-        let answer = world.controller.enrollment.remove(machine.id(), OPERATOR);
+        let answer = world.parts.enrollment.remove(machine.id(), OPERATOR);
         drop(plan);
         let world = world.restart();
         match world.phase(&machine) {
@@ -365,7 +365,7 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
     }
     let written = |world: &World| {
         let plan = record(&world.file("nodes/identities"));
-        world.controller.tick();
+        world.parts.tick();
         plan.steps().iter().filter(|step| **step == "replace/rename").count()
     };
     assert_eq!([written(&world), written(&world), written(&world), written(&world)], [8, 8, 4, 0]);
@@ -374,7 +374,7 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
         machine.heartbeat(&world).unwrap();
     }
     let plan = record(&world.file("nodes/identities"));
-    world.controller.flush();
+    world.parts.flush();
     let steps = plan.steps();
     let count = |step: &str| steps.iter().filter(|done| **done == step).count();
     assert_eq!((count("replace/rename"), count("replace/dir-sync")), (20, 1), "with one wait for the disk");
@@ -385,7 +385,7 @@ fn records_are_written_a_few_at_a_time_and_all_in_the_end() {
 fn a_foreign_or_damaged_record_stops_the_start() {
     let world = World::new();
     let (machine, other) = (world.node(1), world.node(2));
-    world.controller.flush();
+    world.parts.flush();
     let path = |machine: &Machine| format!("nodes/identities/{}.json", machine.id());
     let (one, two) = (world.file(&path(&machine)), world.file(&path(&other)));
     let world = stopped(world);

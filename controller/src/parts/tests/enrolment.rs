@@ -28,12 +28,12 @@ fn only_a_first_heartbeat_waits_for_the_disk() {
     let world = World::new();
     let machine = world.certified(1);
     let stranger = Machine::new(2);
-    assert!(world.controller.fleet.heartbeat_waits(machine.id()));
-    assert!(!world.controller.fleet.heartbeat_waits(stranger.id()));
+    assert!(world.parts.fleet.heartbeat_waits(machine.id()));
+    assert!(!world.parts.fleet.heartbeat_waits(stranger.id()));
     let before = world.journal();
     machine.heartbeat(&world).unwrap();
     assert_ne!(world.journal(), before);
-    assert!(!world.controller.fleet.heartbeat_waits(machine.id()));
+    assert!(!world.parts.fleet.heartbeat_waits(machine.id()));
     let before = world.journal();
     machine.heartbeat(&world).unwrap();
     assert_eq!(world.journal(), before);
@@ -50,7 +50,7 @@ fn asking_twice_is_asking_once_and_asking_for_something_else_is_refused() {
     world.advance(30);
     assert_eq!(machine.enroll(&world).unwrap(), Enrolled::Pending);
     assert_eq!(std::fs::read(&path).unwrap(), request);
-    let since = world.controller.enrollment.onboarding().devices[0].task.as_ref().unwrap().enrollment_pending_since;
+    let since = world.parts.enrollment.onboarding().devices[0].task.as_ref().unwrap().enrollment_pending_since;
     assert_eq!(since, Some(world.now().minus(std::time::Duration::from_secs(30))));
     let mut other = machine.enroll_request(Purpose::Enroll);
     other.task_id = TaskId::from_random([9; 16]);
@@ -86,14 +86,14 @@ fn an_unanswered_request_runs_out_after_ten_minutes() {
     machine.enroll(&world).unwrap();
     let request = std::fs::read(&path).unwrap();
     world.advance(599);
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(std::fs::read(&path).unwrap(), request);
     world.advance(1);
     world.worker_is_there();
     assert_eq!(machine.enroll(&world).unwrap(), Enrolled::Pending);
     assert_ne!(std::fs::read(&path).unwrap(), request);
     world.advance(600);
-    world.controller.tick();
+    world.parts.tick();
     assert!(!path.exists());
 }
 
@@ -106,7 +106,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     world.advance(46);
     assert_eq!(code(machine.enroll(&world)), Some(Code::NodeWorkerUnavailable));
     assert!(!path.exists(), "nothing is asked of a worker that is not there");
-    assert!(!world.controller.enrollment.onboarding().worker.ready);
+    assert!(!world.parts.enrollment.onboarding().worker.ready);
     world.worker_is_there();
     machine.enroll(&world).unwrap();
     world.advance(46);
@@ -115,7 +115,7 @@ fn a_worker_not_heard_for_45_seconds_is_unavailable() {
     world.worker_answers(&machine, Some(world.signed_answer(&machine)));
     assert!(matches!(machine.enroll(&world).unwrap(), Enrolled::Ready(_)));
     std::fs::remove_file(world.file("nodes/enrollment-responses/enrollment-worker.json")).unwrap();
-    assert!(world.controller.enrollment.onboarding().worker.message.is_some());
+    assert!(world.parts.enrollment.onboarding().worker.message.is_some());
 }
 
 // spec: EN-34
@@ -200,7 +200,7 @@ fn a_first_certificate_and_a_first_heartbeat_come_within_the_grants_time() {
     assert_eq!(code(silent.heartbeat(&world)), Some(Code::EnrollmentExpired));
     assert_eq!(world.phase(&silent), Some(P::AwaitingEnrollment));
     assert_eq!(world.journal(), journal);
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(world.phase(&silent), Some(P::Failed));
     // A node that is managed has all the time there is.
     let node = world.node(3);
@@ -225,7 +225,7 @@ fn renewal_is_repeatable_and_the_old_leaf_works_to_its_own_end() {
     machine.heartbeat(&world).unwrap();
     machine.certificate = world.ca.issue(&machine.node, world.now());
     machine.heartbeat(&world).unwrap();
-    let expires = world.controller.node(machine.id()).unwrap().node.certificate_expires_at;
+    let expires = world.parts.node(machine.id()).unwrap().node.certificate_expires_at;
     assert_eq!(expires, Some(world.now().plus(lucia_proto::base::limits::LEAF_LIFETIME)));
     machine.certificate = old;
     world.advance(5 * 24 * 3600);
@@ -274,16 +274,16 @@ fn s_11_removal_leaves_nothing_for_a_next_one_of_that_name() {
     let world = World::new();
     let machine = world.node(1);
     machine.heartbeat(&world).unwrap();
-    world.controller.flush();
+    world.parts.flush();
     let id = machine.id().clone();
     let record = world.file(&format!("nodes/identities/{id}.json"));
     assert!(record.exists());
-    world.controller.enrollment.remove(&id, OPERATOR).unwrap();
+    world.parts.enrollment.remove(&id, OPERATOR).unwrap();
     assert!(!record.exists());
     assert!(!world.file(&format!("nodes/enrollment-requests/{id}.json")).exists());
     assert!(world.file(&format!("nodes/removals/{id}.json")).exists());
-    world.controller.tick();
-    world.controller.flush();
+    world.parts.tick();
+    world.parts.flush();
     assert!(!record.exists());
     // Its next calls get what an id never seen gets, to the letter.
     let stranger = Machine { certificate: machine.certificate.clone(), ..Machine::new(50) };
@@ -296,7 +296,7 @@ fn s_11_removal_leaves_nothing_for_a_next_one_of_that_name() {
         let (removed, unknown) = (removed.unwrap_err(), unknown.unwrap_err());
         assert_eq!((removed.code, removed.message), (unknown.code, unknown.message));
     }
-    assert_eq!(code(world.controller.node(&id)), Some(Code::UnknownNode));
+    assert_eq!(code(world.parts.node(&id)), Some(Code::UnknownNode));
     // Another machine under the same name is another node.
     let mut next = Machine::new(2);
     next.node.hostname = machine.node.hostname.clone();
@@ -338,26 +338,26 @@ fn a_failed_installation_leaves_no_certificate_to_the_next() {
 fn a_heartbeat_is_kept_and_shown() {
     let world = World::new();
     let mut machine = world.certified(1);
-    assert!(world.controller.nodes().nodes.is_empty());
-    assert_eq!(world.controller.enrollment.onboarding().devices.len(), 1);
+    assert!(world.parts.nodes().nodes.is_empty());
+    assert_eq!(world.parts.enrollment.onboarding().devices.len(), 1);
     machine.heartbeat(&world).unwrap();
-    assert!(world.controller.enrollment.onboarding().devices.is_empty());
-    let view = world.controller.node(machine.id()).unwrap();
+    assert!(world.parts.enrollment.onboarding().devices.is_empty());
+    let view = world.parts.node(machine.id()).unwrap();
     assert_eq!((view.node.state, view.node.last_seen_at), (SnapshotState::Online, Some(world.now())));
     assert_eq!((view.samples.len(), view.samples[0].load_average), (1, Some(0.5)));
     assert_eq!(view.uptime_seconds, Some(60));
     world.advance(120);
-    assert_eq!(world.controller.nodes().nodes[0].state, SnapshotState::Stale);
-    world.controller.tick();
+    assert_eq!(world.parts.nodes().nodes[0].state, SnapshotState::Stale);
+    world.parts.tick();
     let seen = world.now();
     let world = world.restart();
-    let view = world.controller.node(machine.id()).unwrap();
+    let view = world.parts.node(machine.id()).unwrap();
     assert_eq!(view.node.last_seen_at, Some(seen.minus(std::time::Duration::from_secs(120))));
     assert_eq!(view.samples.len(), 0);
     for address in ["192.0.2.77", "2001:db8::77"] {
         machine.from = address.parse().unwrap();
         machine.heartbeat(&world).unwrap();
-        assert_eq!(world.controller.node(machine.id()).unwrap().node.address, Some(machine.from));
+        assert_eq!(world.parts.node(machine.id()).unwrap().node.address, Some(machine.from));
     }
 }
 
@@ -368,16 +368,16 @@ fn the_endpoints_certificate_comes_through_the_same_queue() {
     use lucia_proto::base::digest::Digest;
     use lucia_proto::node::enrollment::EndpointAnswer;
     let world = World::new();
-    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
+    assert_eq!(world.parts.enrollment.endpoint_answer().unwrap(), None);
     let key = lucia_proto::test_support::key(9);
     let csr = lucia_proto::pki::csr::endpoint_build(&world.config.names, &key);
-    world.controller.enrollment.endpoint_request(&csr).unwrap();
+    world.parts.enrollment.endpoint_request(&csr).unwrap();
     let path = world.file("nodes/enrollment-requests/endpoint.json");
     let request = std::fs::read(&path).unwrap();
-    world.controller.enrollment.endpoint_request(&csr).unwrap();
-    world.controller.tick();
+    world.parts.enrollment.endpoint_request(&csr).unwrap();
+    world.parts.tick();
     assert_eq!(std::fs::read(&path).unwrap(), request);
-    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
+    assert_eq!(world.parts.enrollment.endpoint_answer().unwrap(), None);
     let pem = world.ca.issuing_pem();
     let mut answer = EndpointAnswer {
         schema_version: Version,
@@ -389,12 +389,12 @@ fn the_endpoints_certificate_comes_through_the_same_queue() {
     };
     let response = world.file("nodes/enrollment-responses/endpoint.json");
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), None);
+    assert_eq!(world.parts.enrollment.endpoint_answer().unwrap(), None);
     answer.request_hash = Digest::of(&request);
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(world.controller.enrollment.endpoint_answer().unwrap(), Some(pem));
+    assert_eq!(world.parts.enrollment.endpoint_answer().unwrap(), Some(pem));
     answer.success = false;
     answer.certificate_pem = None;
     super::bench::write(&response, &answer.to_bytes().unwrap());
-    assert_eq!(code(world.controller.enrollment.endpoint_answer()), Some(Code::NodeEnrollmentFailed));
+    assert_eq!(code(world.parts.enrollment.endpoint_answer()), Some(Code::NodeEnrollmentFailed));
 }

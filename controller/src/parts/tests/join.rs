@@ -27,7 +27,7 @@ fn a_running_machine_is_approved_without_a_disk_and_an_installer_only_with_one()
     installs.discover(&world).unwrap();
     let before = world.journal();
     let refused =
-        |machine: &Machine, form: &ApproveForm| code(world.controller.enrollment.approve(machine.id(), form, OPERATOR));
+        |machine: &Machine, form: &ApproveForm| code(world.parts.enrollment.approve(machine.id(), form, OPERATOR));
     assert_eq!(refused(&runs, &runs.form()), Some(Code::IneligibleDisk));
     assert_eq!(refused(&installs, &join(&installs)), Some(Code::IneligibleDisk));
     let erases = ApproveForm { confirmation: runs.form().confirmation, ..join(&runs) };
@@ -46,9 +46,9 @@ fn a_running_machine_is_approved_without_a_disk_and_an_installer_only_with_one()
     runs.node.task_id = grant.task_id;
     runs.progress(&world, DevicePhase::Installing).unwrap();
     runs.progress(&world, DevicePhase::AwaitingEnrollment).unwrap();
-    let journal = world.controller.journal.read();
+    let journal = world.parts.journal.read();
     assert_eq!(journal.task(&runs.node.task_id).unwrap().kind(), TaskKind::Join);
-    let view = world.controller.enrollment.onboarding();
+    let view = world.parts.enrollment.onboarding();
     let device = view.devices.iter().find(|device| device.device_id == *runs.id()).unwrap();
     assert!(device.running && device.task.as_ref().unwrap().disk_id.is_none());
 }
@@ -63,9 +63,9 @@ fn an_approval_is_void_when_the_machine_turns_out_to_run_but_no_grant_is() {
     machine.approve(&world).unwrap();
     machine.running = true;
     machine.discover(&world).unwrap();
-    let phase = || world.controller.enrollment.onboarding().devices[0].phase;
+    let phase = || world.parts.enrollment.onboarding().devices[0].phase;
     assert_eq!(phase(), DevicePhase::Discovered, "an installation was approved, and no installer runs");
-    world.controller.enrollment.approve(machine.id(), &join(&machine), OPERATOR).unwrap();
+    world.parts.enrollment.approve(machine.id(), &join(&machine), OPERATOR).unwrap();
     machine.revision = 2;
     let request = GrantRequest { disk_id: None, ..machine.grant_request() };
     machine.grant_with(&world, &request).unwrap();
@@ -73,5 +73,5 @@ fn an_approval_is_void_when_the_machine_turns_out_to_run_but_no_grant_is() {
     world.advance(120);
     machine.discover(&world).unwrap();
     assert_eq!(phase(), DevicePhase::Approved, "what was granted stays of its kind");
-    assert!(world.controller.enrollment.onboarding().devices[0].running);
+    assert!(world.parts.enrollment.onboarding().devices[0].running);
 }

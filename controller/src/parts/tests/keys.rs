@@ -21,7 +21,7 @@ fn a_list_of_unsigned_keys_is_left_alone_whatever_is_in_it() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         world = world.restart();
         let call = machine.heartbeat_call(&machine.challenge(&world));
-        let reply = world.controller.heartbeat(machine.id(), &call, machine.from).unwrap();
+        let reply = world.parts.heartbeat(machine.id(), &call, machine.from).unwrap();
         assert!(!lucia_proto::base::json::to_string(&reply).unwrap().contains("ssh-ed25519"), "{reply:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }

@@ -26,7 +26,7 @@ fn signed<E: ListEntry>(fleet: &OrderWorld, number: u64, entries: Vec<E>) -> Sig
 /// The worker publishes this, and the controller looks.
 fn says<E: ListEntry>(world: &World, file: &str, list: &SignedList<E>) {
     write(&world.file(&format!("nodes/owner-responses/{file}.json")), &list.to_bytes().unwrap());
-    world.controller.tick();
+    world.parts.tick();
 }
 
 fn bars(world: &World, fleet: &OrderWorld, number: u64, machines: &[&Machine]) {
@@ -41,7 +41,7 @@ fn refused(world: &World, machine: &Machine) -> Option<Code> {
 }
 
 fn state(world: &World, machine: &Machine) -> SnapshotState {
-    world.controller.node(machine.id()).unwrap().node.state
+    world.parts.node(machine.id()).unwrap().node.state
 }
 
 // spec: CO-260
@@ -55,10 +55,10 @@ fn a_barred_key_is_refused_whatever_the_journal_says_and_every_view_marks_it() {
     // As any identity failure: one code, one message, and no more work than an unknown key is.
     let stranger = Machine { certificate: gone.certificate.clone(), ..Machine::new(9) };
     let cost = |machine: &Machine| {
-        let before = world.controller.counters().public_key_operations;
+        let before = world.parts.counters().public_key_operations;
         world.advance(1);
         let refusal = machine.heartbeat(&world).unwrap_err();
-        (refusal.code, refusal.message, world.controller.counters().public_key_operations - before)
+        (refusal.code, refusal.message, world.parts.counters().public_key_operations - before)
     };
     assert_eq!(cost(&gone), cost(&stranger));
     assert_eq!(cost(&gone).0, Code::NodeIdentityInvalid);
@@ -68,23 +68,23 @@ fn a_barred_key_is_refused_whatever_the_journal_says_and_every_view_marks_it() {
     assert_eq!(refused(&world, &stays), None);
     // The views.
     assert_eq!((state(&world, &gone), state(&world, &stays)), (SnapshotState::Barred, SnapshotState::Online));
-    let lines = world.controller.nodes().nodes;
+    let lines = world.parts.nodes().nodes;
     let barred = lines.iter().filter(|line| line.state == SnapshotState::Barred);
     let barred: Vec<_> = barred.map(|line| line.node_id.clone()).collect();
     assert_eq!(barred, [gone.id().clone()]);
     let line = lines.into_iter().find(|line| line.node_id == *gone.id()).unwrap();
     assert_eq!(findings(&line, None, None, world.now()), [Finding::Barred(gone.node.hostname.clone())]);
-    let servers = world.controller.servers();
+    let servers = world.parts.servers();
     assert!(servers.iter().any(|row| row.line.node_id == *gone.id() && row.line.state == SnapshotState::Barred));
-    let nodes = world.controller.readings().nodes;
+    let nodes = world.parts.readings().nodes;
     assert_eq!((nodes.barred, nodes.online, nodes.stale), (1, 1, 0));
     // After a restart with nothing of the worker's there but the bundle, which says who signed it.
     std::fs::remove_file(world.file("nodes/owner-responses/barred.json")).unwrap();
     let world = world.restart();
     assert_eq!((refused(&world, &gone), refused(&world, &stays)), (Some(Code::NodeIdentityInvalid), None));
     // It can be removed again, and is forgotten then.
-    world.controller.enrollment.remove(gone.id(), super::bench::OPERATOR).unwrap();
-    assert_eq!(world.controller.nodes().nodes.len(), 1);
+    world.parts.enrollment.remove(gone.id(), super::bench::OPERATOR).unwrap();
+    assert_eq!(world.parts.nodes().nodes.len(), 1);
 }
 
 // spec: CO-370
@@ -105,18 +105,18 @@ fn keys_stay_barred_through_a_restart_that_has_no_bundle_or_another_workers() {
         assert_eq!(state(world, &gone), SnapshotState::Barred, "{what}");
     };
     says(&world, "no bundle");
-    world.controller.tick();
+    world.parts.tick();
     says(&world, "no bundle, after a turn");
     // The worker's bundle is back, and its list is not; then a list of its own takes the kept one's place.
     write(&bundle, &by_worker);
-    world.controller.tick();
+    world.parts.tick();
     says(&world, "the bundle and no list");
     // A bundle whose worker did not sign what is kept.
     let other = SignedList::sign(&list(&fleet, 9, vec![gone.node.fingerprint]), &key(93)).unwrap();
     std::fs::write(world.file("orders/barred.json"), other.to_bytes().unwrap()).unwrap();
     let world = world.restart();
     for _ in 0..2 {
-        world.controller.tick();
+        world.parts.tick();
         says(&world, "another worker's");
     }
     bars(&world, &fleet, 6, &[]);
@@ -173,13 +173,13 @@ fn no_list_but_a_newer_one_of_this_fleets_worker_is_taken() {
         says(&world, "barred", &list);
         assert_eq!(refused(&world, &gone), Some(Code::NodeIdentityInvalid), "{what}");
         let world = world.restart();
-        world.controller.tick();
+        world.parts.tick();
         assert_eq!(refused(&world, &gone), Some(Code::NodeIdentityInvalid), "{what}, after a restart");
         world
     });
     for bytes in [&b"{}"[..], &vec![b' '; lucia_proto::base::limits::LIST_FILE_MAX + 1]] {
         write(&world.file("nodes/owner-responses/barred.json"), bytes);
-        world.controller.tick();
+        world.parts.tick();
         assert_eq!(refused(&world, &gone), Some(Code::NodeIdentityInvalid));
     }
     says(&world, "barred", &by_worker(&none(6)));
@@ -196,7 +196,7 @@ fn a_barred_key_is_marked_in_discovery_and_cannot_be_approved() {
     world.window();
     barred.discover(&world).unwrap();
     other.discover(&world).unwrap();
-    let view = world.controller.enrollment.onboarding();
+    let view = world.parts.enrollment.onboarding();
     let of = |machine: &Machine| view.devices.iter().find(|device| device.device_id == *machine.id()).unwrap();
     assert!(of(&barred).barred && !of(&other).barred);
     assert_eq!(Next::of(of(&barred), world.now()), Next::Barred);
@@ -227,7 +227,7 @@ fn a_node_that_an_order_ends_is_heard_until_it_knows() {
     super::relay::worker_says(&world, &node, order, None);
     assert_eq!(super::relay::handed(&world, &node, &fleet), Some(order));
     super::relay::tells(&world, &node, &fleet, order, None);
-    assert!(world.controller.nodes().nodes.is_empty());
+    assert!(world.parts.nodes().nodes.is_empty());
 }
 
 // spec: CO-264
@@ -235,13 +235,13 @@ fn a_node_that_an_order_ends_is_heard_until_it_knows() {
 fn names_are_carried_as_the_worker_signed_them() {
     let world = World::new();
     let (node, fleet) = (world.node(7), fleet(&world));
-    assert!(world.controller.people.roster.signed_names().names.is_none());
+    assert!(world.parts.people.roster.signed_names().names.is_none());
     publish(&world, &fleet);
     let named = NamedNode { id: node.id().clone(), hostname: "web-1".parse().unwrap() };
     let names: SignedNames = signed(&fleet, 5, vec![named]);
     says(&world, "names", &names);
-    let view = world.controller.people.roster.signed_names();
+    let view = world.parts.people.roster.signed_names();
     assert_eq!((view.names.as_ref(), view.bundle.as_ref()), (Some(&names), Some(fleet.bundle.signed())));
     says(&world, "names", &signed::<NamedNode>(&fleet, 4, Vec::new()));
-    assert_eq!(world.controller.people.roster.signed_names().names, Some(names));
+    assert_eq!(world.parts.people.roster.signed_names().names, Some(names));
 }

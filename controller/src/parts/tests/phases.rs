@@ -29,7 +29,7 @@ fn in_phase(world: &World, number: u8, phase: P) -> Machine {
             machine.grant(world).unwrap();
             machine.progress(world, P::Failed).unwrap();
         }
-        P::Rejected => world.controller.enrollment.reject(machine.id(), OPERATOR).unwrap(),
+        P::Rejected => world.parts.enrollment.reject(machine.id(), OPERATOR).unwrap(),
         _ => {}
     }
     assert_eq!(world.phase(&machine), Some(phase));
@@ -44,9 +44,9 @@ fn every_call_in_every_phase() {
     let calls: [Call; 13] = [
         ("discover", |w, m| code(m.discover(w))),
         ("approve", |w, m| code(m.approve(w))),
-        ("reject", |w, m| code(w.controller.enrollment.reject(m.id(), OPERATOR))),
-        ("restore", |w, m| code(w.controller.enrollment.restore(m.id(), OPERATOR))),
-        ("dismiss", |w, m| code(w.controller.enrollment.dismiss(m.id(), OPERATOR))),
+        ("reject", |w, m| code(w.parts.enrollment.reject(m.id(), OPERATOR))),
+        ("restore", |w, m| code(w.parts.enrollment.restore(m.id(), OPERATOR))),
+        ("dismiss", |w, m| code(w.parts.enrollment.dismiss(m.id(), OPERATOR))),
         ("installation", |w, m| code(m.installation(w))),
         ("grant", |w, m| code(m.grant(w))),
         ("installing", |w, m| code(m.progress(w, P::Installing))),
@@ -118,19 +118,19 @@ fn id() -> Option<Code> {
 fn nobody_is_discovered_while_the_window_is_closed() {
     let world = World::new();
     let machine = Machine::new(1);
-    assert_eq!(code(world.controller.enrollment.boot_challenge(machine.from)), Some(Code::AdmissionClosed));
+    assert_eq!(code(world.parts.enrollment.boot_challenge(machine.from)), Some(Code::AdmissionClosed));
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
-    world.controller.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
-    world.controller.enrollment.boot_challenge(machine.from).unwrap();
+    world.parts.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.parts.enrollment.boot_challenge(machine.from).unwrap();
     world.advance(59);
     machine.discover(&world).unwrap();
     world.advance(1);
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
     world.window();
-    world.controller.enrollment.close_window(OPERATOR).unwrap();
+    world.parts.enrollment.close_window(OPERATOR).unwrap();
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
     // The wall clock set back opens it for no longer.
-    world.controller.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
+    world.parts.enrollment.open_window(Minutes::new(1).unwrap(), OPERATOR).unwrap();
     world.advance(61);
     world.clock.set_wall(world.now().minus(std::time::Duration::from_secs(3600)));
     assert_eq!(code(machine.discover(&world)), Some(Code::AdmissionClosed));
@@ -142,13 +142,12 @@ fn the_window_is_closed_at_every_start() {
     let world = World::new();
     world.window();
     let world = world.restart();
-    assert_eq!(world.controller.enrollment.onboarding().window_expires_at, None);
+    assert_eq!(world.parts.enrollment.onboarding().window_expires_at, None);
     assert_eq!(code(Machine::new(1).discover(&world)), Some(Code::AdmissionClosed));
-    let kinds: Vec<String> =
-        world.controller.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    let kinds: Vec<String> = world.parts.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
     assert_eq!(kinds, ["AdmissionOpened", "AdmissionClosedOnStartup"]);
     let world = world.restart();
-    assert_eq!(world.controller.journal.events(0, 500).last_sequence, 2);
+    assert_eq!(world.parts.journal.events(0, 500).last_sequence, 2);
 }
 
 // spec: JO-33
@@ -207,7 +206,7 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
         form.disk_id = Some(disk.parse().unwrap());
         form.confirmation = Some(confirmation.to_owned());
         assert_eq!(
-            code(world.controller.enrollment.approve(machine.id(), &form, OPERATOR)),
+            code(world.parts.enrollment.approve(machine.id(), &form, OPERATOR)),
             Some(want),
             "{hostname} {disk}"
         );
@@ -219,10 +218,7 @@ fn an_approval_is_for_a_disk_and_a_name_that_are_free() {
     machine.approve(&world).unwrap();
     let other = Machine::new(3);
     other.discover(&world).unwrap();
-    assert_eq!(
-        code(world.controller.enrollment.approve(other.id(), &machine.form(), OPERATOR)),
-        Some(Code::HostnameInUse)
-    );
+    assert_eq!(code(world.parts.enrollment.approve(other.id(), &machine.form(), OPERATOR)), Some(Code::HostnameInUse));
 }
 
 // spec: JO-35
@@ -272,7 +268,7 @@ fn session_approval_and_grant_end_in_their_time() {
     machine.approve(&world).unwrap();
     world.advance(900);
     assert_eq!(code(machine.grant(&world)), Some(Code::NotApproved));
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(world.phase(&machine), Some(P::Discovered));
     // An approval late in the session ends with it.
     world.window();
@@ -284,10 +280,9 @@ fn session_approval_and_grant_end_in_their_time() {
     world.advance(1);
     assert_eq!(code(machine.progress(&world, P::AwaitingEnrollment)), Some(Code::EnrollmentExpired));
     assert_eq!(code(machine.grant(&world)), Some(Code::EnrollmentExpired));
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(world.phase(&machine), Some(P::Failed));
-    let kinds: Vec<String> =
-        world.controller.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
+    let kinds: Vec<String> = world.parts.journal.events(0, 500).events.iter().map(|e| e.kind.to_string()).collect();
     assert!(kinds.ends_with(&["InstallationExpired".to_owned()]), "{kinds:?}");
     assert!(kinds.contains(&"InstallationApprovalExpired".to_owned()));
     assert!(kinds.contains(&"AdmissionExpired".to_owned()));
@@ -332,7 +327,7 @@ fn r_3_one_address_cannot_fill_the_registry_for_all_others() {
     late.from = "10.9.9.9".parse().unwrap();
     late.discover(&world).unwrap();
     // A decision about one makes room for the next.
-    world.controller.enrollment.reject(Machine::new(1).id(), OPERATOR).unwrap();
+    world.parts.enrollment.reject(Machine::new(1).id(), OPERATOR).unwrap();
     let mut next = Machine::new(18);
     next.from = here;
     next.discover(&world).unwrap();
@@ -348,12 +343,12 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     for _ in 0..4 {
         a.approve(&world).unwrap();
         world.advance(900);
-        world.controller.tick();
+        world.parts.tick();
         assert_eq!(world.phase(&a), Some(P::Discovered));
         world.window();
         a.discover(&world).unwrap();
     }
-    assert_eq!(world.controller.journal.read().tasks.len(), 2);
+    assert_eq!(world.parts.journal.read().tasks.len(), 2);
     // One that goes on keeps its place, and so does the last of a device that failed.
     a.approve(&world).unwrap();
     b.discover(&world).unwrap();
@@ -362,7 +357,7 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     b.progress(&world, P::Failed).unwrap();
     a.discover(&world).unwrap();
     a.approve(&world).unwrap();
-    assert_eq!(world.controller.journal.read().tasks.len(), 2);
+    assert_eq!(world.parts.journal.read().tasks.len(), 2);
     let full = World::with("[limits]\ndevices = 2\ntasks = 2");
     full.window();
     a.discover(&full).unwrap();
@@ -385,9 +380,9 @@ fn ended_tasks_make_room_for_new_ones_and_others_do_not() {
     b.approve(&held).unwrap();
     a.progress(&held, P::Failed).unwrap();
     held.advance(900);
-    held.controller.tick();
+    held.parts.tick();
     b.approve(&held).unwrap();
-    assert_eq!(held.controller.journal.read().tasks.len(), 2);
+    assert_eq!(held.parts.journal.read().tasks.len(), 2);
     assert!(held.phase(&a) == Some(P::Failed) && a.state(&held).unwrap().task_id.is_some());
 }
 
@@ -398,26 +393,26 @@ fn a_rejected_device_stays_rejected_until_a_person_says_otherwise() {
     world.window();
     let machine = Machine::new(1);
     machine.discover(&world).unwrap();
-    world.controller.enrollment.reject(machine.id(), OPERATOR).unwrap();
+    world.parts.enrollment.reject(machine.id(), OPERATOR).unwrap();
     world.advance(1801);
     machine.discover(&world).unwrap();
     assert_eq!(world.phase(&machine), Some(P::Rejected));
-    world.controller.enrollment.restore(machine.id(), OPERATOR).unwrap();
+    world.parts.enrollment.restore(machine.id(), OPERATOR).unwrap();
     machine.approve(&world).unwrap();
     let other = Machine::new(2);
     other.discover(&world).unwrap();
-    world.controller.enrollment.reject(other.id(), OPERATOR).unwrap();
-    world.controller.enrollment.dismiss(other.id(), OPERATOR).unwrap();
+    world.parts.enrollment.reject(other.id(), OPERATOR).unwrap();
+    world.parts.enrollment.dismiss(other.id(), OPERATOR).unwrap();
     assert_eq!(world.phase(&other), None);
     assert_eq!(code(other.state(&world)), Some(Code::NodeIdentityInvalid));
     for answer in [
-        world.controller.enrollment.reject(other.id(), OPERATOR),
-        world.controller.enrollment.restore(other.id(), OPERATOR),
-        world.controller.enrollment.dismiss(other.id(), OPERATOR),
+        world.parts.enrollment.reject(other.id(), OPERATOR),
+        world.parts.enrollment.restore(other.id(), OPERATOR),
+        world.parts.enrollment.dismiss(other.id(), OPERATOR),
     ] {
         assert_eq!(code(answer), Some(Code::DeviceNotFound));
     }
-    assert_eq!(code(world.controller.enrollment.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
+    assert_eq!(code(world.parts.enrollment.remove(other.id(), OPERATOR)), Some(Code::UnknownNode));
 }
 
 // spec: JO-221
@@ -427,13 +422,13 @@ fn a_discovered_machine_is_dismissed_whatever_the_time() {
     world.window();
     let machine = Machine::new(1);
     machine.discover(&world).unwrap();
-    world.controller.enrollment.dismiss(machine.id(), OPERATOR).unwrap();
+    world.parts.enrollment.dismiss(machine.id(), OPERATOR).unwrap();
     assert_eq!(world.phase(&machine), None);
     assert_eq!(code(machine.state(&world)), Some(Code::NodeIdentityInvalid));
     machine.discover(&world).unwrap();
     machine.approve(&world).unwrap();
     let journal = world.journal();
-    assert_eq!(code(world.controller.enrollment.dismiss(machine.id(), OPERATOR)), Some(Code::NotRejected));
+    assert_eq!(code(world.parts.enrollment.dismiss(machine.id(), OPERATOR)), Some(Code::NotRejected));
     assert_eq!(world.journal(), journal);
 }
 

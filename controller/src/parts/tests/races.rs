@@ -42,7 +42,7 @@ fn s_3_of_a_hundred_uses_of_one_challenge_one_wins() {
     let challenge = machine.challenge(&world);
     let call = machine.heartbeat_call(&challenge);
     let won =
-        winners(100, Code::ChallengeRefused, |_| world.controller.heartbeat(machine.id(), &call.clone(), machine.from));
+        winners(100, Code::ChallengeRefused, |_| world.parts.heartbeat(machine.id(), &call.clone(), machine.from));
     assert_eq!(won, 1);
     // Another report over it, and so another signature: used is used.
     let mut other = lucia_proto::node::heartbeat::HeartbeatFields::clone(&machine.beat());
@@ -51,7 +51,7 @@ fn s_3_of_a_hundred_uses_of_one_challenge_one_wins() {
     let proof = Proof::sign(&beat, &challenge, &machine.node.key).unwrap();
     assert_ne!(proof.signature, call.proof.signature);
     let again = lucia_proto::node::report::NodeCall { proof, ..call };
-    assert_eq!(code(world.controller.heartbeat(machine.id(), &again, machine.from)), Some(Code::ChallengeRefused));
+    assert_eq!(code(world.parts.heartbeat(machine.id(), &again, machine.from)), Some(Code::ChallengeRefused));
 }
 
 // spec: CH-2
@@ -60,11 +60,11 @@ fn s_3_the_same_holds_for_discovery() {
     let world = World::new();
     world.window();
     let machine = Machine::new(1);
-    let challenge = world.controller.challenges.issue(&Scope::Boot, machine.from).challenge();
+    let challenge = world.parts.challenges.issue(&Scope::Boot, machine.from).challenge();
     let call = machine.discover_call(&challenge);
-    let won = winners(32, Code::ChallengeRefused, |_| world.controller.enrollment.discover(call.clone(), machine.from));
+    let won = winners(32, Code::ChallengeRefused, |_| world.parts.enrollment.discover(call.clone(), machine.from));
     assert_eq!(won, 1);
-    assert_eq!(world.controller.enrollment.onboarding().devices.len(), 1);
+    assert_eq!(world.parts.enrollment.onboarding().devices.len(), 1);
 }
 
 // spec: JO-9
@@ -78,7 +78,7 @@ fn of_two_approvals_of_one_name_one_wins() {
     }
     let form = machines[0].form();
     let won = winners(8, Code::HostnameInUse, |at| {
-        world.controller.enrollment.approve(machines[at].id(), &form, super::bench::OPERATOR)
+        world.parts.enrollment.approve(machines[at].id(), &form, super::bench::OPERATOR)
     });
     assert_eq!(won, 1);
 }
@@ -109,11 +109,11 @@ fn a_slow_disk_under_a_renewal_holds_up_no_heartbeat() {
     });
     // Neither took anything from the other, in memory or on disk.
     machine.certificate = world.ca.issue(&machine.node, world.now());
-    let seen = |world: &World| world.controller.node(machine.id()).unwrap().node;
+    let seen = |world: &World| world.parts.node(machine.id()).unwrap().node;
     let (expires, last_seen) = (seen(&world).certificate_expires_at, seen(&world).last_seen_at);
     assert_eq!(last_seen, Some(heard));
     assert!(expires > Some(world.now().plus(Duration::from_secs(6 * 24 * 3600))), "{expires:?}");
-    world.controller.tick();
+    world.parts.tick();
     let world = world.restart();
     assert_eq!((seen(&world).certificate_expires_at, seen(&world).last_seen_at), (expires, last_seen));
 }

@@ -52,7 +52,7 @@ fn say(world: &World, node: &Machine, report: &OrdersReport, more: &str) -> Hear
     let beat: Heartbeat = json::from_str(&format!(r#"{text}{more},"orders":{orders}}}"#), 1 << 16, 8).unwrap();
     let proof = Proof::sign(&beat, &node.challenge(world), &node.node.key).unwrap();
     let call = NodeCall { certificate_pem: node.certificate.clone(), proof };
-    let reply = world.controller.heartbeat(node.id(), &call, node.from).unwrap();
+    let reply = world.parts.heartbeat(node.id(), &call, node.from).unwrap();
     // Ten calls a second are taken.
     world.advance(1);
     assert!(json::to_string(&reply).unwrap().len() <= ANSWER_MAX);
@@ -78,19 +78,19 @@ pub(super) fn tells(
 ) -> OrdersReply {
     let report = OrdersReport { outcomes: vec![NodeOutcome { intent, refused }], ..holding(fleet) };
     let reply = told(world, node, &report);
-    world.controller.tick();
+    world.parts.tick();
     reply
 }
 
 /// Drafted and signed by alice.
 pub(super) fn ordered(world: &World, fleet: &OrderWorld, draft: &Draft) -> OrderId {
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
-    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.parts.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR).unwrap();
     OrderId::of(&draft.intent_json)
 }
 
 fn state_of(world: &World, intent: OrderId) -> DraftLine {
-    world.controller.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.intent == intent).unwrap()
+    world.parts.orders.drafts(None).unwrap().drafts.into_iter().find(|line| line.intent == intent).unwrap()
 }
 
 /// The worker answers an order; it finds the order's file first.
@@ -100,7 +100,7 @@ pub(super) fn worker_says(world: &World, node: &Machine, intent: OrderId, refuse
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused };
     let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     write(&world.file(&format!("nodes/owner-responses/intent-{intent}.json")), &file.to_bytes().unwrap());
-    world.controller.tick();
+    world.parts.tick();
     assert!(!request.exists(), "what was answered does not lie there any more");
 }
 
@@ -148,7 +148,7 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
     // An agent that does not know of orders is told of none.
     ordered(&world, &fleet, &keys(&fleet, 5));
     let call = node.heartbeat_call(&node.challenge(&world));
-    assert_eq!(world.controller.heartbeat(node.id(), &call, node.from).unwrap().orders, None);
+    assert_eq!(world.parts.heartbeat(node.id(), &call, node.from).unwrap().orders, None);
 }
 
 /// threats.md M: a node that is root's enemy can say another reason to wait with each of its ten calls a second.
@@ -157,7 +157,7 @@ fn orders_come_one_at_a_time_oldest_first_until_the_node_told_what_became_of_the
 fn a_node_that_changes_its_mind_fills_neither_disk_nor_audit() {
     let (world, fleet, node) = owned();
     let order = ordered(&world, &fleet, &keys(&fleet, 4));
-    let lines = || world.controller.audit.size().0;
+    let lines = || world.parts.audit.size().0;
     let before = lines();
     let codes = [OrderCode::NoFreshness, OrderCode::RosterBehind, OrderCode::BundleBehind];
     tells(&world, &node, &fleet, order, Some(codes[0]));
@@ -194,21 +194,21 @@ fn an_order_on_the_disk_is_carried_whatever_becomes_of_its_entry() {
     let (world, fleet, node) = owned();
     let (key, released) = (keys(&fleet, 4), fleet.draft(OrderKind::ReleaseLapse, |_| ()));
     for draft in [&key, &released] {
-        world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+        world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     }
     let sign = |draft: &Draft| {
         let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
-        let signed = world.controller.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR);
+        let signed = world.parts.orders.sign(&draft.read().unwrap().code(), fleet.alice.sign(draft), &OPERATOR);
         assert_eq!(code(signed), Some(Code::PersistenceFailed));
         OrderId::of(&draft.intent_json)
     };
     let key = sign(&key);
     assert_eq!(handed(&world, &node, &fleet), Some(key), "before any tick");
-    world.controller.tick();
+    world.parts.tick();
     let released = sign(&released);
     assert!(world.file(&format!("nodes/owner-requests/intent-{released}.json")).exists());
-    world.controller.tick();
-    let entries = world.controller.audit.entries(0, 100).unwrap().entries;
+    world.parts.tick();
+    let entries = world.parts.audit.entries(0, 100).unwrap().entries;
     for id in [key, released] {
         let given = entries.iter().filter(|entry| entry.action == Act::OrderGiven && entry.intent == Some(id));
         assert_eq!(given.count(), 1, "and noted once there is room");
@@ -288,10 +288,10 @@ fn a_node_that_never_answers_is_let_go_of_when_its_order_s_time_is_over() {
     let removed = ordered(&world, &fleet, &fleet.draft(OrderKind::RemoveIdentity, |_| ()));
     worker_says(&world, &node, removed, None);
     world.advance(ORDER_LIFETIME_MAX.as_secs());
-    world.controller.tick();
+    world.parts.tick();
     assert!(world.phase(&node).is_some());
     world.advance(1);
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(world.phase(&node), None);
     assert_eq!(state_of(&world, removed).state, DraftState::Done);
     // What the worker never answered is over as well, and lies there no more.
@@ -300,7 +300,7 @@ fn a_node_that_never_answers_is_let_go_of_when_its_order_s_time_is_over() {
     let request = world.file(&format!("nodes/owner-requests/intent-{removed}.json"));
     assert!(request.exists());
     world.advance(ORDER_LIFETIME_MAX.as_secs() + 1);
-    world.controller.tick();
+    world.parts.tick();
     assert!(!request.exists() && world.phase(&node).is_some());
     assert_eq!(state_of(&world, removed).state, DraftState::Expired);
 }
@@ -314,8 +314,8 @@ fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     worker_says(&world, &node, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(state_of(&world, id).state, DraftState::Refused);
     let code = draft.read().unwrap().code();
-    world.controller.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
-    world.controller.tick();
+    world.parts.orders.sign(&code, fleet.bob.sign(&draft), &OPERATOR).unwrap();
+    world.parts.tick();
     assert_eq!(state_of(&world, id).state, DraftState::Signed, "its former answer is none");
     world.advance(1);
     worker_says(&world, &node, id, None);
@@ -325,7 +325,7 @@ fn a_second_owner_s_signature_asks_again_whoever_asked_for_it() {
     let id = ordered(&world, &fleet, &draft);
     tells(&world, &node, &fleet, id, Some(OrderCode::SecondOwnerNeeded));
     assert_eq!(handed(&world, &node, &fleet), None);
-    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(&draft), &OPERATOR).unwrap();
+    world.parts.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(&draft), &OPERATOR).unwrap();
     let reply = told(&world, &node, &holding(&fleet));
     assert_eq!(reply.intent.unwrap().signatures.len(), 2);
     tells(&world, &node, &fleet, id, None);
@@ -346,7 +346,7 @@ fn a_second_owner_s_signature_counts_although_one_node_refused_the_order() {
         })
     };
     let second = |draft: &Draft| {
-        world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
+        world.parts.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).map(|_| ())
     };
     let cases = [
         (OrderCode::KindForbidden, Some(OrderCode::SecondOwnerNeeded), None),
@@ -390,11 +390,11 @@ fn a_question_goes_to_the_worker_and_its_answer_back_and_nothing_else_is_written
         let answer = SignedFreshness::sign(&answer, &fleet.ca.worker_key).unwrap();
         let file = FreshnessFile { schema_version: Version, nonce: nonce.clone(), answer: answer.clone() };
         write(&world.file(&format!("nodes/owner-responses/freshness-{}.json", node.id())), &file.to_bytes().unwrap());
-        world.controller.tick();
+        world.parts.tick();
         answer
     };
     assert_eq!(told(&world, &node, &asking(&first)).freshness, None);
-    world.controller.tick();
+    world.parts.tick();
     let asked = || FreshnessRequest::from_bytes(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((asked().nonce, asked().node_id), (first.clone(), node.id().clone()));
     // The same question again is no write, and the answer to another one is none.
@@ -402,7 +402,7 @@ fn a_question_goes_to_the_worker_and_its_answer_back_and_nothing_else_is_written
     world.advance(30);
     answer(&second);
     assert_eq!(told(&world, &node, &asking(&first)).freshness, None);
-    world.controller.tick();
+    world.parts.tick();
     assert!(plan.steps().is_empty(), "{:?}", plan.steps());
     drop(plan);
     let given = answer(&first);
@@ -410,31 +410,31 @@ fn a_question_goes_to_the_worker_and_its_answer_back_and_nothing_else_is_written
     // Another question takes the place of the first; a holder of the same identity who still asks the first has its answer.
     world.advance(30);
     told(&world, &node, &asking(&second));
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(asked().nonce, second);
     let later = answer(&second);
     assert_eq!(told(&world, &node, &asking(&second)).freshness, Some(later));
     assert_eq!(told(&world, &node, &asking(&first)).freshness, Some(given));
     // What is answered lies there no more.
     told(&world, &node, &holding(&fleet));
-    world.controller.tick();
+    world.parts.tick();
     assert!(!file.exists());
     // A restart forgets questions; who still waits asks again.
     world.advance(30);
     told(&world, &node, &asking(&third));
-    world.controller.tick();
+    world.parts.tick();
     assert!(file.exists());
     let world = world.restart();
     assert!(!file.exists());
     told(&world, &node, &asking(&third));
-    world.controller.tick();
+    world.parts.tick();
     assert!(file.exists());
     // So does its age: nobody asks the same one for longer, and who asks nothing ends nobody's question.
     told(&world, &node, &holding(&fleet));
-    world.controller.tick();
+    world.parts.tick();
     assert!(file.exists());
     world.advance(FRESHNESS_QUESTION.as_secs());
-    world.controller.tick();
+    world.parts.tick();
     assert!(!file.exists());
 }
 
@@ -460,14 +460,14 @@ fn a_steady_heartbeat_with_orders_is_one_public_key_operation_and_no_write() {
     let done = ordered(&world, &fleet, &keys(&fleet, 4));
     tells(&world, &node, &fleet, done, None);
     told(&world, &node, &holding(&fleet));
-    let before = world.controller.counters();
+    let before = world.parts.counters();
     let plan = lucia_durable::crash_point::record(world.scratch.path());
     for _ in 0..20 {
         world.advance(30);
         assert_eq!(told(&world, &node, &holding(&fleet)), OrdersReply::default());
     }
     assert!(plan.steps().is_empty(), "{:?}", plan.steps());
-    let after = world.controller.counters();
+    let after = world.parts.counters();
     assert_eq!(after.public_key_operations - before.public_key_operations, 20);
 }
 
@@ -475,7 +475,7 @@ fn a_steady_heartbeat_with_orders_is_one_public_key_operation_and_no_write() {
 #[test]
 fn an_order_that_waits_for_a_node_is_in_its_why_until_it_told() {
     let (world, fleet, node) = owned();
-    let why = || lucia_people::why::Why::of(&world.controller.node(node.id()).unwrap(), &[]);
+    let why = || lucia_people::why::Why::of(&world.parts.node(node.id()).unwrap(), &[]);
     assert_eq!(handed(&world, &node, &fleet), None);
     let before = why();
     let id = ordered(&world, &fleet, &keys(&fleet, 4));

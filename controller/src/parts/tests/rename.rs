@@ -31,7 +31,7 @@ impl Machine {
         let heartbeat: lucia_proto::node::heartbeat::Heartbeat = json::from_str(&fields.to_string(), 4096, 4).unwrap();
         let proof = Proof::sign(&heartbeat, &self.challenge(world), &self.node.key).unwrap();
         let call = NodeCall { certificate_pem: self.certificate.clone(), proof };
-        world.controller.heartbeat(self.id(), &call, self.from)
+        world.parts.heartbeat(self.id(), &call, self.from)
     }
 
     /// The same machine once it asks under another name.
@@ -50,11 +50,11 @@ impl Machine {
 }
 
 fn rename(world: &World, machine: &Machine, new: &str) -> Result<(), Refusal> {
-    world.controller.enrollment.rename(machine.id(), &RenameForm { hostname: name(new) }, OPERATOR)
+    world.parts.enrollment.rename(machine.id(), &RenameForm { hostname: name(new) }, OPERATOR)
 }
 
 fn line(world: &World, machine: &Machine) -> NodeLine {
-    world.controller.node(machine.id()).unwrap().node
+    world.parts.node(machine.id()).unwrap().node
 }
 
 /// Node 1, renamed from n1 to web and not yet heard under that.
@@ -107,7 +107,7 @@ fn a_node_is_given_the_name_it_reports_and_no_other() {
     assert!(world.journal() == before);
     assert_eq!(line(&world, &machine).new_hostname, Some(name("web")));
     rename(&world, &machine, "web").unwrap();
-    let journal = world.controller.journal.read();
+    let journal = world.parts.journal.read();
     let row = journal.device(machine.id()).unwrap();
     assert_eq!((&row.hostname, &row.former_hostname), (&Some(name("web")), &Some(name("n1"))));
     assert_eq!(journal.task(row.task_id.as_ref().unwrap()).unwrap().hostname, name("web"));
@@ -126,8 +126,7 @@ fn each_rename_is_an_event_with_both_names_and_the_last_ones_are_shown() {
     let (world, machine) = renamed();
     rename(&world, &machine, "n1").unwrap();
     let mut want = vec![names("n1", "web"), names("web", "n1")];
-    let told: Vec<_> =
-        world.controller.journal.events(0, 500).events.into_iter().filter_map(|event| event.names).collect();
+    let told: Vec<_> = world.parts.journal.events(0, 500).events.into_iter().filter_map(|event| event.names).collect();
     assert_eq!(told, want);
     for _ in 0..4 {
         rename(&world, &machine, "web").unwrap();
@@ -136,7 +135,7 @@ fn each_rename_is_an_event_with_both_names_and_the_last_ones_are_shown() {
     }
     // Of a start from the disk as well.
     let world = world.restart();
-    let shown: Vec<_> = world.controller.node(machine.id()).unwrap().renames;
+    let shown: Vec<_> = world.parts.node(machine.id()).unwrap().renames;
     assert!(shown.iter().all(|rename| rename.actor.as_str() == OPERATOR && rename.at <= world.now()));
     let shown: Vec<_> = shown.into_iter().map(|rename| rename.names).collect();
     assert_eq!(shown, want[want.len() - 8..]);
@@ -169,14 +168,14 @@ fn it_is_heard_under_either_name_until_it_is_heard_under_the_new_one() {
     let mut done = machine.called("web");
     done.certificate = world.ca.issue(&new.node, world.now());
     assert_eq!(done.reports(&world, "web").unwrap().hostname, None);
-    assert_eq!(world.controller.journal.read().device(machine.id()).unwrap().former_hostname, None);
+    assert_eq!(world.parts.journal.read().device(machine.id()).unwrap().former_hostname, None);
     assert_eq!(code(machine.heartbeat(&world)), Some(Code::NodeIdentityInvalid), "the former name is over");
     let after = world.journal();
     done.heartbeat(&world).unwrap();
     assert!(world.journal() == after, "and each further heartbeat needs no disk");
     let world = world.restart();
     done.heartbeat(&world).unwrap();
-    let view = world.controller.node(done.id()).unwrap();
+    let view = world.parts.node(done.id()).unwrap();
     assert_eq!((view.node.hostname, view.task_id), (name("web"), machine.node.task_id.clone()));
     assert!(!view.samples.is_empty() && view.node.former_hostname.is_none());
 }
@@ -202,7 +201,7 @@ fn a_rename_under_way_can_be_taken_back_and_nothing_else() {
     assert_eq!(code(rename(&world, &second, "n1")), Some(Code::HostnameInUse));
     rename(&world, &machine, "n1").unwrap();
     assert_eq!(machine.reports(&world, "mail").unwrap().hostname, None);
-    assert_eq!(world.controller.journal.read().device(machine.id()).unwrap().former_hostname, None);
+    assert_eq!(world.parts.journal.read().device(machine.id()).unwrap().former_hostname, None);
     rename(&world, &machine, "mail").unwrap();
 }
 
@@ -222,7 +221,7 @@ fn the_name_that_a_rename_holds_is_refused_with_what_really_cures() {
     let approve = |world: &World, new: &Machine, hostname: &str, replaces: Option<&Machine>| {
         let replaces = replaces.map(|old| old.id().clone());
         let form = ApproveForm { hostname: name(hostname), replaces, ..new.form() };
-        world.controller.enrollment.approve(new.id(), &form, OPERATOR)
+        world.parts.enrollment.approve(new.id(), &form, OPERATOR)
     };
     let (world, old, new) = prepared();
     let before = world.journal();
@@ -269,7 +268,7 @@ fn a_frozen_identity_is_given_no_name() {
         row.frozen = Some(FrozenRow { at: now, holders: vec![holder.clone(), holder.clone()] });
         Ok(())
     };
-    world.controller.journal.change(freeze).unwrap();
+    world.parts.journal.change(freeze).unwrap();
     let refusal = rename(&world, &machine, "web").unwrap_err();
     assert_eq!(refusal.code, Code::InvalidOnboardingRequest);
     assert!(refusal.message.contains("luciactl clone"), "{}", refusal.message);
@@ -277,7 +276,7 @@ fn a_frozen_identity_is_given_no_name() {
 
 /// What the page and `luciactl why` say of it.
 fn findings(world: &World, machine: &Machine) -> String {
-    let why = lucia_people::why::Why::of(&world.controller.node(machine.id()).unwrap(), &[]);
+    let why = lucia_people::why::Why::of(&world.parts.node(machine.id()).unwrap(), &[]);
     why.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 

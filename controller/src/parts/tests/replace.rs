@@ -21,7 +21,7 @@ fn discovered(world: &World, number: u8, name_of: &Machine) -> Machine {
 
 fn approve(world: &World, machine: &Machine, replaces: Option<&NodeId>) -> Result<(), Refusal> {
     let form = ApproveForm { replaces: replaces.cloned(), ..machine.form() };
-    world.controller.enrollment.approve(machine.id(), &form, OPERATOR)
+    world.parts.enrollment.approve(machine.id(), &form, OPERATOR)
 }
 
 // spec: JO-54
@@ -35,7 +35,7 @@ fn a_known_name_is_refused_with_the_cure_and_given_with_replaces() {
     assert!(refusal.message.contains(&format!("--replaces {}", old.id())), "{}", refusal.message);
 
     approve(&world, &new, Some(old.id())).unwrap();
-    let journal = world.controller.journal.read();
+    let journal = world.parts.journal.read();
     assert!(journal.device(old.id()).is_none() && journal.tasks.len() == 1, "nothing of the old one is left");
     let row = journal.device(new.id()).unwrap();
     assert_eq!((row.phase, row.hostname.as_ref()), (DevicePhase::Approved, Some(&old.node.hostname)));
@@ -51,14 +51,14 @@ fn a_known_name_is_refused_with_the_cure_and_given_with_replaces() {
         ]
     );
     assert_eq!(last[2].task_id, Some(task.task_id.clone()), "for which installation");
-    let view = world.controller.enrollment.onboarding();
+    let view = world.parts.enrollment.onboarding();
     assert_eq!(view.devices[0].task.as_ref().unwrap().replaces.as_ref(), Some(old.id()));
     // As after any removal: the worker is told, the record is gone, the key is a stranger's.
     assert!(world.file(&format!("nodes/removals/{}.json", old.id())).exists());
     assert!(!world.file(&format!("nodes/identities/{}.json", old.id())).exists());
     assert!(!world.file(&format!("nodes/enrollment-requests/{}.json", old.id())).exists());
     assert_eq!(code(old.heartbeat(&world)), Some(Code::NodeIdentityInvalid));
-    assert_eq!(code(world.controller.node(old.id())), Some(Code::UnknownNode));
+    assert_eq!(code(world.parts.node(old.id())), Some(Code::UnknownNode));
 }
 
 // spec: JO-51
@@ -69,7 +69,7 @@ fn only_the_holder_of_the_name_is_replaced_and_a_refusal_changes_nothing() {
     let new = discovered(&world, 2, &old);
     let rejected = Machine::new(4);
     rejected.discover(&world).unwrap();
-    world.controller.enrollment.reject(rejected.id(), OPERATOR).unwrap();
+    world.parts.enrollment.reject(rejected.id(), OPERATOR).unwrap();
     let stranger = Machine::new(9);
     let before = world.journal();
     for (replaces, want) in [
@@ -87,7 +87,7 @@ fn only_the_holder_of_the_name_is_replaced_and_a_refusal_changes_nothing() {
     other.heartbeat(&world).unwrap();
     // The holder of the name, and something else is wrong: it stays, too.
     let form = ApproveForm { replaces: Some(old.id().clone()), disk_id: Some("usb0".parse().unwrap()), ..new.form() };
-    assert_eq!(code(world.controller.enrollment.approve(new.id(), &form, OPERATOR)), Some(Code::IneligibleDisk));
+    assert_eq!(code(world.parts.enrollment.approve(new.id(), &form, OPERATOR)), Some(Code::IneligibleDisk));
     assert_eq!(std::fs::read_dir(world.file("nodes/removals")).unwrap().count(), 0);
     old.heartbeat(&world).unwrap();
 }
@@ -98,16 +98,16 @@ fn only_the_holder_of_the_name_is_replaced_and_a_refusal_changes_nothing() {
 fn a_node_that_was_removed_before_can_be_named() {
     let world = World::new();
     let old = world.node(1);
-    world.controller.enrollment.remove(old.id(), OPERATOR).unwrap();
+    world.parts.enrollment.remove(old.id(), OPERATOR).unwrap();
     let new = discovered(&world, 2, &old);
     approve(&world, &new, Some(old.id())).unwrap();
-    let journal = world.controller.journal.read();
+    let journal = world.parts.journal.read();
     assert_eq!(journal.tasks[0].replaces.as_ref(), Some(old.id()));
     assert!(journal.events.iter().all(|event| event.kind != Act::Replaced), "it was no node any more");
     drop(journal);
     // And it lasts: the next start reads what this one wrote.
     let world = world.restart();
-    assert_eq!(world.controller.journal.read().tasks[0].replaces.as_ref(), Some(old.id()));
+    assert_eq!(world.parts.journal.read().tasks[0].replaces.as_ref(), Some(old.id()));
 }
 
 // spec: JO-53
@@ -116,7 +116,7 @@ fn a_crash_at_any_step_leaves_the_old_one_or_the_new_one_and_needs_no_hands() {
     let prepared = || {
         let world = World::new();
         let old = world.node(1);
-        world.controller.flush();
+        world.parts.flush();
         let new = discovered(&world, 2, &old);
         (world, old, new)
     };

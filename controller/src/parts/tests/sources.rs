@@ -58,9 +58,9 @@ fn a_flood_of_discoveries_from_one_source_starves_no_other_machine() {
     for n in 0..100_u16 {
         // Each of another key and another address of the /64, as a flood would have it.
         let from: std::net::IpAddr = format!("2001:db8::1:{n:x}").parse().unwrap();
-        let challenge = world.controller.challenges.issue(&Scope::Boot, from).challenge();
+        let challenge = world.parts.challenges.issue(&Scope::Boot, from).challenge();
         let id = challenge.challenge_id.clone();
-        taken += usize::from(world.controller.challenges.accept(&id, Whose::Stranger(Source::of(from))).is_ok());
+        taken += usize::from(world.parts.challenges.accept(&id, Whose::Stranger(Source::of(from))).is_ok());
     }
     assert!(taken <= 20, "{taken}");
     assert_eq!(code(flood.discover(&world)), Some(Code::TooManyRequests));
@@ -68,5 +68,5 @@ fn a_flood_of_discoveries_from_one_source_starves_no_other_machine() {
     honest.discover(&world).unwrap();
     // A key that has its row is not counted with the strangers of its source.
     known.discover(&world).unwrap();
-    world.controller.enrollment.reject(honest.id(), OPERATOR).unwrap();
+    world.parts.enrollment.reject(honest.id(), OPERATOR).unwrap();
 }

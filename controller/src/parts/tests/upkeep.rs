@@ -10,11 +10,11 @@ use lucia_proto::node::report::{NodeCall, Proof};
 use super::bench::{Machine, World};
 
 fn address(world: &World, machine: &Machine) -> IpAddr {
-    world.controller.journal.read().device(machine.id()).unwrap().address
+    world.parts.journal.read().device(machine.id()).unwrap().address
 }
 
 fn generation(world: &World) -> u64 {
-    world.controller.journal.read().generation
+    world.parts.journal.read().generation
 }
 
 // spec: RN-31
@@ -25,7 +25,7 @@ fn a_renewal_keeps_the_journal_s_address_current_and_a_heartbeat_does_not() {
     let before = generation(&world);
     node.from = "192.0.2.77".parse().unwrap();
     node.heartbeat(&world).unwrap();
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!((address(&world, &node), generation(&world)), ("192.0.2.10".parse().unwrap(), before));
     // Lapsed, which is when somebody looks at it.
     world.advance(9 * 86_400);
@@ -67,7 +67,7 @@ fn beat(world: &World, machine: &Machine, number: u8) {
     let heartbeat: Heartbeat = json::from_str(&text, 8192, 8).unwrap();
     let proof = Proof::sign(&heartbeat, &machine.challenge(world), &machine.node.key).unwrap();
     let call = NodeCall { certificate_pem: machine.certificate.clone(), proof };
-    let reply = world.controller.heartbeat(machine.id(), &call, machine.from).unwrap();
+    let reply = world.parts.heartbeat(machine.id(), &call, machine.from).unwrap();
     assert!(!reply.frozen, "start {number} of {}", machine.id());
 }
 
@@ -78,7 +78,7 @@ fn beat(world: &World, machine: &Machine, number: u8) {
 fn a_record_with_a_new_start_is_written_before_others() {
     let mut world = World::new();
     let mut nodes: Vec<Machine> = (1..=20).map(|number| world.node(number)).collect();
-    world.controller.flush();
+    world.parts.flush();
     // The one whose turn is the last.
     nodes.sort_by_key(|node| node.id().clone());
     let restless = nodes.pop().unwrap();
@@ -93,7 +93,7 @@ fn a_record_with_a_new_start_is_written_before_others() {
             nodes.iter().for_each(|node| node.heartbeat(&world).unwrap());
             beat(&world, &restless, number);
             world.advance(1);
-            world.controller.tick();
+            world.parts.tick();
             assert!(record(&world).contains(start(number).as_str()), "round {round}: start {number} waits");
             number += 1;
         }

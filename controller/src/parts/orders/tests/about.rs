@@ -15,7 +15,7 @@ fn an_order_about_keys_says_what_comes_and_goes() {
         let terms = Terms::State { subject, revision };
         let intent = OrderHead { terms, ..fleet.intent(OrderKind::SshKey) };
         let draft = Draft::new(intent, &Body::SshKey(keys.clone())).unwrap();
-        world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+        world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
         draft
     };
     let about = |draft: &Draft| line(&world, draft).about.unwrap().as_str().to_owned();
@@ -25,13 +25,13 @@ fn an_order_about_keys_says_what_comes_and_goes() {
     let names_none = |about: &str| about.starts_with("alice: ") && !about.contains("laptop");
     assert!(names_none(&about(&takes)) && about(&late) == "alice: laptop", "{}", about(&takes));
     let sign = |draft: &Draft| {
-        world.controller.orders.sign(&code_of(draft), fleet.alice.sign(draft), &OPERATOR).unwrap();
+        world.parts.orders.sign(&code_of(draft), fleet.alice.sign(draft), &OPERATOR).unwrap();
     };
     sign(&gives);
     assert!(names_none(&about(&late)) && about(&takes) == "alice: -laptop", "{}", about(&late));
     sign(&takes);
     assert_eq!((about(&gives), about(&late)), ("alice: +laptop".to_owned(), "alice: +laptop".to_owned()));
     let removal = fleet.draft(OrderKind::RemoveIdentity, |_| ());
-    world.controller.orders.add_draft(removal.clone(), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(removal.clone(), &OPERATOR).unwrap();
     assert_eq!(about(&removal), fleet.node.hostname.as_str());
 }

@@ -18,7 +18,7 @@ use crate::store::{AuditLogError, verify_audit};
 /// A world whose files are full after two or three lines.
 fn short() -> World {
     let world = World::new();
-    world.controller.audit.set_file_max(400);
+    world.parts.audit.set_file_max(400);
     world
 }
 
@@ -46,13 +46,13 @@ fn a_full_file_is_left_as_it_is_and_the_next_goes_on_with_the_chain() {
     let whole = verify(&lines(&world), None).unwrap();
     let report = verify_audit(&world.config).unwrap();
     assert_eq!((report.chain, report.files, report.torn), (whole, there.len(), 0));
-    assert_eq!((whole.entries, world.controller.audit.size()), (20, (20, report.bytes)));
+    assert_eq!((whole.entries, world.parts.audit.size()), (20, (20, report.bytes)));
     let sequences = |world: &World, after, limit| -> Vec<u64> {
-        let entries = world.controller.audit.entries(after, limit).unwrap().entries;
+        let entries = world.parts.audit.entries(after, limit).unwrap().entries;
         entries.iter().map(|entry| entry.sequence).collect()
     };
     let world = world.restart();
-    world.controller.audit.set_file_max(400);
+    world.parts.audit.set_file_max(400);
     for after in 0..=20 {
         assert_eq!(sequences(&world, after, 500), (after + 1..=20).collect::<Vec<_>>());
         assert_eq!(sequences(&world, after, 3), (after + 1..=20.min(after + 3)).collect::<Vec<_>>());
@@ -67,7 +67,7 @@ fn a_full_file_is_left_as_it_is_and_the_next_goes_on_with_the_chain() {
 fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
     let begin = || {
         let world = short();
-        while world.controller.audit.size().1 < 400 {
+        while world.parts.audit.size().1 < 400 {
             open(&world).unwrap();
         }
         assert_eq!(files(&world).len(), 1);
@@ -88,7 +88,7 @@ fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
         let answer = open(&world);
         drop(plan);
         let world = world.restart();
-        world.controller.audit.set_file_max(400);
+        world.parts.audit.set_file_max(400);
         let opened = all(&world).iter().filter(|entry| entry.action == Act::WindowOpened).count();
         assert!(opened >= before && (answer.is_err() || opened == before + 1), "step {at}");
         open(&world).unwrap();
@@ -102,7 +102,7 @@ fn a_crash_at_any_step_of_the_turn_leaves_an_audit_that_is_whole() {
         assert_eq!(code(open(&world)), Some(Code::PersistenceFailed));
     }
     let before = all(&world).len();
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!((all(&world).len(), files(&world).len()), (before + 1, 2));
 }
 
@@ -112,8 +112,8 @@ fn a_file_that_is_missing_cut_or_out_of_its_place_stops_the_start() {
     let world = short();
     (0..12).for_each(|_| open(&world).unwrap());
     let files = files(&world);
-    let World { scratch, clock, ca: _, config, controller } = world;
-    drop(controller);
+    let World { scratch, clock, ca: _, config, parts } = world;
+    drop(parts);
     let text = std::fs::read_to_string(&files[1]).unwrap();
     type Is = fn(&AuditLogError) -> bool;
     let refused = |name: &str, is: Is| {
@@ -155,7 +155,7 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     let fleet = super::fleet(&world);
     super::publish(&world, &fleet);
     let alice = super::alice(&fleet);
-    let drop_one = |by| code(world.controller.orders.drop_draft(&"0000-0000-0000".parse().unwrap(), by));
+    let drop_one = |by| code(world.parts.orders.drop_draft(&"0000-0000-0000".parse().unwrap(), by));
     for _ in 0..50 {
         assert_eq!(drop_one(&alice), Some(Code::DraftNotFound));
     }
@@ -169,10 +169,10 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     drop_one(&OPERATOR);
     (0..20).for_each(|_| open(&world).unwrap());
     assert_eq!((of(Act::DraftDropped).len(), of(Act::WindowOpened).len()), (lines + 1, 20));
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(of(Act::RefusalsCounted), []);
     world.advance(60);
-    world.controller.tick();
+    world.parts.tick();
     let counted = of(Act::RefusalsCounted);
     let super::By::Owner { id, name, from, .. } = alice.clone() else { panic!("{alice:?}") };
     let actor = super::AuditActor::Owner(id, name);
@@ -180,7 +180,7 @@ fn refused_calls_beyond_ten_a_minute_are_counted_in_one_line() {
     assert_eq!((counted[0].more, counted[0].refused), (Some(40), Some(Code::DraftNotFound)));
     // The next minute has its own, and none is lost at the end of the program.
     (0..lines + 3).for_each(|_| assert_eq!(drop_one(&alice), Some(Code::DraftNotFound)));
-    world.controller.flush();
+    world.parts.flush();
     let counted = of(Act::RefusalsCounted);
     assert_eq!((of(Act::DraftDropped).len(), counted.last().unwrap().more), (2 * lines + 1, Some(3)));
 }

@@ -23,7 +23,7 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
     let id = ordered(&world, &fleet, &draft);
     assert!(say(&world, &node, &report, &start(&one, "")).orders.is_none(), "the worker comes first");
     worker_says(&world, &node, id, None);
-    world.controller.tick();
+    world.parts.tick();
     // The controller keeps the one that was named: it goes on, with what waited longest.
     let (first, second) = (start(&one, ""), start(&two, &format!("\"{one}\"")));
     let done = |intent| OrdersReport { outcomes: vec![NodeOutcome { intent, refused: None }], ..holding(&fleet) };
@@ -34,11 +34,11 @@ fn a_frozen_identity_is_told_of_the_decision_and_of_nothing_else() {
     // Whoever was not kept is told of the decision, and speaks for nobody.
     assert_eq!(handed(say(&world, &node, &done(id), &first)), id);
     assert_eq!(handed(say(&world, &node, &done(key), &first)), id);
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!((state_of(&world, id).state, state_of(&world, key).state), (DraftState::Signed, DraftState::Signed));
     assert_eq!(handed(say(&world, &node, &done(key), &second)), id);
     assert!(say(&world, &node, &done(id), &second).orders.is_none());
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!((state_of(&world, id).state, state_of(&world, key).state), (DraftState::Done, DraftState::Done));
     // As long as the order counts.
     assert_eq!(handed(say(&world, &node, &report, &first)), id);
@@ -63,23 +63,23 @@ fn a_split_is_offered_to_both_holders_and_then_the_controller_lets_go_of_the_nod
         let split = Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None });
         let id = ordered(&world, &fleet, &Draft::new(fleet.intent(OrderKind::CloneDecision), &split).unwrap());
         worker_says(&world, &node, id, None);
-        world.controller.tick();
+        world.parts.tick();
         assert!(world.phase(&node).is_some(), "nobody heard it yet");
         let handed = |reply: HeartbeatReply| reply.orders.and_then(|orders| orders.intent).map(|intent| intent.id());
         let done = OrdersReport { outcomes: vec![NodeOutcome { intent: id, refused: None }], ..holding(&fleet) };
         assert_eq!(handed(say(&world, &node, &report, &first)), Some(id));
         say(&world, &node, &done, &first);
-        world.controller.tick();
+        world.parts.tick();
         assert!(world.phase(&node).is_some(), "the other one is to hear it as well");
         if both {
             assert_eq!(handed(say(&world, &node, &report, &second)), Some(id));
             say(&world, &node, &done, &second);
         }
         world.advance(SPLIT_OFFERED.as_secs() - 10);
-        world.controller.tick();
+        world.parts.tick();
         assert!(world.phase(&node).is_some());
         world.advance(10);
-        world.controller.tick();
+        world.parts.tick();
         assert_eq!((world.phase(&node), state_of(&world, id).state), (None, DraftState::Done), "{both}");
     }
 }

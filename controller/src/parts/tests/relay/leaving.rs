@@ -45,10 +45,10 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
             let path = world.file(&format!("nodes/owner-responses/{file}.json"));
             super::super::bench::write(&path, text.unwrap().as_bytes());
         }
-        world.controller.people.roster.follow();
-        world.controller.orders.follow_trust();
+        world.parts.people.roster.follow();
+        world.parts.orders.follow_trust();
         assert_eq!(handed(&world, &node, &fleet), None, "{name}");
-        world.controller.tick();
+        world.parts.tick();
         assert!(!request.exists(), "{name}: the worker is asked no more");
         for order in [waits, asked] {
             let line = state_of(&world, order);
@@ -64,7 +64,7 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
 /// Signed by alice, for whom it speaks, and by bob.
 fn by_both(world: &World, fleet: &OrderWorld, draft: &lucia_proto::orders::Draft) -> lucia_proto::orders::OrderId {
     let order = ordered(world, fleet, draft);
-    world.controller.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
+    world.parts.orders.sign(&draft.read().unwrap().code(), fleet.bob.sign(draft), &OPERATOR).unwrap();
     order
 }
 
@@ -84,7 +84,7 @@ fn a_signature_of_who_left_ends_no_order_that_the_others_are_enough_for() {
                 roster.policy = lucia_proto::orders::OrderPolicy::allow_all().with_default(Rule::TwoOwners);
             }
         });
-        world.controller.tick();
+        world.parts.tick();
         for order in [waits, asked] {
             let line = state_of(&world, order);
             let (state, signers) = if two { (DraftState::Refused, 2) } else { (DraftState::Signed, 1) };
@@ -118,11 +118,11 @@ fn an_order_that_was_done_keeps_the_signatures_of_all_who_gave_it() {
     assert_eq!(state_of(&world, done).state, DraftState::Done);
     let bob = fleet.bob.id.clone();
     change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != bob));
-    world.controller.tick();
+    world.parts.tick();
     assert_eq!(state_of(&world, done).signers.len(), 2);
     let world = world.restart();
     publish(&world, &fleet);
-    world.controller.tick();
+    world.parts.tick();
     let line = state_of(&world, done);
     assert_eq!((line.state, line.signers.len()), (DraftState::Done, 2));
 }
@@ -139,8 +139,8 @@ fn who_refused_it_for_that_signature_is_asked_anew() {
     assert_eq!(state_of(&world, order).state, DraftState::Refused);
     let bob = fleet.bob.id.clone();
     change(&world, &mut fleet, |roster| roster.owners.retain(|owner| owner.id != bob));
-    world.controller.tick();
-    world.controller.tick();
+    world.parts.tick();
+    world.parts.tick();
     assert_eq!(state_of(&world, order).state, DraftState::Signed);
     assert_eq!(signed_at(&request).unwrap().signatures.len(), 1);
     world.advance(1);
@@ -148,17 +148,17 @@ fn who_refused_it_for_that_signature_is_asked_anew() {
     assert_eq!(state_of(&world, order).state, DraftState::Done);
     // A draft that nobody's order is yet loses the place too, for who may sign.
     let draft = keys(&fleet, 5);
-    world.controller.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
+    world.parts.orders.add_draft(draft.clone(), &OPERATOR).unwrap();
     change(&world, &mut fleet, |roster| roster.policy = roster.policy.clone().with_default(Rule::TwoOwners));
     let code = draft.read().unwrap().code();
-    world.controller.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
+    world.parts.orders.sign(&code, fleet.alice.sign(&draft), &OPERATOR).unwrap();
     let alices = fleet.alice.id.clone();
     let other = fleet.mallory.entry(Role::Owner).keys;
     change(&world, &mut fleet, |roster| {
         roster.owners.iter_mut().filter(|owner| owner.id == alices).for_each(|owner| owner.keys.clone_from(&other));
     });
-    world.controller.tick();
-    assert_eq!(world.controller.orders.draft(&code).unwrap().signatures.len(), 0);
+    world.parts.tick();
+    assert_eq!(world.parts.orders.draft(&code).unwrap().signatures.len(), 0);
 }
 
 fn signed_at(file: &std::path::Path) -> Option<SignedOrder> {
@@ -190,7 +190,7 @@ fn what_was_handed_out_is_not_called_back_and_says_so() {
     let (world, fleet, node) = owned();
     let draft = keys(&fleet, 4);
     let dropped = |draft: &lucia_proto::orders::Draft| {
-        code(world.controller.orders.drop_draft(&draft.read().unwrap().code(), &OPERATOR))
+        code(world.parts.orders.drop_draft(&draft.read().unwrap().code(), &OPERATOR))
     };
     world.advance(1);
     let order = ordered(&world, &fleet, &draft);
