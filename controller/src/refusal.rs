@@ -50,9 +50,14 @@ impl Refusal {
         Self::logged(Code::ChallengeRefused, "Sign again over the challenge in Lucia-Challenge.", log)
     }
 
+    /// The system gives no random bytes.
+    pub(crate) fn no_randomness(error: getrandom::Error) -> Self {
+        Self::logged(Code::Busy, "The controller has no random bytes.", error.to_string())
+    }
+
     /// The disk.
-    pub(crate) fn persistence(error: &dyn std::error::Error) -> Self {
+    pub(crate) fn persistence(error: impl std::error::Error) -> Self {
         let message = "The controller cannot write its state; its log says why.";
-        Self::logged(Code::PersistenceFailed, message, chain(error))
+        Self::logged(Code::PersistenceFailed, message, chain(&error))
     }
 }

@@ -250,7 +250,7 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("controller/src/parts/orders/book.rs", 2),
     ("controller/src/parts/orders/carry.rs", 1),
     ("controller/src/parts/orders/room.rs", 1),
-    ("controller/src/parts/people/sign_in/mod.rs", 1),
+    ("controller/src/parts/people/sign_in.rs", 1),
     ("controller/src/store/audit_log.rs", 3),
     ("controller/src/store/doctor.rs", 5),
     ("controller/src/store/drafts.rs", 1),

@@ -130,7 +130,7 @@ async fn a_removed_owners_order_is_refused_at_the_next_heartbeat() {
 async fn a_stolen_workers_key_that_ran_ahead_ends_with_the_bundle_that_retires_it() {
     let (world, mut machine) = owned(SEEDS[2]).await;
     let (thief, mallory) = (world.worker_key(), TestOwner::new("mallory", 47));
-    let honest = world.controller().people.roster.view().roster.unwrap();
+    let honest = world.controller().people.roster().roster.unwrap();
     let mut roster: Roster =
         lucia_proto::base::json::from_slice(honest.parts().payload(), ROSTER_PAYLOAD_MAX, 16).unwrap();
     (roster.version, roster.owners) = (1 << 53, vec![mallory.entry(Role::Owner)]);

@@ -29,12 +29,12 @@ impl OwnerQueue {
 
     /// Removes what a crash left in the controller's own directory.
     pub(crate) fn clean(&self) -> Result<(), Refusal> {
-        self.requests.remove_leftovers(ENTRIES_MAX).map(drop).map_err(|error| Refusal::persistence(&error))
+        self.requests.remove_leftovers(ENTRIES_MAX).map(drop).map_err(Refusal::persistence)
     }
 
     /// Every request that lies there.
     pub(crate) fn requests(&self) -> Result<BTreeSet<OwnerFile>, Refusal> {
-        let listing = self.requests.list(ENTRIES_MAX).map_err(|error| Refusal::persistence(&error))?;
+        let listing = self.requests.list(ENTRIES_MAX).map_err(Refusal::persistence)?;
         Ok(listing.names.iter().filter_map(|file| OwnerFile::of_name(file.as_str())).collect())
     }
 
@@ -43,19 +43,19 @@ impl OwnerQueue {
         let file = self.file(&file.name())?;
         let rules = FileRules { mode: SHARED_FILE, owner: Owner::Us };
         let max = u64::try_from(max).unwrap_or(u64::MAX);
-        self.requests.read(&file, max, rules).map(Loaded::found).map_err(|error| Refusal::persistence(&error))
+        self.requests.read(&file, max, rules).map(Loaded::found).map_err(Refusal::persistence)
     }
 
     /// Writes a request.
     pub(crate) fn ask(&self, file: &OwnerFile, bytes: &[u8]) -> Result<(), Refusal> {
         let file = self.file(&file.name())?;
-        self.requests.replace(&file, bytes, SHARED_FILE).map_err(|error| Refusal::persistence(&error))
+        self.requests.replace(&file, bytes, SHARED_FILE).map_err(Refusal::persistence)
     }
 
     /// Takes a request back, if it is there.
     pub(crate) fn withdraw(&self, file: &OwnerFile) -> Result<(), Refusal> {
         let file = self.file(&file.name())?;
-        self.requests.remove(&file).map(drop).map_err(|error| Refusal::persistence(&error))
+        self.requests.remove(&file).map(drop).map_err(Refusal::persistence)
     }
 
     /// The worker's directory now; nothing while an older worker has made none.
@@ -71,7 +71,7 @@ impl OwnerQueue {
     }
 
     fn file(&self, text: &str) -> Result<FileName, Refusal> {
-        name(text).map_err(|error| Refusal::persistence(&error))
+        name(text).map_err(Refusal::persistence)
     }
 }
 

@@ -118,7 +118,7 @@ impl Queue {
     /// `enrollment_mismatch` when an open request asks for something else; `node_worker_unavailable`;
     /// `node_enrollment_failed` with the worker's words until the refused request runs out.
     pub(crate) fn prepare(&self, wanted: &Wanted, now: UnixTime) -> Result<Option<SignedAnswer>, Refusal> {
-        let file = file_of(&wanted.node_id).map_err(|error| Refusal::persistence(&error))?;
+        let file = file_of(&wanted.node_id).map_err(Refusal::persistence)?;
         let bytes = self.read(&self.requests, &file, Owner::Us, QUEUE_FILE_MAX)?;
         let there = bytes.as_deref().and_then(|bytes| EnrollmentRequest::from_bytes(bytes).ok());
         match decide(there.as_ref(), wanted, now) {
@@ -166,8 +166,8 @@ impl Queue {
             csr_pem,
             expires_at: now.plus(REQUEST_LIFETIME),
         };
-        let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
-        self.requests.replace(file, &bytes, SHARED_FILE).map_err(|error| Refusal::persistence(&error))
+        let bytes = request.to_bytes().map_err(Refusal::persistence)?;
+        self.requests.replace(file, &bytes, SHARED_FILE).map_err(Refusal::persistence)
     }
 
     /// The answer to these request bytes: of this node and task, acknowledging exactly them.
@@ -208,28 +208,28 @@ impl Queue {
 
     /// Says that a node is gone: before the journal says so.
     pub(crate) fn announce_removal(&self, id: &NodeId) -> Result<(), Refusal> {
-        let file = file_of(id).map_err(|error| Refusal::persistence(&error))?;
+        let file = file_of(id).map_err(Refusal::persistence)?;
         let removal = Removal { schema_version: Version, node_id: id.clone() };
-        let bytes = removal.to_bytes().map_err(|error| Refusal::persistence(&error))?;
-        self.removals.replace(&file, &bytes, SHARED_FILE).map_err(|error| Refusal::persistence(&error))
+        let bytes = removal.to_bytes().map_err(Refusal::persistence)?;
+        self.removals.replace(&file, &bytes, SHARED_FILE).map_err(Refusal::persistence)
     }
 
     /// Takes back what was announced, since the node is there (again).
     pub(crate) fn withdraw_removal(&self, id: &NodeId) -> Result<(), Refusal> {
-        let file = file_of(id).map_err(|error| Refusal::persistence(&error))?;
-        self.removals.remove(&file).map(drop).map_err(|error| Refusal::persistence(&error))
+        let file = file_of(id).map_err(Refusal::persistence)?;
+        self.removals.remove(&file).map(drop).map_err(Refusal::persistence)
     }
 
     /// Nodes whose removal is announced.
     pub(crate) fn removals(&self) -> Result<Vec<NodeId>, Refusal> {
-        let listing = self.removals.list(DEVICES_MAX * 8).map_err(|error| Refusal::persistence(&error))?;
+        let listing = self.removals.list(DEVICES_MAX * 8).map_err(Refusal::persistence)?;
         Ok(listing.names.iter().filter_map(node_of).collect())
     }
 
     /// Deletes a node's request, if there is one.
     pub(crate) fn forget(&self, id: &NodeId) -> Result<(), Refusal> {
-        let file = file_of(id).map_err(|error| Refusal::persistence(&error))?;
-        self.requests.remove(&file).map(drop).map_err(|error| Refusal::persistence(&error))
+        let file = file_of(id).map_err(Refusal::persistence)?;
+        self.requests.remove(&file).map(drop).map_err(Refusal::persistence)
     }
 
     /// Whether the worker answered these request bytes, with a signature or with a refusal.
@@ -241,7 +241,7 @@ impl Queue {
 
     /// Deletes requests that ran out, and those that are not requests at all.
     pub(crate) fn expire(&self, now: UnixTime) -> Result<(), Refusal> {
-        let listing = self.requests.list(DEVICES_MAX * 2).map_err(|error| Refusal::persistence(&error))?;
+        let listing = self.requests.list(DEVICES_MAX * 2).map_err(Refusal::persistence)?;
         for file in listing.names.iter().filter(|file| node_of(file).is_some()) {
             let bytes = self.read(&self.requests, file, Owner::Us, QUEUE_FILE_MAX)?.unwrap_or_default();
             let request = EnrollmentRequest::from_bytes(&bytes).ok();
@@ -249,7 +249,7 @@ impl Queue {
                 request.expires_at > now || (is_kept(&request, now) && self.is_answered(file, &bytes))
             });
             if !stays {
-                self.requests.remove(file).map_err(|error| Refusal::persistence(&error))?;
+                self.requests.remove(file).map_err(Refusal::persistence)?;
             }
         }
         Ok(())
@@ -258,27 +258,27 @@ impl Queue {
     /// Removes what a crash left in the controller's own directories.
     pub(crate) fn clean(&self) -> Result<(), Refusal> {
         for dir in [&self.requests, &self.removals] {
-            dir.remove_leftovers(DEVICES_MAX * 8).map_err(|error| Refusal::persistence(&error))?;
+            dir.remove_leftovers(DEVICES_MAX * 8).map_err(Refusal::persistence)?;
         }
         Ok(())
     }
 
     /// Asks for the endpoint's certificate; the same CSR is the same request.
     pub(crate) fn endpoint_request(&self, csr_pem: &str) -> Result<(), Refusal> {
-        let file = name(ENDPOINT).map_err(|error| Refusal::persistence(&error))?;
+        let file = name(ENDPOINT).map_err(Refusal::persistence)?;
         let csr_pem = PemText::try_from(csr_pem.to_owned())
             .map_err(|error| Refusal::new(Code::InvalidBody, format!("The endpoint's CSR is not {error}.")))?;
         let request = EndpointRequest { schema_version: Version, csr_pem };
-        let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+        let bytes = request.to_bytes().map_err(Refusal::persistence)?;
         if self.read(&self.requests, &file, Owner::Us, QUEUE_FILE_MAX)?.as_deref() == Some(bytes.as_slice()) {
             return Ok(());
         }
-        self.requests.replace(&file, &bytes, SHARED_FILE).map_err(|error| Refusal::persistence(&error))
+        self.requests.replace(&file, &bytes, SHARED_FILE).map_err(Refusal::persistence)
     }
 
     /// The answer to that.
     pub(crate) fn endpoint_answer(&self, now: UnixTime) -> Result<Option<String>, Refusal> {
-        let file = name(ENDPOINT).map_err(|error| Refusal::persistence(&error))?;
+        let file = name(ENDPOINT).map_err(Refusal::persistence)?;
         let Some(request) = self.read(&self.requests, &file, Owner::Us, QUEUE_FILE_MAX)? else { return Ok(None) };
         let answer = match self.read_answer(&file, QUEUE_FILE_MAX)? {
             None => None,
@@ -297,7 +297,7 @@ impl Queue {
     fn read(&self, dir: &PrivateDir, file: &FileName, owner: Owner, max: usize) -> Result<Option<Vec<u8>>, Refusal> {
         let rules = FileRules { mode: SHARED_FILE, owner };
         let max = u64::try_from(max).unwrap_or(u64::MAX);
-        dir.read(file, max, rules).map(Loaded::found).map_err(|error| Refusal::persistence(&error))
+        dir.read(file, max, rules).map(Loaded::found).map_err(Refusal::persistence)
     }
 
     fn read_answer(&self, file: &FileName, max: usize) -> Result<Option<Vec<u8>>, Refusal> {

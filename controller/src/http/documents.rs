@@ -58,7 +58,7 @@ impl DocumentCall {
     /// Where orders may be drafted: by an owner, in a fleet with a roster.
     fn drafting(&self, controller: &Parts) -> Option<Drafting> {
         let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
-        let roster = controller.people.roster.verified();
+        let roster = controller.people.verified_roster();
         let here = roster
             .as_deref()
             .map(VerifiedRoster::roster)
@@ -79,7 +79,7 @@ impl DocumentCall {
     }
 
     fn sessions(&self, controller: &Parts) -> Vec<SessionView> {
-        self.by().map(|by| controller.people.sign_ins.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
+        self.by().map(|by| controller.people.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
     }
 
     /// The document, as text.
@@ -138,7 +138,7 @@ impl DocumentCall {
                 let read = view.draft.read();
                 let read =
                     read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
-                let roster = controller.people.roster.verified();
+                let roster = controller.people.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
                 let names = controller.journal.names();
                 let facts = OrderFacts { line: &line, read: &read, roster, names: &names };
@@ -149,10 +149,10 @@ impl DocumentCall {
                 render(&Keys::new(frame("SSH keys"), &ordered_keys(controller, &nodes)?, &nodes))
             }
             Page::Owners => {
-                let roster = controller.people.roster.verified();
+                let roster = controller.people.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let (applicants, sessions) = (controller.people.applications.applicants(), self.sessions(controller));
-                let tokens = self.by().map(|by| controller.people.tokens.tokens(&by).tokens).unwrap_or_default();
+                let (applicants, sessions) = (controller.people.applicants(), self.sessions(controller));
+                let tokens = self.by().map(|by| controller.people.tokens(&by).tokens).unwrap_or_default();
                 render(&Owners::new(frame("Owners"), roster, &applicants, (&sessions, &tokens)))
             }
             Page::Audit => {
@@ -168,13 +168,12 @@ impl DocumentCall {
             Page::Window => render(&Window::new(frame("Discovery window"), &controller.enrollment.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
             Page::Passkeys => {
-                let passkeys =
-                    self.by().map(|by| controller.people.sign_ins.passkeys(&by).passkeys).unwrap_or_default();
+                let passkeys = self.by().map(|by| controller.people.passkeys(&by).passkeys).unwrap_or_default();
                 let sessions = self.sessions(controller);
                 let asked: Option<VerificationCode> = self.query("asked")?;
-                let asked = asked.map(|code| controller.people.sign_ins.asked_passkey(&code));
+                let asked = asked.map(|code| controller.people.asked_passkey(&code));
                 let document = Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked);
-                render(&document.waiting(controller.people.sign_ins.waiting_passkeys()))
+                render(&document.waiting(controller.people.waiting_passkeys()))
             }
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),

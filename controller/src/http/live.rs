@@ -253,8 +253,8 @@ impl Edge {
         let now = Instant::now();
         let controller = &self.shared.controller;
         let goes_on = |watcher: &Watcher| match &watcher.held {
-            WatchGrant::Session(token) => controller.people.sign_ins.session_goes_on(token),
-            WatchGrant::Key(owner, key) => now < watcher.until && controller.people.roster.is_key_of(owner, key),
+            WatchGrant::Session(token) => controller.people.session_goes_on(token),
+            WatchGrant::Key(owner, key) => now < watcher.until && controller.people.is_key_of(owner, key),
             WatchGrant::Socket => now < watcher.until,
         };
         if hub.with(|watchers| {

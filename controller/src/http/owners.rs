@@ -21,14 +21,13 @@ use crate::parts::{By, OwnerCall};
 /// Who of the roster makes this very call, if they may.
 ///
 /// # Errors
-/// As `edge::owner_proof` and `Callers::owner`; `role_required`.
+/// As `edge::owner_proof` and `People::owner`; `role_required`.
 pub(super) fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> Result<By, ApiError> {
     let proof = edge::owner_proof(&parts.headers)?;
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
     let method = Method::of_word(parts.method.as_str()).ok_or_else(unknown)?;
     let target = parts.uri.path_and_query().ok_or_else(unknown)?.as_str();
-    let verified =
-        edge.shared.controller.people.callers.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
+    let verified = edge.shared.controller.people.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
     let owner = verified.owner();
     verified.may(role).map_err(|code| {
         ApiError::new(code, "this is for owners; a viewer may look only").log(format!("{} is a viewer", owner.name))
@@ -43,19 +42,17 @@ pub(super) fn challenge(edge: &Edge, from: IpAddr) -> HttpAnswer {
 
 /// `POST /api/host/owners/applications`.
 pub(super) async fn apply(edge: &Edge, asked: Application, from: IpAddr) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, move |controller| controller.people.applications.apply(asked, from))
-        .await
-        .map(|applied| HttpAnswer::ok(&applied))
+    blocking(edge, move |controller| controller.people.apply(asked, from)).await.map(|applied| HttpAnswer::ok(&applied))
 }
 
 /// `GET /api/host/roster`.
 pub(super) async fn roster(edge: &Edge) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, |controller| Ok(controller.people.roster.view())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, |controller| Ok(controller.people.roster())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/names`: the very bytes that the worker signed.
 pub(super) async fn names(edge: &Edge) -> Result<HttpAnswer, ApiError> {
-    blocking(edge, |controller| Ok(controller.people.roster.signed_names())).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, |controller| Ok(controller.people.signed_names())).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `GET /api/host/intents`: the newest, or those older than the one whose code is `after`.

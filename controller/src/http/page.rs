@@ -146,7 +146,7 @@ pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<
         return None;
     }
     let controller = &edge.shared.controller;
-    let session = who::token(&parts.headers).and_then(|token| controller.people.sign_ins.session(token, false).ok());
+    let session = who::token(&parts.headers).and_then(|token| controller.people.session(token, false).ok());
     let who = session.map(|session| Who { name: session.name, role: session.role });
     let frame = Frame::new("Not there", "", who, controller.clock.now());
     let message =
@@ -184,7 +184,7 @@ pub(super) async fn answer(
     let origin = edge.shared.origin.clone().ok_or_else(|| ApiError::new(Code::NotFound, message))?;
     let token = who::token(headers).map(str::to_owned);
     let uses = !headers.contains_key(BACKGROUND);
-    let session = token.as_deref().and_then(|token| edge.shared.controller.people.sign_ins.session(token, uses).ok());
+    let session = token.as_deref().and_then(|token| edge.shared.controller.people.session(token, uses).ok());
     if session.is_none() && !page.is_for_anyone() {
         return Ok(elsewhere("/sign-in"));
     }

@@ -36,14 +36,14 @@ pub(super) async fn sign_in(
 ) -> Result<HttpAnswer, ApiError> {
     let origin = origin(edge)?.clone();
     who::is_from(Some(&origin), headers)?;
-    let begun = blocking(edge, move |controller| controller.people.sign_ins.sign_in(&form, &origin, from)).await?;
+    let begun = blocking(edge, move |controller| controller.people.sign_in(&form, &origin, from)).await?;
     Ok(with_cookie(HttpAnswer::ok(&begun.answer), Some(&begun.token)))
 }
 
 /// `GET /api/host/sessions`.
 pub(super) async fn sessions(edge: &Edge, by: &By, headers: &HeaderMap) -> Result<HttpAnswer, ApiError> {
     let (by, token) = (by.clone(), who::token(headers).map(str::to_owned));
-    blocking(edge, move |controller| Ok(controller.people.sign_ins.sessions(&by, token.as_deref())))
+    blocking(edge, move |controller| Ok(controller.people.sessions(&by, token.as_deref())))
         .await
         .map(|view| HttpAnswer::ok(&view))
 }
@@ -56,9 +56,9 @@ pub(super) async fn end(
     headers: &HeaderMap,
 ) -> Result<HttpAnswer, ApiError> {
     let (ended, code) = (by.clone(), code.cloned());
-    blocking(edge, move |controller| controller.people.sign_ins.end_sessions(&ended, code.as_ref())).await?;
+    blocking(edge, move |controller| controller.people.end_sessions(&ended, code.as_ref())).await?;
     let answer = sessions(edge, by, headers).await?;
-    let gone = who::token(headers).is_some_and(|token| !edge.shared.controller.people.sign_ins.session_goes_on(token));
+    let gone = who::token(headers).is_some_and(|token| !edge.shared.controller.people.session_goes_on(token));
     Ok(if gone { with_cookie(answer, None) } else { answer })
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn ask(
     from: IpAddr,
 ) -> Result<HttpAnswer, ApiError> {
     who::is_from(Some(origin(edge)?), headers)?;
-    blocking(edge, move |controller| controller.people.sign_ins.ask_passkey(form, from))
+    blocking(edge, move |controller| controller.people.ask_passkey(form, from))
         .await
         .map(|asked| HttpAnswer::ok(&asked))
 }
@@ -78,9 +78,7 @@ pub(super) async fn ask(
 /// `GET /api/host/passkeys`.
 pub(super) async fn passkeys(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| Ok(controller.people.sign_ins.passkeys(&by)))
-        .await
-        .map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.people.passkeys(&by))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/passkeys/{code}`.
@@ -96,7 +94,7 @@ pub(super) async fn approve(
         By::Operator(_) => return Err(Refusal::actor("the operator has no passkeys").into()),
     };
     let (by, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.people.sign_ins.approve_passkey(&code, &by, &key))
+    blocking(edge, move |controller| controller.people.approve_passkey(&code, &by, &key))
         .await
         .map(|view| HttpAnswer::ok(&view))
 }
@@ -104,6 +102,6 @@ pub(super) async fn approve(
 /// `DELETE /api/host/passkeys/{code}`; the answer is what is left.
 pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (who, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.people.sign_ins.remove_passkey(&code, &who)).await?;
+    blocking(edge, move |controller| controller.people.remove_passkey(&code, &who)).await?;
     passkeys(edge, by).await
 }

@@ -127,14 +127,14 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
 /// Answers a call with a token.
 ///
 /// # Errors
-/// As `Tokens::token`; `role_required` for what no token may, or this one may not; what the call refuses.
+/// As `People::token`; `role_required` for what no token may, or this one may not; what the call refuses.
 pub(super) async fn answer(
     edge: &Edge,
     target: &RouteTarget,
     parts: &Parts,
     from: IpAddr,
 ) -> Result<HttpAnswer, ApiError> {
-    let looking = edge.shared.controller.people.tokens.token(presented(&parts.headers), from)?;
+    let looking = edge.shared.controller.people.token(presented(&parts.headers), from)?;
     let refused = |message: &str| {
         ApiError::new(Code::RoleRequired, message).log(format!("the token {} may not: {message}", looking.name))
     };
@@ -168,21 +168,19 @@ pub(super) async fn answer(
 /// `GET /api/host/tokens`.
 pub(super) async fn tokens(edge: &Edge, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| Ok(controller.people.tokens.tokens(&by))).await.map(|view| HttpAnswer::ok(&view))
+    blocking(edge, move |controller| Ok(controller.people.tokens(&by))).await.map(|view| HttpAnswer::ok(&view))
 }
 
 /// `POST /api/host/tokens`.
 pub(super) async fn make(edge: &Edge, form: TokenForm, by: &By) -> Result<HttpAnswer, ApiError> {
     let by = by.clone();
-    blocking(edge, move |controller| controller.people.tokens.make_token(form, &by))
-        .await
-        .map(|made| HttpAnswer::ok(&made))
+    blocking(edge, move |controller| controller.people.make_token(form, &by)).await.map(|made| HttpAnswer::ok(&made))
 }
 
 /// `DELETE /api/host/tokens/{code}`; the answer is what is left.
 pub(super) async fn remove(edge: &Edge, code: &VerificationCode, by: &By) -> Result<HttpAnswer, ApiError> {
     let (who, code) = (by.clone(), code.clone());
-    blocking(edge, move |controller| controller.people.tokens.remove_token(&code, &who)).await?;
+    blocking(edge, move |controller| controller.people.remove_token(&code, &who)).await?;
     tokens(edge, by).await
 }
 

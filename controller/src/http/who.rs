@@ -34,10 +34,10 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
         return Err(Refusal::actor("a session does what takes an owner key").into());
     }
     let uses = parts.method != Method::GET || !parts.headers.contains_key(super::page::BACKGROUND);
-    let session = edge.shared.controller.people.sign_ins.session(token, uses)?;
+    let session = edge.shared.controller.people.session(token, uses)?;
     if parts.method != Method::GET {
         is_from(edge.shared.origin.as_ref(), &parts.headers)?;
-        edge.shared.controller.people.callers.count_change(&session.id, from)?;
+        edge.shared.controller.people.count_change(&session.id, from)?;
     }
     if session.role < role {
         let message = "this is for owners; a viewer may look only";
@@ -59,7 +59,7 @@ pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], 
 /// that goes on.
 pub(super) fn is_named(edge: &Edge, headers: &HeaderMap) -> bool {
     headers.contains_key(OWNER_PROOF_HEADER)
-        || token(headers).is_some_and(|token| edge.shared.controller.people.sign_ins.session_goes_on(token))
+        || token(headers).is_some_and(|token| edge.shared.controller.people.session_goes_on(token))
 }
 
 /// Whether an approval puts a machine in the place of a node, and so removes that node. A body that is none is refused by

@@ -13,7 +13,6 @@ mod open_error;
 mod orders;
 mod people;
 mod readings;
-mod root;
 #[cfg(test)]
 pub(crate) mod tests;
 mod verifier;
@@ -36,9 +35,7 @@ use crate::store::audit_log::AuditLog;
 use crate::store::drafts::DraftFiles;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
-use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
-use crate::store::tokens::TokenStore;
 use fleet::AcceptedHeartbeat;
 use journal::CONTROLLER;
 
@@ -50,13 +47,9 @@ pub use fleet::{CertificateFacts, Fleet, NodeCounts, ServerRow};
 pub use journal::Keeper;
 pub use open_error::OpenError;
 pub use orders::Orders;
-pub use people::{
-    Applicant, Applications, AskedPasskey, Callers, InSession, Looking, NewSession, OwnerCall, People, RosterReader,
-    SignIns, Tokens, WaitingPasskey,
-};
+pub use people::{Applicant, AskedPasskey, InSession, Looking, NewSession, OwnerCall, People, WaitingPasskey};
 pub use readings::Readings;
-pub use root::read_root;
-pub use verifier::Verifier;
+pub use verifier::{Verifier, read_root};
 
 /// All of them. Share it through an [`Arc`].
 pub struct Parts {
@@ -66,7 +59,7 @@ pub struct Parts {
     pub journal: Arc<Keeper>,
     pub audit: Arc<Audit>,
     pub fleet: Arc<Fleet>,
-    pub people: People,
+    pub people: Arc<People>,
     pub enrollment: Arc<Enrollment>,
     pub orders: Orders,
 }
@@ -108,8 +101,6 @@ impl Parts {
         owner_queue.clean().map_err(OpenError::Write)?;
         let log = AuditLog::open(layout.audit, now).map_err(OpenError::Audit)?;
         let audit = Arc::new(Audit::new(Arc::clone(&clock), Arc::clone(&journal), Arc::clone(&owner_queue), log));
-        let passkeys = Passkeys::open(passkeys).map_err(OpenError::Passkeys)?;
-        let tokens = TokenStore::open(tokens).map_err(OpenError::Tokens)?;
         let dir = Arc::new(orders);
         let people = People::open(
             (Arc::clone(&clock), Arc::clone(&challenges), Arc::clone(&verifier)),
@@ -117,9 +108,10 @@ impl Parts {
             (Arc::clone(&owner_queue), Arc::clone(&dir)),
             (passkeys, tokens),
         )?;
+        let people = Arc::new(people);
         let orders = Orders::open(
             (Arc::clone(&clock), Arc::clone(&verifier), Arc::clone(&journal)),
-            (Arc::clone(&audit), Arc::clone(&fleet), Arc::clone(&people.roster), Arc::clone(&enrollment)),
+            (Arc::clone(&audit), Arc::clone(&fleet), Arc::clone(&people), Arc::clone(&enrollment)),
             owner_queue,
             DraftFiles::new(dir),
         )?;

@@ -1,11 +1,17 @@
 //! What every proof is verified with besides its own key, and how many were.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lucia_proto::base::digest::Digest;
+use lucia_proto::base::limits::ROOT_PEM_MAX;
 use lucia_proto::pki::chain::Root;
 use lucia_proto::pki::key::{NodeKey, NodePublicKey};
 use zeroize::Zeroizing;
+
+use super::open_error::OpenError;
 
 /// The fleet's root, and a key that nobody has.
 pub struct Verifier {
@@ -48,4 +54,16 @@ impl Verifier {
     pub fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
+}
+
+/// The fleet's root, which came from outside the controller.
+///
+/// # Errors
+/// [`OpenError::ReadRoot`], [`OpenError::Root`].
+pub fn read_root(path: &Path) -> Result<Root, OpenError> {
+    let failed = |source| OpenError::ReadRoot { path: path.to_owned(), source };
+    let mut text = String::new();
+    let most = u64::try_from(ROOT_PEM_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path).and_then(|file| file.take(most).read_to_string(&mut text)).map_err(failed)?;
+    Root::from_pem(&text).map_err(|source| OpenError::Root { path: path.to_owned(), source })
 }

@@ -5,18 +5,21 @@
 //! when the disk takes it again.
 
 mod by;
-mod handed_over;
-mod head;
 mod refused_calls;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lucia_people::audit::{AuditActor, AuditEntry, AuditView};
 use lucia_people::token::TokenName;
 use lucia_proto::base::acts::Act;
+use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
 use lucia_proto::base::time::Clock;
+use lucia_proto::files::audit_chain::AuditChain;
+use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 use lucia_proto::orders::OrderId;
 
 use super::journal::Keeper;
@@ -24,7 +27,6 @@ use crate::bridge::owners::OwnerQueue;
 use crate::lock::lock;
 use crate::refusal::Refusal;
 use crate::store::audit_log::AuditLog;
-use handed_over::HandedOver;
 use refused_calls::RefusedCalls;
 
 pub use by::By;
@@ -145,7 +147,7 @@ impl Audit {
         }
         let is_news = !notes.is_empty();
         log.record(notes).map_err(|error| {
-            let refusal = Refusal::persistence(&error);
+            let refusal = Refusal::persistence(error);
             if is_news {
                 tracing::error!("the audit: {refusal}");
             }
@@ -170,8 +172,80 @@ impl Audit {
     /// `persistence_failed` when it cannot be read.
     pub fn entries(&self, after: u64, limit: usize) -> Result<AuditView, Refusal> {
         let log = lock(&self.log);
-        let entries = log.read(after, limit).map_err(|error| Refusal::persistence(&error))?;
+        let entries = log.read(after, limit).map_err(Refusal::persistence)?;
         let chain = log.chain();
         Ok(AuditView { entries, last_sequence: chain.entries, head: chain.head })
+    }
+
+    /// Says how far the audit reaches, if that is news.
+    fn hand_over(&self) -> Result<(), Refusal> {
+        let (chain, since_boot) = (lock(&self.log).chain(), self.clock.since_boot());
+        let is_due = lock(&self.handed_over).is_due(chain, since_boot);
+        // Whoever slept while another took the state over has an audit that the other one's went beyond.
+        if chain.entries == 0 || !is_due || !self.journal.is_ours() {
+            return Ok(());
+        }
+        let file = AuditHeadFile { schema_version: Version, chain };
+        let bytes = file.to_bytes().map_err(Refusal::persistence)?;
+        self.queue.ask(&OwnerFile::AuditHead, &bytes)?;
+        lock(&self.handed_over).last = Some((chain, since_boot));
+        Ok(())
+    }
+}
+
+/// What lies in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct HandedOver {
+    /// What was written, and when. Nothing since the start: what is there may be a former controller's.
+    last: Option<(AuditChain, Duration)>,
+}
+
+impl HandedOver {
+    /// Whether it is written now: at the start, and with news a while after the last time.
+    fn is_due(&self, chain: AuditChain, since_boot: Duration) -> bool {
+        self.last.is_none_or(|(written, at)| written != chain && since_boot >= at.saturating_add(AUDIT_HEAD_INTERVAL))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::tests::bench::World;
+    use crate::parts::tests::owners::{fleet, publish};
+    use lucia_proto::base::limits::AUDIT_HEAD_INTERVAL;
+
+    // spec: AU-50
+    #[test]
+    fn how_far_the_audit_reaches_is_handed_over_at_the_start_and_with_news_now_and_then() {
+        let world = World::new();
+        let path = world.file("nodes/owner-requests/audit-head.json");
+        world.parts.tick();
+        assert!(!path.exists(), "there is nothing to tell of");
+        // The roster is noted.
+        publish(&world, &fleet(&world));
+        let told = || AuditHeadFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().chain;
+        let first = lock(&world.parts.audit.log).chain();
+        assert_eq!((first.entries, told()), (1, first));
+        let operator = By::Operator(0);
+        let act = || {
+            let act = AuditedChange::new(Act::WindowClosed, None);
+            world.parts.audit.audited(&operator, &act, || Ok(())).unwrap();
+        };
+        act();
+        world.advance(AUDIT_HEAD_INTERVAL.as_secs() - 1);
+        world.parts.tick();
+        assert_eq!(told(), first, "each is a write");
+        world.advance(1);
+        world.parts.tick();
+        assert_eq!(told(), lock(&world.parts.audit.log).chain());
+        let plan = lucia_durable::crash_point::record(&world.file("nodes/owner-requests"));
+        world.advance(AUDIT_HEAD_INTERVAL.as_secs());
+        world.parts.tick();
+        assert!(plan.steps().is_empty(), "no news is no write: {:?}", plan.steps());
+        drop(plan);
+        std::fs::write(&path, b"{}").unwrap();
+        let world = world.restart();
+        world.parts.tick();
+        assert_eq!(told(), lock(&world.parts.audit.log).chain(), "whatever lay there before");
     }
 }

@@ -1,18 +1,80 @@
-//! The calls under `/api/host`: what an operator decides.
+//! What people decide: the discovery window, who becomes a node, its name, and its removal.
+//!
+//! A renamed node may call under either name until it is heard under the new one. Which certificate it kept last nobody
+//! knows here: an answer that was collected may have been lost on its way, and one that was lost may be asked for again.
 
 use lucia_durable::crash_point;
-use lucia_people::host_api::ApproveForm;
+use lucia_people::host_api::{ApproveForm, Minutes, RenameForm};
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Journal;
 
 use super::Enrollment;
 use crate::bridge::queue::Queue;
 use crate::lock::lock;
-use crate::parts::journal::{self, Approval};
+use crate::parts::journal::{self, Approval, Renamed};
 use crate::refusal::Refusal;
 
 impl Enrollment {
+    /// Opens the discovery window, or sets its end anew.
+    ///
+    /// # Errors
+    /// `persistence_failed`.
+    pub fn open_window(&self, minutes: Minutes, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let span = minutes.duration();
+        let until = self.clock.since_boot().saturating_add(span);
+        let mut window = lock(&self.window);
+        self.journal.change(|journal| journal::open_window(journal, now.plus(span), actor, now))?;
+        *window = Some(until);
+        Ok(())
+    }
+
+    /// Closes the discovery window; one that is closed stays so.
+    ///
+    /// # Errors
+    /// `persistence_failed`.
+    pub fn close_window(&self, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let mut window = lock(&self.window);
+        // Closed at once, whatever becomes of the journal.
+        *window = None;
+        self.journal.change(|journal| journal::close_window(journal, Act::WindowClosed, actor, now))
+    }
+
+    /// Until when the window is open; nothing when it is closed.
+    pub(in crate::parts) fn window_until(&self) -> Option<UnixTime> {
+        lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
+        self.journal.read().window_expires_at.filter(|until| self.clock.now() < *until)
+    }
+
+    pub(super) fn window_is_open(&self) -> Result<(), Refusal> {
+        if self.window_until().is_some() {
+            return Ok(());
+        }
+        Err(Refusal::new(Code::AdmissionClosed, "The discovery window is closed; an operator has to open it."))
+    }
+
+    pub(super) fn expire(&self) {
+        let now = self.clock.now();
+        let mut window = lock(&self.window);
+        let over = window.is_some_and(|until| until <= self.clock.since_boot());
+        let expired = if journal::is_anything_over(&self.journal.read(), over, now) {
+            self.journal.change(|journal| journal::expire(journal, over, now))
+        } else {
+            Ok(())
+        };
+        if self.journal.read().window_expires_at.is_none() || over {
+            *window = None;
+        }
+        drop(window);
+        if let Err(refusal) = expired {
+            tracing::error!(code = refusal.code.as_str(), "what ran out is not written: {refusal}");
+        }
+    }
+
     /// Approves an installation.
     ///
     /// # Errors
@@ -20,8 +82,7 @@ impl Enrollment {
     pub fn approve(&self, id: &NodeId, form: &ApproveForm, actor: &str) -> Result<(), Refusal> {
         self.may_be_approved(id)?;
         let mut random = [0; 16];
-        getrandom::fill(&mut random)
-            .map_err(|error| Refusal::logged(Code::PersistenceFailed, "No randomness.", error.to_string()))?;
+        getrandom::fill(&mut random).map_err(Refusal::no_randomness)?;
         let task_id = TaskId::from_random(random);
         let approval = Approval { id, form, actor, task_id, own_names: &self.names, tasks_max: self.limits.tasks };
         let now = self.clock.now();
@@ -40,7 +101,7 @@ impl Enrollment {
             }
             return Err(refusal);
         }
-        crash_point!("controller/approved", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
+        crash_point!("controller/approved", queue.path()).map_err(Refusal::persistence)?;
         if let Some(old) = old {
             self.drop_node(&queue, old)?;
         }
@@ -98,13 +159,13 @@ impl Enrollment {
             return Err(Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")));
         }
         queue.announce_removal(id)?;
-        crash_point!("controller/removal-announced", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
+        crash_point!("controller/removal-announced", queue.path()).map_err(Refusal::persistence)?;
         let removed = self.journal.change(remove);
         if let Err(refusal) = removed {
             queue.withdraw_removal(id)?;
             return Err(refusal);
         }
-        crash_point!("controller/removed", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
+        crash_point!("controller/removed", queue.path()).map_err(Refusal::persistence)?;
         self.drop_node(&queue, id)
     }
 
@@ -118,7 +179,7 @@ impl Enrollment {
     /// Forgets that a device ever had a certificate, and what it asked for.
     fn forget_record(&self, queue: &Queue, id: &NodeId) -> Result<(), Refusal> {
         self.fleet.forget_record(id)?;
-        crash_point!("controller/record-removed", queue.path()).map_err(|crashed| Refusal::persistence(&crashed))?;
+        crash_point!("controller/record-removed", queue.path()).map_err(Refusal::persistence)?;
         queue.forget(id)
     }
 
@@ -131,7 +192,7 @@ impl Enrollment {
         self.fleet.write_freezes();
         let frozen = self.journal.read().device(id).map(|device| device.frozen.is_some());
         match frozen {
-            None => return Err(Refusal::new(Code::UnknownNode, format!("There is no node {id}."))),
+            None => return Err(Refusal::unknown_node(id)),
             Some(false) => return Err(journal::not_frozen(id)),
             Some(true) => {}
         }
@@ -153,5 +214,24 @@ impl Enrollment {
                 ),
             )),
         }
+    }
+
+    /// Gives a node the name that its machine calls itself by, or takes a rename back that is under way.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing is changed then.
+    pub fn rename(&self, id: &NodeId, form: &RenameForm, actor: &str) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let reported = self.fleet.reported_name(id)?;
+        self.fleet.write_freezes();
+        // The queue's lock: a removal comes before or after this, and so does a request for a certificate.
+        let queue = lock(&self.queue);
+        let wanted =
+            Renamed { id, hostname: &form.hostname, reported: reported.as_ref(), own_names: &self.names, actor };
+        self.journal.change(|journal| journal::rename(journal, &wanted, now))?;
+        drop(queue);
+        self.fleet.follow_name(id);
+        tracing::info!(node = %id, to = %form.hostname, "a node is given another name");
+        Ok(())
     }
 }

@@ -7,9 +7,7 @@ mod certificates;
 mod changes;
 mod decisions;
 mod devices;
-mod rename;
 mod view;
-mod window;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

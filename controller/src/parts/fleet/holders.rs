@@ -91,7 +91,7 @@ impl Fleet {
     /// `not_frozen`, `unknown_node`, `invalid_onboarding_request` for a start that no holder or more than one has.
     pub fn keep_clone(&self, id: &NodeId, form: &KeepForm, actor: &str) -> Result<(), Refusal> {
         let now = self.clock.now();
-        let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+        let unknown = || Refusal::unknown_node(id);
         let known = self.nodes.get(id).ok_or_else(unknown)?;
         self.write_freezes();
         let kept: KeptRow = {

@@ -72,7 +72,7 @@ impl Fleet {
         };
         if let Err(error) = records.write(&record) {
             lock(&known.state).dirty |= was_dirty;
-            return Err(Refusal::persistence(&error));
+            return Err(Refusal::persistence(error));
         }
         let mut state = lock(&known.state);
         match &mut state.record {
@@ -97,7 +97,7 @@ impl Fleet {
         if let Some(node) = self.nodes.get(id) {
             *lock(&node.state) = NodeState::default();
         }
-        records.remove(id).map_err(|error| Refusal::persistence(&error))
+        records.remove(id).map_err(Refusal::persistence)
     }
 
     /// The next `most` records after the last one looked at, so that none waits for ever. Whether they were written.

@@ -47,7 +47,7 @@ pub(in crate::parts) fn split(journal: &mut Journal, id: &NodeId, actor: &str, n
 }
 
 fn frozen<'a>(journal: &'a Journal, id: &NodeId) -> Result<&'a FrozenRow, Refusal> {
-    let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+    let unknown = || Refusal::unknown_node(id);
     let node = journal.device(id).filter(|device| device.phase == DevicePhase::Managed).ok_or_else(unknown)?;
     node.frozen.as_ref().ok_or_else(|| not_frozen(id))
 }

@@ -100,15 +100,14 @@ impl Keeper {
             ));
         }
         journal.generation = journal.generation.saturating_add(1);
-        let bytes = journal.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+        let bytes = journal.to_bytes().map_err(Refusal::persistence)?;
         if let Err(error) = writer.file.write(&bytes, journal.generation) {
             if !error.wrote_nothing() {
                 writer.broken = Some(chain(&error));
             }
-            return Err(Refusal::persistence(&error));
+            return Err(Refusal::persistence(error));
         }
-        crash_point!("controller/journal-written", writer.file.path())
-            .map_err(|crashed| Refusal::persistence(&crashed))?;
+        crash_point!("controller/journal-written", writer.file.path()).map_err(Refusal::persistence)?;
         let last = journal.last_event_id;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
         self.events.send_if_modified(|known| std::mem::replace(known, last) != last);
@@ -151,7 +150,7 @@ fn note_holders(
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let actor = actor_named(actor)?;
     let event = Event { device_id: Some(id.clone()), task_id, holders, ..Event::new(at, kind, actor) };
-    journal.record(event).map_err(|error| Refusal::persistence(&error))
+    journal.record(event).map_err(Refusal::persistence)
 }
 
 fn actor_named(actor: &str) -> Result<Actor, Refusal> {
@@ -171,7 +170,7 @@ fn note(
     let actor = actor_named(actor)?;
     let (device_id, task_id) = (device_id.cloned(), task_id.cloned());
     let event = Event { device_id, task_id, ..Event::new(at, kind, actor) };
-    journal.record(event).map_err(|error| Refusal::persistence(&error))
+    journal.record(event).map_err(Refusal::persistence)
 }
 
 /// Appends an event about a node's other name.
@@ -179,7 +178,7 @@ fn note_names(journal: &mut Journal, at: UnixTime, actor: &str, id: &NodeId, new
     let task_id = journal.device(id).and_then(|device| device.task_id.clone());
     let (actor, device_id) = (actor_named(actor)?, Some(id.clone()));
     let event = Event { device_id, task_id, names: Some(new_name), ..Event::new(at, Act::Renamed, actor) };
-    journal.record(event).map_err(|error| Refusal::persistence(&error))
+    journal.record(event).map_err(Refusal::persistence)
 }
 
 /// Appends that a device was removed: under which name is known from nothing else afterwards.
@@ -193,7 +192,7 @@ fn note_removed(
     // The room of an event is reckoned with one long text.
     let hostname = hostname.filter(|_| actor.as_str().len() <= 64);
     let event = Event { device_id, task_id, hostname, ..Event::new(at, kind, actor) };
-    journal.record(event).map_err(|error| Refusal::persistence(&error))
+    journal.record(event).map_err(Refusal::persistence)
 }
 
 /// Moves a device and its current task by one event, by the tables of `lucia_proto::node::phase`; a task that ended is let

@@ -28,7 +28,7 @@ pub(in crate::parts) struct Renamed<'a> {
 /// Gives a node the name that it reports; a rename that is under way may be taken back, and nothing else.
 pub(in crate::parts) fn rename(journal: &mut Journal, wanted: &Renamed<'_>, now: UnixTime) -> Result<(), Refusal> {
     let Renamed { id, hostname, reported, own_names, actor } = *wanted;
-    let unknown = || Refusal::new(Code::UnknownNode, format!("There is no node {id}."));
+    let unknown = || Refusal::unknown_node(id);
     let device = journal.device(id).filter(|row| row.phase == DevicePhase::Managed).ok_or_else(unknown)?;
     let (Some(current), Some(task_id)) = (device.hostname.clone(), device.task_id.clone()) else {
         return Err(unknown());

@@ -54,13 +54,13 @@ impl OrderBook {
 
     /// The disk first, then memory.
     pub(super) fn write(&mut self, entry: Entry) -> Result<(), Refusal> {
-        self.files.write(&entry.id, &entry.row).map_err(|error| Refusal::persistence(&error))?;
+        self.files.write(&entry.id, &entry.row).map_err(Refusal::persistence)?;
         self.keep(entry);
         Ok(())
     }
 
     pub(super) fn remove(&mut self, id: &OrderId) -> Result<(), Refusal> {
-        self.files.remove(id).map_err(|error| Refusal::persistence(&error))?;
+        self.files.remove(id).map_err(Refusal::persistence)?;
         self.entries.remove(id);
         self.codes.remove(id.code().as_str());
         Ok(())

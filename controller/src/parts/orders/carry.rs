@@ -47,7 +47,7 @@ impl Orders {
 
     /// How a node stands to orders that said this last.
     pub(in crate::parts) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
-        let roster = self.roster.verified();
+        let roster = self.people.verified_roster();
         let relay = lock(&self.relay);
         OrdersHeld {
             bundle_version: report.bundle_version,
@@ -140,12 +140,12 @@ impl Orders {
             orders.all().filter(|entry| entry.waits_for_worker(now)).map(|entry| entry.id).collect();
         let queue = &self.queue;
         let mut asked = lock(&self.asked);
-        let roster = self.roster.verified();
+        let roster = self.people.verified_roster();
         let is_in_force =
             |entry: &&Entry| roster.as_ref().is_some_and(|roster| in_force(&entry.row.signatures, roster).is_ok());
         for id in waiting.difference(&asked.clone()) {
             if let Some(entry) = orders.get(id).filter(is_in_force) {
-                let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
+                let bytes = signed(entry).to_bytes().map_err(Refusal::persistence)?;
                 queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
                 asked.insert(*id);
             }
@@ -196,7 +196,7 @@ impl Orders {
 
     /// Stops what somebody ordered who may order no more: nobody else is asked, and it says why.
     fn stop_orders(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Some(roster) = self.roster.verified() else { return Ok(()) };
+        let Some(roster) = self.people.verified_roster() else { return Ok(()) };
         let mut orders = lock(&self.book);
         let stopped: Vec<(Entry, OrderCode)> = orders
             .all()
@@ -247,7 +247,7 @@ impl Orders {
             // Somebody else was quicker: what was ordered is so.
             return outcome(None);
         };
-        let trust = self.roster.trust()?;
+        let trust = self.people.trust()?;
         let roster = trust.roster?;
         let bundle_version = trust.bundle.bundle().version;
         // When the worker carried it out it was in time, whatever it is by now.
@@ -310,7 +310,7 @@ impl Orders {
         }
         for (node, nonce) in unwritten {
             let request = FreshnessRequest { schema_version: Version, node_id: node.clone(), nonce: nonce.clone() };
-            let bytes = request.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+            let bytes = request.to_bytes().map_err(Refusal::persistence)?;
             queue.ask(&OwnerFile::Freshness(node.clone()), &bytes)?;
             lock(&self.relay).written(&node, &nonce, since_boot);
         }
@@ -335,7 +335,7 @@ impl Orders {
     pub(super) fn carry_one(&self, orders: &mut OrderBook, id: &OrderId, now: UnixTime) {
         let done = self.end_earlier(orders, id, now).and_then(|()| {
             let Some(entry) = orders.get(id).filter(|entry| entry.waits_for_worker(now)) else { return Ok(()) };
-            let bytes = signed(entry).to_bytes().map_err(|error| Refusal::persistence(&error))?;
+            let bytes = signed(entry).to_bytes().map_err(Refusal::persistence)?;
             self.queue.ask(&OwnerFile::OrderHead(*id), &bytes)?;
             lock(&self.asked).insert(*id);
             Ok(())

@@ -153,7 +153,7 @@ impl Orders {
     fn roster_or_none(&self) -> Result<std::sync::Arc<VerifiedRoster>, Refusal> {
         let message = "There is no roster yet: an owner is approved on the worker's host \
                        (lucia-enrollment-worker owner pending).";
-        self.roster.verified().ok_or_else(|| Refusal::new(Code::NoRoster, message))
+        self.people.verified_roster().ok_or_else(|| Refusal::new(Code::NoRoster, message))
     }
 
     /// Takes a draft. The same draft is the same answer.

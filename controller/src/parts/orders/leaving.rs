@@ -45,7 +45,7 @@ pub(super) fn without_leavers(entry: &Entry, roster: &VerifiedRoster, now: UnixT
 impl Orders {
     /// Takes signatures that count no more from under what the others' are enough for.
     pub(super) fn drop_leavers(&self, now: UnixTime) -> Result<(), Refusal> {
-        let Some(roster) = self.roster.verified() else { return Ok(()) };
+        let Some(roster) = self.people.verified_roster() else { return Ok(()) };
         let mut orders = lock(&self.book);
         // One of which nothing becomes any more keeps the names of all who signed it.
         let goes_on = |next: &Entry| !next.is_ended(now, |node| self.fleet.is_there(node));

@@ -27,7 +27,7 @@ use super::enrollment::Enrollment;
 use super::fleet::Fleet;
 use super::journal::Keeper;
 use super::open_error::OpenError;
-use super::people::RosterReader;
+use super::people::People;
 use super::verifier::Verifier;
 use crate::bridge::owners::OwnerQueue;
 use crate::lock::lock;
@@ -46,7 +46,7 @@ pub struct Orders {
     journal: Arc<Keeper>,
     audit: Arc<Audit>,
     fleet: Arc<Fleet>,
-    roster: Arc<RosterReader>,
+    people: Arc<People>,
     enrollment: Arc<Enrollment>,
     queue: Arc<OwnerQueue>,
     book: Mutex<OrderBook>,
@@ -59,14 +59,14 @@ impl Orders {
     /// Reads every order, and what of them lies in the queue.
     pub(super) fn open(
         (clock, verifier, journal): (Arc<dyn Clock>, Arc<Verifier>, Arc<Keeper>),
-        (audit, fleet, roster, enrollment): (Arc<Audit>, Arc<Fleet>, Arc<RosterReader>, Arc<Enrollment>),
+        (audit, fleet, people, enrollment): (Arc<Audit>, Arc<Fleet>, Arc<People>, Arc<Enrollment>),
         queue: Arc<OwnerQueue>,
         files: DraftFiles,
     ) -> Result<Self, OpenError> {
         let asked = Mutex::new(settle_requests(&queue).map_err(OpenError::Write)?);
         let book = Mutex::new(OrderBook::open(files).map_err(OpenError::Drafts)?);
         let relay = Mutex::default();
-        let orders = Self { clock, verifier, journal, audit, fleet, roster, enrollment, queue, book, asked, relay };
+        let orders = Self { clock, verifier, journal, audit, fleet, people, enrollment, queue, book, asked, relay };
         orders.follow_trust();
         orders.index_orders(&lock(&orders.book));
         Ok(orders)
@@ -80,7 +80,7 @@ impl Orders {
 
     /// What nodes are to have of bundle and roster.
     pub(super) fn follow_trust(&self) {
-        let trust = self.roster.trust();
+        let trust = self.people.trust();
         lock(&self.relay).follow(trust);
     }
 }

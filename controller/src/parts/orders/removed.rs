@@ -13,7 +13,7 @@ impl Orders {
     pub fn removed(&self, id: &NodeId) -> Option<Removed> {
         // The orders first, as everywhere.
         let ordered = self.end_of(id);
-        let has_owner = self.roster.verified().is_some();
+        let has_owner = self.people.verified_roster().is_some();
         let journal = self.journal.read();
         let event = removal_of(&journal, id)?;
         let before = event.sequence.checked_sub(1);

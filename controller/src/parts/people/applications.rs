@@ -4,32 +4,24 @@
 //! source, an hour long. The same key asking again is asking once.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::owner_api::Applied;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
-use lucia_proto::base::limits::{
-    APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE, APPLICATIONS_PER_SOURCE,
-};
-use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::base::limits::{APPLICATION_LIFETIME, APPLICATIONS_MAX, APPLICATIONS_OPEN_PER_SOURCE};
+use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::{ApplicationFile, OwnerFile};
 use lucia_proto::orders::application::{Application, ApplicationError};
 use lucia_proto::orders::owner::{self, OwnerId, OwnerName};
 use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 
-use super::roster::RosterReader;
-use super::sign_in::SignIns;
-use super::waiting::{Decision, Open, WaitingApplications, has};
-use crate::bridge::owners::OwnerQueue;
+use super::People;
+use super::waiting::{Decision, Open, has};
 use crate::lock::lock;
-use crate::parts::audit::Audit;
-use crate::parts::verifier::Verifier;
 use crate::refusal::Refusal;
-use crate::source::{Rates, Source};
+use crate::source::Source;
 
 /// Somebody who waits to become an owner: what is compared on the worker's host with what that person reads out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,34 +38,10 @@ pub struct Applicant {
     pub until: UnixTime,
 }
 
-/// Who asks.
-///
-/// Locks are taken in this order: that of [`SignIns`], `waiting`.
-pub struct Applications {
-    clock: Arc<dyn Clock>,
-    verifier: Arc<Verifier>,
-    audit: Arc<Audit>,
-    roster: Arc<RosterReader>,
-    sign_ins: Arc<SignIns>,
-    queue: Arc<OwnerQueue>,
-    waiting: Arc<Mutex<WaitingApplications>>,
-    asking: Rates,
-}
-
-impl Applications {
-    pub(super) fn new(
-        (clock, verifier, audit): (Arc<dyn Clock>, Arc<Verifier>, Arc<Audit>),
-        (roster, sign_ins): (Arc<RosterReader>, Arc<SignIns>),
-        queue: Arc<OwnerQueue>,
-        waiting: Arc<Mutex<WaitingApplications>>,
-    ) -> Self {
-        let asking = Rates::new(APPLICATIONS_PER_SOURCE, Duration::from_secs(60));
-        Self { clock, verifier, audit, roster, sign_ins, queue, waiting, asking }
-    }
-
+impl People {
     /// Takes those away that wait no longer.
-    pub(super) fn expire(&self) {
-        let roster = self.roster.verified();
+    pub(super) fn expire_applications(&self) {
+        let roster = self.verified_roster();
         let is_there = |application: &Application| {
             let key = application.key().ok();
             key.is_some_and(|key| roster.as_ref().is_some_and(|roster| has(roster, application, &key)))
@@ -106,9 +74,9 @@ impl Applications {
     /// `bad_key`, `invalid_onboarding_request` for a signature that is not the key's, `too_many_requests`,
     /// `registry_full` while as many wait as may.
     pub fn apply(&self, asked: Application, from: IpAddr) -> Result<Applied, Refusal> {
-        self.asking.allow(from, self.clock.since_boot())?;
+        self.applications_asked.allow(from, self.clock.since_boot())?;
         self.verifier.count();
-        let roster = self.roster.verified();
+        let roster = self.verified_roster();
         let key = asked.verify_in(roster.as_deref()).map_err(|error| refused(&error))?;
         let verification_code = owner::code(&key);
         let (now, id) = (self.clock.now(), OwnerId::of(&key.fingerprint()));
@@ -118,7 +86,7 @@ impl Applications {
             // Who is in the roster has nothing to wait for, and is told no more than anybody.
             return Ok(Applied { verification_code, expires_at: now.plus(APPLICATION_LIFETIME) });
         }
-        if asked.passkey.is_some() && self.sign_ins.signs_in(&key) {
+        if asked.passkey.is_some() && self.signs_in(&key) {
             let message = "This passkey signs somebody in on the page, and a key is for one use: what it is made to sign \
                            there could be an order. Make another one for orders (the page, Passkeys).";
             return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
@@ -140,7 +108,7 @@ impl Applications {
             }
         };
         let file = ApplicationFile { schema_version: Version, application: asked.clone(), expires_at };
-        let bytes = file.to_bytes().map_err(|error| Refusal::persistence(&error))?;
+        let bytes = file.to_bytes().map_err(Refusal::persistence)?;
         let queue = &self.queue;
         queue.ask(&OwnerFile::Application(id.clone()), &bytes)?;
         if let Some(gone) = gone {

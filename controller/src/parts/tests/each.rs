@@ -17,9 +17,7 @@ use crate::store::audit_log::AuditLog;
 use crate::store::drafts::DraftFiles;
 use crate::store::journal_file::JournalFile;
 use crate::store::layout::Layout;
-use crate::store::passkeys::Passkeys;
 use crate::store::records::Records;
-use crate::store::tokens::TokenStore;
 
 // spec: PA-400
 #[test]
@@ -48,16 +46,15 @@ fn each_part_opens_and_answers_with_only_the_parts_before_it() {
     assert_eq!(fleet.lines(clock.now()), []);
 
     let dir = Arc::new(layout.orders);
-    let stores = (Passkeys::open(layout.passkeys).unwrap(), TokenStore::open(layout.tokens).unwrap());
     let people = People::open(
         (Arc::clone(&clock), challenges, Arc::clone(&verifier)),
         (Arc::clone(&audit), Arc::clone(&fleet)),
         (Arc::clone(&owner_queue), Arc::clone(&dir)),
-        stores,
+        (layout.passkeys, layout.tokens),
     );
-    let people = people.unwrap();
+    let people = Arc::new(people.unwrap());
     people.tick();
-    assert!(people.roster.verified().is_none());
+    assert!(people.verified_roster().is_none());
 
     let queue = Queue::new(layout.requests, layout.removals, layout.responses);
     let settings = (config.names.clone(), config.limits);
@@ -65,7 +62,7 @@ fn each_part_opens_and_answers_with_only_the_parts_before_it() {
     enrollment.open_window(Minutes::new(5).unwrap(), "operator:0").unwrap();
     assert!(enrollment.onboarding().window_expires_at.is_some());
 
-    let parts = (audit, fleet, Arc::clone(&people.roster), enrollment);
+    let parts = (audit, fleet, people, enrollment);
     let orders = Orders::open((clock, verifier, journal), parts, owner_queue, DraftFiles::new(dir)).unwrap();
     orders.tick();
     assert_eq!(orders.drafts(None).unwrap().drafts, []);

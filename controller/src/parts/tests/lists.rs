@@ -235,13 +235,13 @@ fn a_node_that_an_order_ends_is_heard_until_it_knows() {
 fn names_are_carried_as_the_worker_signed_them() {
     let world = World::new();
     let (node, fleet) = (world.node(7), fleet(&world));
-    assert!(world.parts.people.roster.signed_names().names.is_none());
+    assert!(world.parts.people.signed_names().names.is_none());
     publish(&world, &fleet);
     let named = NamedNode { id: node.id().clone(), hostname: "web-1".parse().unwrap() };
     let names: SignedNames = signed(&fleet, 5, vec![named]);
     says(&world, "names", &names);
-    let view = world.parts.people.roster.signed_names();
+    let view = world.parts.people.signed_names();
     assert_eq!((view.names.as_ref(), view.bundle.as_ref()), (Some(&names), Some(fleet.bundle.signed())));
     says(&world, "names", &signed::<NamedNode>(&fleet, 4, Vec::new()));
-    assert_eq!(world.parts.people.roster.signed_names().names, Some(names));
+    assert_eq!(world.parts.people.signed_names().names, Some(names));
 }

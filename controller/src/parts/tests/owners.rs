@@ -40,7 +40,7 @@ fn ip(last: u8) -> IpAddr {
 
 fn ask(world: &World, name: &str, key: &NodeKey, from: IpAddr) -> Result<Applied, Refusal> {
     let fleet = world.ca.root().sha256();
-    world.parts.people.applications.apply(Application::sign(name.parse().unwrap(), fleet, world.now(), key), from)
+    world.parts.people.apply(Application::sign(name.parse().unwrap(), fleet, world.now(), key), from)
 }
 
 fn files(world: &World) -> usize {
@@ -77,15 +77,12 @@ fn those_who_wait_are_few_in_all_and_from_one_source_and_for_an_hour() {
         std::fs::read(world.file(&format!("nodes/owner-requests/application-{id}.json"))).unwrap()
     };
     let before = file(&world);
-    assert_eq!(
-        world.parts.people.applications.apply(signed(fleet, now.plus(APPLICATION_LIFETIME)), ip(4)).unwrap(),
-        first
-    );
+    assert_eq!(world.parts.people.apply(signed(fleet, now.plus(APPLICATION_LIFETIME)), ip(4)).unwrap(), first);
     assert_eq!(file(&world), before);
     for asked in
         [signed(Digest::of(b"another root"), now), signed(fleet, now.minus(APPLICATION_CLOCK + APPLICATION_LIFETIME))]
     {
-        assert_eq!(code(world.parts.people.applications.apply(asked, ip(4))), Some(Code::InvalidOnboardingRequest));
+        assert_eq!(code(world.parts.people.apply(asked, ip(4))), Some(Code::InvalidOnboardingRequest));
     }
     // They wait through a restart, and who filled the list before it does not keep others from it by address.
     let world = world.restart();
@@ -120,7 +117,7 @@ fn an_application_that_was_rejected_on_the_workers_host_is_dropped() {
     let bytes = asked(60).unwrap();
     reject(60, Digest::of(&bytes));
     assert!(asked(60).is_err() && asked(61).is_ok());
-    assert_eq!(world.parts.people.applications.applicants().len(), 1);
+    assert_eq!(world.parts.people.applicants().len(), 1);
     // Its place is free, and the key is not barred.
     world.advance(1);
     ask(&world, "p60", &key(60), ip(60)).unwrap();
@@ -207,22 +204,18 @@ fn a_passkey_for_orders_is_passed_on_when_an_owner_of_the_roster_confirmed_it() 
         Application::confirm(alice, (fleet.fleet, world.now()), (passkey.public(), id.clone()), by)
     };
     let (good, forged) = (asks(&fleet, &fleet.alice.key), asks(&fleet, &fleet.bob.key));
-    assert_eq!(
-        code(world.parts.people.applications.apply(good.clone(), ip(1))),
-        Some(Code::InvalidOnboardingRequest),
-        "no roster"
-    );
+    assert_eq!(code(world.parts.people.apply(good.clone(), ip(1))), Some(Code::InvalidOnboardingRequest), "no roster");
     publish(&world, &fleet);
-    assert_eq!(code(world.parts.people.applications.apply(forged, ip(1))), Some(Code::InvalidOnboardingRequest));
+    assert_eq!(code(world.parts.people.apply(forged, ip(1))), Some(Code::InvalidOnboardingRequest));
     assert_eq!(files(&world), 0);
-    let applied = world.parts.people.applications.apply(good.clone(), ip(1)).unwrap();
+    let applied = world.parts.people.apply(good.clone(), ip(1)).unwrap();
     assert_eq!(applied.verification_code, lucia_proto::orders::owner::code(passkey.public()));
     let owner = OwnerId::of(&passkey.public().fingerprint());
     let path = world.file(&format!("nodes/owner-requests/application-{owner}.json"));
     let told = || ApplicationFile::from_bytes(&std::fs::read(&path).unwrap()).unwrap().application;
     assert_eq!(told(), good);
     // The same again is asking once, and a restart keeps it.
-    assert_eq!(world.parts.people.applications.apply(good.clone(), ip(1)).unwrap(), applied);
+    assert_eq!(world.parts.people.apply(good.clone(), ip(1)).unwrap(), applied);
     let world = world.restart();
     world.parts.tick();
     assert_eq!((files(&world), told()), (1, good.clone()));
@@ -235,7 +228,7 @@ fn a_passkey_for_orders_is_passed_on_when_an_owner_of_the_roster_confirmed_it() 
     fleet.change_roster(|roster| roster.owners[0].keys.push(entry));
     publish(&world, &fleet);
     assert_eq!(files(&world), 0);
-    world.parts.people.applications.apply(good, ip(1)).unwrap();
+    world.parts.people.apply(good, ip(1)).unwrap();
     assert_eq!(files(&world), 0);
 }
 
@@ -272,15 +265,15 @@ fn an_older_roster_is_not_taken_after_a_restart_either() {
     let fifth = json::to_string(fleet.roster.signed()).unwrap();
     fleet.change_roster(|roster| roster.owners.truncate(1));
     publish(&world, &fleet);
-    assert_eq!(world.parts.people.roster.view().roster.as_ref(), Some(fleet.roster.signed()));
+    assert_eq!(world.parts.people.roster().roster.as_ref(), Some(fleet.roster.signed()));
     write(&world.file("nodes/owner-responses/roster.json"), fifth.as_bytes());
     world.parts.tick();
-    assert_eq!(world.parts.people.roster.view().roster.as_ref(), Some(fleet.roster.signed()));
+    assert_eq!(world.parts.people.roster().roster.as_ref(), Some(fleet.roster.signed()));
     let world = world.restart();
-    assert_eq!(world.parts.people.roster.view().roster, None, "rather none than an older one");
+    assert_eq!(world.parts.people.roster().roster, None, "rather none than an older one");
     publish(&world, &fleet);
     let world = world.restart();
-    assert_eq!(world.parts.people.roster.view().roster.as_ref(), Some(fleet.roster.signed()), "before the first tick");
+    assert_eq!(world.parts.people.roster().roster.as_ref(), Some(fleet.roster.signed()), "before the first tick");
     // A mark that cannot be read stops the start with its cure.
     let mark = world.file("orders/roster-mark.json");
     let World { scratch, clock, ca: _, config, parts } = world;

@@ -42,12 +42,12 @@ fn by(owner: &TestOwner) -> By {
 }
 
 fn confirm(world: &World, code: &VerificationCode, owner: &TestOwner) -> Result<PasskeyView, Refusal> {
-    world.parts.people.sign_ins.approve_passkey(code, &by(owner), &owner.key.public().fingerprint())
+    world.parts.people.approve_passkey(code, &by(owner), &owner.key.public().fingerprint())
 }
 
 /// Handed in and confirmed.
 fn add(world: &World, number: u8, owner: &TestOwner) -> Result<PasskeyView, Refusal> {
-    let asked = world.parts.people.sign_ins.ask_passkey(form(number), ip(number))?;
+    let asked = world.parts.people.ask_passkey(form(number), ip(number))?;
     confirm(world, &asked.code, owner)
 }
 
@@ -66,7 +66,7 @@ fn attempt(
         credential_id: form(claimed).credential_id,
         assertion: assertion(&key(number), &signed, page, |_, _| ()),
     };
-    world.parts.people.sign_ins.sign_in(&sign_in, &OrderWorld::origin(), from)
+    world.parts.people.sign_in(&sign_in, &OrderWorld::origin(), from)
 }
 
 fn enter(world: &World, number: u8) -> Result<NewSession, Refusal> {
@@ -91,7 +91,7 @@ fn a_passkey_signs_orders_or_signs_in_and_never_both() {
         Application::confirm(place, (fleet.fleet, world.now()), asked, &alice.key)
     };
     add(&world, 71, &fleet.alice).unwrap();
-    let apply = |asked| code(world.parts.people.applications.apply(asked, ip(9)));
+    let apply = |asked| code(world.parts.people.apply(asked, ip(9)));
     assert_eq!(apply(by_alice(&fleet, 71)), Some(Code::InvalidOnboardingRequest), "it signs in");
     assert_eq!(apply(by_alice(&fleet, 72)), None);
     assert_eq!(code(add(&world, 72, &fleet.alice)), Some(Code::InvalidOnboardingRequest), "it is asked for");
@@ -122,13 +122,8 @@ fn a_passkey_goes_with_the_key_that_confirmed_it_and_so_do_its_sessions() {
     fleet.change_roster(|roster| roster.owners.first_mut().unwrap().keys.push(second));
     publish(&world, &fleet);
     add(&world, 71, &fleet.alice).unwrap();
-    let asked = world.parts.people.sign_ins.ask_passkey(form(72), ip(72)).unwrap();
-    world
-        .parts
-        .people
-        .sign_ins
-        .approve_passkey(&asked.code, &by(&fleet.alice), &key(90).public().fingerprint())
-        .unwrap();
+    let asked = world.parts.people.ask_passkey(form(72), ip(72)).unwrap();
+    world.parts.people.approve_passkey(&asked.code, &by(&fleet.alice), &key(90).public().fingerprint()).unwrap();
     // By which key each was confirmed outlives a restart.
     let world = world.restart();
     publish(&world, &fleet);
@@ -138,8 +133,8 @@ fn a_passkey_goes_with_the_key_that_confirmed_it_and_so_do_its_sessions() {
         roster.owners.first_mut().unwrap().keys.retain(|key| key.public_key_pem != first);
     });
     publish(&world, &fleet);
-    assert_eq!(code(world.parts.people.sign_ins.session(&thief, true)), Some(Code::ActorRequired));
-    assert!(world.parts.people.sign_ins.session(&own, true).is_ok());
+    assert_eq!(code(world.parts.people.session(&thief, true)), Some(Code::ActorRequired));
+    assert!(world.parts.people.session(&own, true).is_ok());
     assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired));
     enter(&world, 72).unwrap();
 }
@@ -151,7 +146,7 @@ fn a_change_in_a_session_counts_as_a_call_with_a_proof_does() {
     let fleet = fleet(&world);
     publish(&world, &fleet);
     add(&world, 71, &fleet.alice).unwrap();
-    let change = |who: &TestOwner, from| code(world.parts.people.callers.count_change(&who.id, from));
+    let change = |who: &TestOwner, from| code(world.parts.people.count_change(&who.id, from));
     let most = u8::try_from(PROOFS_PER_SECOND).unwrap();
     for n in 0..most {
         assert_eq!(change(&fleet.alice, ip(n)), None, "{n}");
@@ -166,12 +161,11 @@ fn a_change_in_a_session_counts_as_a_call_with_a_proof_does() {
     // Nor does one address.
     world.advance(1);
     let changes = [&fleet.alice, &fleet.bob, &fleet.victor, &fleet.mallory].into_iter().cycle();
-    let taken = |who: &TestOwner| {
-        world.parts.people.callers.count_change(&OwnerId::of(&who.key.public().fingerprint()), ip(1)).is_ok()
-    };
+    let taken =
+        |who: &TestOwner| world.parts.people.count_change(&OwnerId::of(&who.key.public().fingerprint()), ip(1)).is_ok();
     assert_eq!(changes.take(4 * usize::from(most)).filter(|who| taken(who)).count(), 4 * usize::from(most));
     let strangers = (0..u32::from(most) * 9).map(|n| format!("{n:032x}").parse::<OwnerId>().unwrap());
-    let taken = strangers.filter(|who| world.parts.people.callers.count_change(who, ip(1)).is_ok()).count();
+    let taken = strangers.filter(|who| world.parts.people.count_change(who, ip(1)).is_ok()).count();
     assert_eq!(taken, usize::try_from(OWNER_CALLS_PER_SOURCE).unwrap() - 4 * usize::from(most));
 }
 
@@ -188,17 +182,14 @@ fn who_signs_in_and_out_and_by_which_passkey_is_in_the_audit() {
     {
         let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
         assert_eq!(code(enter(&world, 71)), Some(Code::PersistenceFailed));
-        assert_eq!(world.parts.people.sign_ins.sessions(&by(&fleet.alice), None).sessions.len(), 1);
+        assert_eq!(world.parts.people.sessions(&by(&fleet.alice), None).sessions.len(), 1);
     }
     {
         let _plan = fail_at(&world.file("audit"), "append/write", 0, nix::libc::ENOSPC);
-        assert_eq!(
-            code(world.parts.people.sign_ins.end_sessions(&by(&fleet.alice), None)),
-            Some(Code::PersistenceFailed)
-        );
+        assert_eq!(code(world.parts.people.end_sessions(&by(&fleet.alice), None)), Some(Code::PersistenceFailed));
     }
-    assert!(!world.parts.people.sign_ins.session_goes_on(&begun.token));
-    world.parts.people.sign_ins.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
+    assert!(!world.parts.people.session_goes_on(&begun.token));
+    world.parts.people.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
     let entries = world.parts.audit.entries(0, 100).unwrap().entries;
     let seen: Vec<_> = entries.iter().skip(1).map(|entry| (entry.action, entry.via, entry.from)).collect();
     let session = Some(AuditVia::Session);
@@ -218,18 +209,14 @@ fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     let world = World::new();
     let fleet = fleet(&world);
     publish(&world, &fleet);
-    let asked = world.parts.people.sign_ins.ask_passkey(form(71), ip(1)).unwrap();
+    let asked = world.parts.people.ask_passkey(form(71), ip(1)).unwrap();
     assert_eq!(asked.code, form(71).code());
     assert_eq!(asked.expires_at, world.now().plus(PASSKEY_REQUEST_LIFETIME));
     assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired), "nobody confirmed it");
-    assert_eq!(
-        world.parts.people.sign_ins.ask_passkey(form(71), ip(1)).unwrap(),
-        asked,
-        "the same again is asking once"
-    );
+    assert_eq!(world.parts.people.ask_passkey(form(71), ip(1)).unwrap(), asked, "the same again is asking once");
     assert_eq!(code(confirm(&world, &form(72).code(), &fleet.alice)), Some(Code::PasskeyNotFound));
     assert_eq!(
-        code(world.parts.people.sign_ins.approve_passkey(
+        code(world.parts.people.approve_passkey(
             &asked.code,
             &By::Operator(0),
             &fleet.alice.key.public().fingerprint()
@@ -240,33 +227,30 @@ fn a_passkey_signs_in_whoever_confirmed_it_and_nobody_before() {
     assert_eq!(view.owner.as_ref().unwrap().as_str(), "victor");
     let begun = enter(&world, 71).unwrap();
     assert_eq!((begun.answer.name.as_str(), begun.answer.role), ("victor", Role::Viewer));
-    assert_eq!(world.parts.people.sign_ins.session(&begun.token, true).unwrap().id, fleet.victor.id);
+    assert_eq!(world.parts.people.session(&begun.token, true).unwrap().id, fleet.victor.id);
     // It is confirmed once, and of one person, who alone hears so.
     let again = confirm(&world, &asked.code, &fleet.victor).unwrap_err();
     assert_eq!(again.code, Code::InvalidOnboardingRequest);
     assert!(again.message.contains("luciactl passkey list"), "{again:?}");
     assert_eq!(code(confirm(&world, &asked.code, &fleet.alice)), Some(Code::PasskeyNotFound));
     assert_eq!(code(add(&world, 71, &fleet.alice)), Some(Code::InvalidOnboardingRequest));
-    assert_eq!(world.parts.people.sign_ins.passkeys(&by(&fleet.alice)).passkeys, []);
-    assert_eq!(world.parts.people.sign_ins.passkeys(&by(&fleet.victor)).passkeys, [view]);
+    assert_eq!(world.parts.people.passkeys(&by(&fleet.alice)).passkeys, []);
+    assert_eq!(world.parts.people.passkeys(&by(&fleet.victor)).passkeys, [view]);
     // What an owner dismisses is what waits under the code. Nobody removes another's; the operator removes any.
-    world.parts.people.sign_ins.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
-    assert_eq!(world.parts.people.sign_ins.passkeys(&by(&fleet.victor)).passkeys.len(), 1);
-    assert_eq!(
-        code(world.parts.people.sign_ins.remove_passkey(&asked.code, &by(&fleet.alice))),
-        Some(Code::PasskeyNotFound)
-    );
-    world.parts.people.sign_ins.remove_passkey(&asked.code, &By::Operator(0)).unwrap();
+    world.parts.people.remove_passkey(&asked.code, &by(&fleet.alice)).unwrap();
+    assert_eq!(world.parts.people.passkeys(&by(&fleet.victor)).passkeys.len(), 1);
+    assert_eq!(code(world.parts.people.remove_passkey(&asked.code, &by(&fleet.alice))), Some(Code::PasskeyNotFound));
+    world.parts.people.remove_passkey(&asked.code, &By::Operator(0)).unwrap();
     assert_eq!(code(enter(&world, 71)), Some(Code::ActorRequired));
     assert_eq!(
-        code(world.parts.people.sign_ins.session(&begun.token, true)),
+        code(world.parts.people.session(&begun.token, true)),
         Some(Code::ActorRequired),
         "its session ended with it"
     );
     // A key of another kind.
     let mut other = form(72);
     other.public_key.truncate(90);
-    assert_eq!(code(world.parts.people.sign_ins.ask_passkey(other, ip(9))), Some(Code::BadKey));
+    assert_eq!(code(world.parts.people.ask_passkey(other, ip(9))), Some(Code::BadKey));
 }
 
 // spec: PG-3
@@ -275,14 +259,14 @@ fn few_passkeys_wait_and_for_an_hour() {
     let world = World::new();
     let fleet = fleet(&world);
     publish(&world, &fleet);
-    let ask = |number: u8, from| world.parts.people.sign_ins.ask_passkey(form(number), ip(from));
+    let ask = |number: u8, from| world.parts.people.ask_passkey(form(number), ip(from));
     for n in 0..PASSKEY_REQUESTS_MAX {
         let n = u8::try_from(n).unwrap();
         ask(100 + n, 10 + n / 4).unwrap();
     }
     assert_eq!(PASSKEY_REQUESTS_OPEN_PER_SOURCE, 4);
     // In a full list the source with most of them gives way, and no single one.
-    let waits = |number: u8| world.parts.people.sign_ins.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
+    let waits = |number: u8| world.parts.people.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
     for n in 0..12 {
         ask(140 + n, 60 + n).unwrap();
     }
@@ -309,10 +293,10 @@ fn an_owner_dismisses_a_passkey_that_waits_and_a_viewer_does_not() {
     let fleet = fleet(&world);
     publish(&world, &fleet);
     for number in [71, 72] {
-        world.parts.people.sign_ins.ask_passkey(form(number), ip(9)).unwrap();
+        world.parts.people.ask_passkey(form(number), ip(9)).unwrap();
     }
-    let waits = |number: u8| world.parts.people.sign_ins.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
-    let dismiss = |number: u8, by: &By| code(world.parts.people.sign_ins.remove_passkey(&form(number).code(), by));
+    let waits = |number: u8| world.parts.people.asked_passkey(&form(number).code()) == AskedPasskey::Waits;
+    let dismiss = |number: u8, by: &By| code(world.parts.people.remove_passkey(&form(number).code(), by));
     let alice = by(&fleet.alice);
     let viewer = fleet.roster.roster().owners.iter().find(|owner| owner.role == Role::Viewer).unwrap();
     let (id, name) = (viewer.id.clone(), viewer.name.clone());
@@ -358,7 +342,7 @@ fn whoever_is_not_let_in_learns_nothing() {
         credential_id: form(71).credential_id,
         assertion: assertion(&key(71), &signed, &page, |_, _| ()),
     };
-    let send = |from| code(world.parts.people.sign_ins.sign_in(&sign_in, &page, from));
+    let send = |from| code(world.parts.people.sign_in(&sign_in, &page, from));
     assert_eq!(send(ip(3)), Some(Code::ChallengeRefused), "from another address");
     assert_eq!(send(ip(2)), None);
     assert_eq!(send(ip(2)), Some(Code::ChallengeRefused), "again");
@@ -395,16 +379,12 @@ fn a_passkey_for_orders_signs_nobody_in() {
         ("its key under another id", other(72, 73), &fleet.alice),
         ("an owner key", form(41), &fleet.alice),
     ]) {
-        let had = world.parts.people.sign_ins.passkeys(&by(who)).passkeys;
-        let asked = world.parts.people.sign_ins.ask_passkey(form, ip(from)).unwrap();
-        let refusal = world
-            .parts
-            .people
-            .sign_ins
-            .approve_passkey(&asked.code, &by(who), &who.key.public().fingerprint())
-            .expect_err(name);
+        let had = world.parts.people.passkeys(&by(who)).passkeys;
+        let asked = world.parts.people.ask_passkey(form, ip(from)).unwrap();
+        let refusal =
+            world.parts.people.approve_passkey(&asked.code, &by(who), &who.key.public().fingerprint()).expect_err(name);
         assert_eq!(refusal.code, Code::InvalidOnboardingRequest, "{name}");
-        assert_eq!(world.parts.people.sign_ins.passkeys(&by(who)).passkeys, had, "{name}");
+        assert_eq!(world.parts.people.passkeys(&by(who)).passkeys, had, "{name}");
     }
     assert_eq!(code(enter(&world, 72)), Some(Code::ActorRequired));
     // One that signed her in until the roster had it for orders does so no more, and one of hers that it has not goes on.
@@ -426,38 +406,34 @@ fn a_session_is_its_owners_and_ends_with_their_standing() {
     add(&world, 71, &fleet.alice).unwrap();
     add(&world, 72, &fleet.bob).unwrap();
     let (alices, bobs) = (token(enter(&world, 71)), token(enter(&world, 72)));
-    let own = world.parts.people.sign_ins.sessions(&by(&fleet.alice), Some(&alices)).sessions;
+    let own = world.parts.people.sessions(&by(&fleet.alice), Some(&alices)).sessions;
     assert_eq!((own.len(), own[0].owner.as_str(), own[0].current), (1, "alice", true));
-    assert_eq!(world.parts.people.sign_ins.sessions(&By::Operator(0), None).sessions.len(), 2);
-    let end = |who: &TestOwner, code| world.parts.people.sign_ins.end_sessions(&by(who), Some(code));
+    assert_eq!(world.parts.people.sessions(&By::Operator(0), None).sessions.len(), 2);
+    let end = |who: &TestOwner, code| world.parts.people.end_sessions(&by(who), Some(code));
     assert_eq!(code(end(&fleet.bob, &own[0].code)), Some(Code::SessionNotFound), "another's");
     end(&fleet.alice, &own[0].code).unwrap();
-    assert_eq!(code(world.parts.people.sign_ins.session(&alices, true)), Some(Code::ActorRequired));
-    assert!(world.parts.people.sign_ins.session(&bobs, true).is_ok());
+    assert_eq!(code(world.parts.people.session(&alices, true)), Some(Code::ActorRequired));
+    assert!(world.parts.people.session(&bobs, true).is_ok());
     // As a viewer bob signs in anew.
     fleet.change_roster(|roster| roster.owners[1].role = Role::Viewer);
     publish(&world, &fleet);
-    assert_eq!(code(world.parts.people.sign_ins.session(&bobs, true)), Some(Code::ActorRequired));
+    assert_eq!(code(world.parts.people.session(&bobs, true)), Some(Code::ActorRequired));
     let bobs = token(enter(&world, 72));
-    assert_eq!(world.parts.people.sign_ins.session(&bobs, true).unwrap().role, Role::Viewer);
+    assert_eq!(world.parts.people.session(&bobs, true).unwrap().role, Role::Viewer);
     fleet.change_roster(|roster| roster.owners.truncate(1));
     publish(&world, &fleet);
-    assert!(!world.parts.people.sign_ins.session_goes_on(&bobs));
-    assert_eq!(world.parts.people.sign_ins.sessions(&By::Operator(0), None).sessions, []);
+    assert!(!world.parts.people.session_goes_on(&bobs));
+    assert_eq!(world.parts.people.sessions(&By::Operator(0), None).sessions, []);
     // A restart ends every session and no passkey.
     let alices = token(enter(&world, 71));
     let world = world.restart();
-    assert_eq!(code(world.parts.people.sign_ins.session(&alices, true)), Some(Code::ActorRequired));
+    assert_eq!(code(world.parts.people.session(&alices, true)), Some(Code::ActorRequired));
     let alices = token(enter(&world, 71));
     world.advance(30 * 60);
-    assert_eq!(
-        code(world.parts.people.sign_ins.session(&alices, true)),
-        Some(Code::ActorRequired),
-        "half an hour unused"
-    );
+    assert_eq!(code(world.parts.people.session(&alices, true)), Some(Code::ActorRequired), "half an hour unused");
     let (one, two) = (token(enter(&world, 71)), token(enter(&world, 71)));
-    world.parts.people.sign_ins.end_sessions(&by(&fleet.alice), None).unwrap();
-    assert!(!world.parts.people.sign_ins.session_goes_on(&one) && !world.parts.people.sign_ins.session_goes_on(&two));
+    world.parts.people.end_sessions(&by(&fleet.alice), None).unwrap();
+    assert!(!world.parts.people.session_goes_on(&one) && !world.parts.people.session_goes_on(&two));
 }
 
 // spec: PG-10
@@ -486,7 +462,7 @@ fn a_passkey_survives_every_crash_whole_or_not_at_all() {
         assert_eq!(code(added), Some(Code::PersistenceFailed), "{nth}");
         let world = world.restart();
         assert!(enter(&world, 70).is_ok(), "{nth}");
-        let there = world.parts.people.sign_ins.passkeys(&by(&fleet.alice)).passkeys.len();
+        let there = world.parts.people.passkeys(&by(&fleet.alice)).passkeys.len();
         assert_eq!(enter(&world, 71).is_ok(), there == 2, "{nth}");
     }
     // What is no list stops the start with its cure.

@@ -31,11 +31,11 @@ fn form(name: &str, days: u32) -> TokenForm {
 }
 
 fn make(world: &World, name: &str, owner: &TestOwner) -> Result<TokenMade, Refusal> {
-    world.parts.people.tokens.make_token(form(name, 30), &by(owner))
+    world.parts.people.make_token(form(name, 30), &by(owner))
 }
 
 fn present(world: &World, made: &TokenMade) -> Option<Code> {
-    code(world.parts.people.tokens.token(Some(made.secret.reveal()), ip(9)))
+    code(world.parts.people.token(Some(made.secret.reveal()), ip(9)))
 }
 
 fn site() -> (World, OrderWorld) {
@@ -52,16 +52,16 @@ fn a_token_opens_what_its_owner_said_until_its_day_and_no_other_text_does() {
     let made = make(&world, "prometheus", &fleet.alice).unwrap();
     assert_eq!(made.token.expires_at, world.now().plus(Days::new(30).unwrap().duration()));
     assert_eq!((made.token.owner.as_ref().unwrap().as_str(), made.token.used_at), ("alice", None));
-    let looking = world.parts.people.tokens.token(Some(made.secret.reveal()), ip(9)).unwrap();
+    let looking = world.parts.people.token(Some(made.secret.reveal()), ip(9)).unwrap();
     assert_eq!((looking.name, looking.scopes), (made.token.name.clone(), made.token.scopes.clone()));
-    assert_eq!(world.parts.people.tokens.tokens(&by(&fleet.alice)).tokens[0].used_at, Some(world.now()));
+    assert_eq!(world.parts.people.tokens(&by(&fleet.alice)).tokens[0].used_at, Some(world.now()));
     // What is kept is the hash alone.
     let kept = std::fs::read_to_string(world.file("tokens/tokens.json")).unwrap();
     assert!(kept.contains(&made.secret.kept().to_string()) && !kept.contains(&made.secret.reveal()[3..]));
     // One and the same refusal, whatever is wrong.
     let mut said = std::collections::BTreeSet::new();
     let mut refused = |presented: Option<&str>| {
-        let refusal = world.parts.people.tokens.token(presented, ip(8)).unwrap_err();
+        let refusal = world.parts.people.token(presented, ip(8)).unwrap_err();
         assert_eq!(refusal.code, Code::ActorRequired);
         said.insert(refusal.message);
     };
@@ -71,14 +71,14 @@ fn a_token_opens_what_its_owner_said_until_its_day_and_no_other_text_does() {
         refused(presented);
     }
     let gone = make(&world, "gone", &fleet.alice).unwrap();
-    world.parts.people.tokens.remove_token(&gone.token.code, &by(&fleet.alice)).unwrap();
+    world.parts.people.remove_token(&gone.token.code, &by(&fleet.alice)).unwrap();
     refused(Some(gone.secret.reveal()));
     world.advance(30 * DAY - 1);
     assert_eq!(present(&world, &made), None);
     world.advance(1);
     refused(Some(made.secret.reveal()));
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(world.parts.people.tokens.tokens(&by(&fleet.alice)).tokens.is_empty());
+    assert!(world.parts.people.tokens(&by(&fleet.alice)).tokens.is_empty());
     world.parts.tick();
     assert!(!std::fs::read_to_string(world.file("tokens/tokens.json")).unwrap().contains("prometheus"));
 }
@@ -111,7 +111,7 @@ fn a_token_goes_with_its_owners_place_and_does_not_come_back() {
 #[test]
 fn an_owner_makes_few_under_names_of_their_own_and_removes_their_own() {
     let (world, fleet) = site();
-    assert_eq!(code(world.parts.people.tokens.make_token(form("one", 1), &By::Operator(0))), Some(Code::ActorRequired));
+    assert_eq!(code(world.parts.people.make_token(form("one", 1), &By::Operator(0))), Some(Code::ActorRequired));
     let made = make(&world, "one", &fleet.alice).unwrap();
     assert_eq!(code(make(&world, "one", &fleet.alice)), Some(Code::InvalidOnboardingRequest));
     for n in 1..TOKENS_PER_OWNER_MAX {
@@ -119,9 +119,9 @@ fn an_owner_makes_few_under_names_of_their_own_and_removes_their_own() {
     }
     assert_eq!(code(make(&world, "more", &fleet.alice)), Some(Code::InvalidOnboardingRequest));
     make(&world, "one", &fleet.bob).unwrap();
-    assert_eq!(world.parts.people.tokens.tokens(&by(&fleet.bob)).tokens.len(), 1);
-    assert_eq!(world.parts.people.tokens.tokens(&By::Operator(0)).tokens.len(), TOKENS_PER_OWNER_MAX + 1);
-    let remove = |who: &By| code(world.parts.people.tokens.remove_token(&made.token.code, who));
+    assert_eq!(world.parts.people.tokens(&by(&fleet.bob)).tokens.len(), 1);
+    assert_eq!(world.parts.people.tokens(&By::Operator(0)).tokens.len(), TOKENS_PER_OWNER_MAX + 1);
+    let remove = |who: &By| code(world.parts.people.remove_token(&made.token.code, who));
     assert_eq!(remove(&by(&fleet.bob)), Some(Code::TokenNotFound));
     assert_eq!(present(&world, &made), None);
     assert_eq!((remove(&By::Operator(0)), remove(&By::Operator(0))), (None, Some(Code::TokenNotFound)));
@@ -130,7 +130,7 @@ fn an_owner_makes_few_under_names_of_their_own_and_removes_their_own() {
     make(&world, "one", &fleet.alice).unwrap();
     world.advance(31 * DAY);
     make(&world, "one", &fleet.alice).unwrap();
-    assert_eq!(world.parts.people.tokens.tokens(&By::Operator(0)).tokens.len(), 1);
+    assert_eq!(world.parts.people.tokens(&By::Operator(0)).tokens.len(), 1);
     // Who made and removed which, by its name.
     let entries = world.parts.audit.entries(0, 500).unwrap().entries;
     let of = |action, name: &str| {
@@ -149,13 +149,13 @@ fn calls_with_tokens_are_counted_by_source_and_by_token() {
     let (world, fleet) = site();
     let made = make(&world, "one", &fleet.alice).unwrap();
     let unknown = TokenSecret::from_random(&[9; 32]);
-    let guess = |from| code(world.parts.people.tokens.token(Some(unknown.reveal()), from));
+    let guess = |from| code(world.parts.people.token(Some(unknown.reveal()), from));
     for _ in 0..TOKEN_CALLS_PER_SOURCE {
         assert_eq!(guess(ip(1)), Some(Code::ActorRequired));
     }
     assert_eq!((guess(ip(1)), guess(ip(2))), (Some(Code::TooManyRequests), Some(Code::ActorRequired)));
     // Whose address guessed too often waits, with a good token too.
-    let good = |from| code(world.parts.people.tokens.token(Some(made.secret.reveal()), from));
+    let good = |from| code(world.parts.people.token(Some(made.secret.reveal()), from));
     assert_eq!(good(ip(1)), Some(Code::TooManyRequests));
     for n in 0..TOKEN_CALLS_PER_SECOND {
         assert_eq!(good(ip(u8::try_from(10 + n).unwrap())), None, "{n}");
@@ -187,7 +187,7 @@ fn a_token_survives_every_crash_whole_or_not_at_all() {
         assert_eq!(code(second), Some(Code::PersistenceFailed), "{nth}");
         let world = world.restart();
         assert_eq!(present(&world, &first), None, "{nth}");
-        assert!(matches!(world.parts.people.tokens.tokens(&by(&fleet.alice)).tokens.len(), 1 | 2), "{nth}");
+        assert!(matches!(world.parts.people.tokens(&by(&fleet.alice)).tokens.len(), 1 | 2), "{nth}");
     }
     // What is no list stops the start with its cure.
     let (world, _) = site();

@@ -45,7 +45,7 @@ fn who_may_order_no_more_has_nothing_handed_out_any_more() {
             let path = world.file(&format!("nodes/owner-responses/{file}.json"));
             super::super::bench::write(&path, text.unwrap().as_bytes());
         }
-        world.parts.people.roster.follow();
+        world.parts.people.follow();
         world.parts.orders.follow_trust();
         assert_eq!(handed(&world, &node, &fleet), None, "{name}");
         world.parts.tick();

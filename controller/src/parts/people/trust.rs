@@ -8,6 +8,7 @@ use std::sync::Arc;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, QUEUE_FILE_MAX};
+use lucia_proto::orders::lists::SignedBarred;
 use lucia_proto::orders::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
 use lucia_proto::pki::bundle::{self, BundleError, SignedBundle, VerifiedBundle};
 use lucia_proto::pki::chain::Root;
@@ -39,6 +40,29 @@ pub(in crate::parts) struct Trust {
     pub(in crate::parts) bundle: Arc<VerifiedBundle>,
     /// Absent while the fleet has none.
     pub(in crate::parts) roster: Option<Arc<VerifiedRoster>>,
+}
+
+/// What was last looked at of the worker's files.
+#[derive(Debug, Default)]
+pub(super) struct FilesRead {
+    /// The bytes of bundle and roster: the same ones are not verified twice.
+    pub(super) files: Option<(Option<Digest>, Option<Digest>)>,
+    pub(super) mark: Option<TakenRoster>,
+    /// What was said about them last, so that it is said once.
+    pub(super) said: String,
+}
+
+/// What was last looked at.
+#[derive(Debug, Default)]
+pub(super) struct ListsRead {
+    /// The same bytes are not verified twice with the same bundle.
+    pub(super) barred: Option<(Digest, u64)>,
+    pub(super) names: Option<(Digest, u64)>,
+    /// The list of barred keys that was held before the start, until one is verified, and the version of the bundle that
+    /// it was last verified with in vain.
+    pub(super) kept: Option<(SignedBarred, Option<u64>)>,
+    /// What was said about them last, so that it is said once.
+    pub(super) said: String,
 }
 
 impl Trust {

@@ -3,127 +3,60 @@
 //! The controller decides nothing about who is an owner. What it cannot check nobody here believes. Several controllers
 //! would each read the worker's files and share the mark of the last roster.
 
-mod lists;
-mod trust;
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use std::sync::{Arc, Mutex, RwLock};
-
-use lucia_durable::PrivateDir;
 use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::owner_api::RosterView;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::QUEUE_FILE_MAX;
-use lucia_proto::base::time::Clock;
 use lucia_proto::files::owner_queue::{BUNDLE_FILE, ROSTER_FILE};
-use lucia_proto::orders::lists::{Names, SignedBarred};
+use lucia_proto::node::challenge::Scope;
 use lucia_proto::orders::owner::{CredentialId, KeyUse, OwnerId, OwnerName, Role};
-use lucia_proto::orders::roster::{TakenRoster, VerifiedRoster};
-use lucia_proto::pki::key::{Fingerprint, NodePublicKey};
+use lucia_proto::orders::owner_proof::{Arrived, Method, OwnerProof, OwnerProofError, VerifiedRequest};
+use lucia_proto::orders::roster::VerifiedRoster;
+use lucia_proto::pki::key::{Fingerprint, NodePublicKey, Signature};
 
-use crate::bridge::owners::OwnerQueue;
+use super::People;
+use super::trust::{self, FilesRead, Trust};
 use crate::lock::{lock, read, write};
-use crate::parts::audit::Audit;
-use crate::parts::fleet::{BarredKeys, Fleet};
-use crate::parts::open_error::OpenError;
-use crate::parts::verifier::Verifier;
+use crate::parts::challenges::Whose;
 use crate::refusal::{Refusal, chain};
-use crate::store::{barred, roster_mark};
+use crate::store::roster_mark;
 
-pub(in crate::parts) use trust::Trust;
-
-/// Bundle, roster and lists, as the worker signed them.
-///
-/// Locks are taken in this order: `seen` or `lists`, then what they guard the reading of, held for no write.
-pub struct RosterReader {
-    clock: Arc<dyn Clock>,
-    verifier: Arc<Verifier>,
-    audit: Arc<Audit>,
-    fleet: Arc<Fleet>,
-    queue: Arc<OwnerQueue>,
-    /// Where the mark of the last roster is, and the barred keys.
-    dir: Arc<PrivateDir>,
-    seen: Mutex<FilesRead>,
-    trust: RwLock<Option<Trust>>,
-    lists: Mutex<ListsRead>,
-    names: RwLock<Option<Arc<Names>>>,
+/// A request that came with an owner's proof.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnerCall<'a> {
+    /// The proof.
+    pub proof: &'a OwnerProof,
+    /// The method.
+    pub method: Method,
+    /// Path and query, as they arrived.
+    pub target: &'a str,
+    /// The body, as it arrived.
+    pub body: &'a [u8],
 }
 
-/// What was last looked at of the worker's files.
-#[derive(Debug, Default)]
-struct FilesRead {
-    /// The bytes of bundle and roster: the same ones are not verified twice.
-    files: Option<(Option<Digest>, Option<Digest>)>,
-    mark: Option<TakenRoster>,
-    /// What was said about them last, so that it is said once.
-    said: String,
-}
-
-/// What was last looked at.
-#[derive(Debug, Default)]
-struct ListsRead {
-    /// The same bytes are not verified twice with the same bundle.
-    barred: Option<(Digest, u64)>,
-    names: Option<(Digest, u64)>,
-    /// The list of barred keys that was held before the start, until one is verified, and the version of the bundle that
-    /// it was last verified with in vain.
-    kept: Option<(SignedBarred, Option<u64>)>,
-    /// What was said about them last, so that it is said once.
-    said: String,
-}
-
-impl RosterReader {
+impl People {
     /// Takes what was held at the last end, and what the worker published since.
-    pub(super) fn open(
-        clock: Arc<dyn Clock>,
-        (verifier, audit, fleet): (Arc<Verifier>, Arc<Audit>, Arc<Fleet>),
-        queue: Arc<OwnerQueue>,
-        dir: Arc<PrivateDir>,
-    ) -> Result<Self, OpenError> {
-        let (kept, keys) =
-            barred::read(&dir).map_err(OpenError::RosterMark)?.map(|kept| ((kept.signed, None), kept.keys)).unzip();
-        fleet.bar(BarredKeys::Before(keys.unwrap_or_default()));
-        let mark = roster_mark::read(&dir).map_err(OpenError::RosterMark)?;
-        let reader = Self {
-            clock,
-            verifier,
-            audit,
-            fleet,
-            queue,
-            dir,
-            seen: Mutex::new(FilesRead { mark, ..FilesRead::default() }),
-            trust: RwLock::default(),
-            lists: Mutex::new(ListsRead { kept, ..ListsRead::default() }),
-            names: RwLock::default(),
-        };
-        // Before the first call: an owner is not to be refused for a second after each start.
-        reader.follow();
-        Ok(reader)
-    }
-
-    /// Takes what the worker published, when it changed.
-    pub(in crate::parts) fn follow(&self) {
-        self.follow_worker();
-        self.follow_lists();
-    }
-
     pub(in crate::parts) fn trust(&self) -> Option<Trust> {
         read(&self.trust).clone()
     }
 
     /// The roster that is held.
-    pub fn verified(&self) -> Option<Arc<VerifiedRoster>> {
+    pub fn verified_roster(&self) -> Option<Arc<VerifiedRoster>> {
         self.trust()?.roster
     }
 
     /// What the roster says of somebody now.
     pub(in crate::parts) fn role_of(&self, owner: &OwnerId) -> Option<Role> {
-        Some(self.verified()?.owner(owner)?.role)
+        Some(self.verified_roster()?.owner(owner)?.role)
     }
 
     /// The same of somebody by this owner key: nothing once the key was taken away.
     pub(in crate::parts) fn role_by(&self, owner: &OwnerId, key: Option<&Fingerprint>) -> Option<Role> {
-        let roster = self.verified()?;
+        let roster = self.verified_roster()?;
         let is_there = |key: &Fingerprint| roster.key(owner, key, KeyUse::OwnerKey).is_some();
         key.is_none_or(is_there).then(|| roster.owner(owner).map(|owner| owner.role)).flatten()
     }
@@ -134,16 +67,16 @@ impl RosterReader {
     }
 
     pub(in crate::parts) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
-        Some(self.verified()?.owner(owner)?.name.clone())
+        Some(self.verified_roster()?.owner(owner)?.name.clone())
     }
 
     /// Whether it has this passkey, by its id or its key: one for orders signs nobody in (design.md O2).
     pub(in crate::parts) fn has_passkey(&self, id: &CredentialId, key: &NodePublicKey) -> bool {
-        self.verified().is_some_and(|roster| roster.has_passkey(id, &key.fingerprint()))
+        self.verified_roster().is_some_and(|roster| roster.has_passkey(id, &key.fingerprint()))
     }
 
     /// The roster as the worker signed it, with the bundle that says whose signature that is.
-    pub fn view(&self) -> RosterView {
+    pub fn roster(&self) -> RosterView {
         let trust = self.trust();
         RosterView {
             roster: trust.as_ref().and_then(|trust| trust.roster.as_ref()).map(|roster| roster.signed().clone()),
@@ -152,7 +85,7 @@ impl RosterReader {
     }
 
     /// Takes the bundle and the roster that the worker published, when they changed.
-    fn follow_worker(&self) {
+    pub(super) fn follow_worker(&self) {
         let mut seen = lock(&self.seen);
         let mut trouble = Vec::new();
         let (bundle, roster) = match self.queue.answers() {
@@ -205,7 +138,7 @@ impl RosterReader {
         let Some(roster) = &next.roster else { return Ok(next) };
         let (taken, former) = (roster.taken(), seen.mark);
         if former != Some(taken) {
-            roster_mark::write(&self.dir, &taken).map_err(|error| Refusal::persistence(&error))?;
+            roster_mark::write(&self.dir, &taken).map_err(Refusal::persistence)?;
             seen.mark = Some(taken);
         }
         if former.is_none_or(|former| former.mark() != taken.mark()) {
@@ -216,4 +149,44 @@ impl RosterReader {
         }
         Ok(next)
     }
+
+    /// Whoever of the roster signed this very request over a fresh challenge.
+    ///
+    /// An unknown key, a wrong one, another request and a controller without a roster are one and the same refusal
+    /// after one verification.
+    ///
+    /// # Errors
+    /// `too_many_requests`, `challenge_refused`, `actor_required`.
+    pub fn owner(&self, call: &OwnerCall<'_>, from: IpAddr) -> Result<VerifiedRequest, Refusal> {
+        self.calls.allow(from, self.clock.since_boot())?;
+        let OwnerCall { proof, method, target, body } = *call;
+        let nonce = self.challenges.open(&proof.challenge_id, &Scope::Owner, from)?;
+        let dummy = self.verifier.dummy();
+        self.verifier.count();
+        let Some(roster) = self.verified_roster() else {
+            // As much work as with one.
+            let _ = Signature::from_text(&proof.signature)
+                .and_then(|signature| dummy.verify(proof.request_json.as_bytes(), &signature));
+            return Err(Refusal::actor("there is no roster to look the key up in"));
+        };
+        let fleet = self.verifier.fleet();
+        let arrived = Arrived { fleet: &fleet, method, target, body };
+        let verified = proof.verify(&nonce, &roster, dummy, &arrived).map_err(|error| refused_proof(&error))?;
+        self.challenges.accept(&proof.challenge_id, Whose::Owner(&verified.owner().id))?;
+        Ok(verified)
+    }
+
+    /// Counts a change that is made in a session as a call with a proof counts: one of its source, and one of its owner.
+    ///
+    /// # Errors
+    /// `too_many_requests`.
+    pub fn count_change(&self, owner: &OwnerId, from: IpAddr) -> Result<(), Refusal> {
+        self.calls.allow(from, self.clock.since_boot())?;
+        self.challenges.count_owner(owner)
+    }
+}
+
+/// Only the header's own form is told apart, and that before anything is looked up.
+fn refused_proof(error: &OwnerProofError) -> Refusal {
+    Refusal::actor(format!("the owner's proof is refused: {}", chain(error)))
 }

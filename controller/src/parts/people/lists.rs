@@ -13,7 +13,8 @@ use lucia_proto::pki::bundle::VerifiedBundle;
 use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::pki::taken::Taken;
 
-use super::{ListsRead, RosterReader};
+use super::People;
+use super::trust::ListsRead;
 use crate::bridge::owners::Answers;
 use crate::lock::{lock, read, write};
 use crate::parts::fleet::BarredKeys;
@@ -41,7 +42,7 @@ fn next<E: ListEntry>(
     Ok(Some(list))
 }
 
-impl RosterReader {
+impl People {
     /// Takes the lists that the worker published, when they changed. One that is refused leaves the one that is held.
     pub(super) fn follow_lists(&self) {
         let Some(trust) = self.trust() else { return };

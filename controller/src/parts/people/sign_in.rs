@@ -3,12 +3,7 @@
 //! A passkey proves presence to this controller and nothing to anybody else. What it lets in may look, and draft; what
 //! a node or the worker carries out is signed elsewhere (design.md O2).
 
-mod requests;
-mod sessions;
-
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,24 +11,20 @@ use lucia_people::audit::{AuditActor, AuditEntry};
 use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
-use lucia_proto::base::limits::{PASSKEY_REQUESTS_PER_SOURCE, PASSKEYS_PER_OWNER_MAX, SIGN_INS_PER_SOURCE};
-use lucia_proto::base::time::Clock;
+use lucia_proto::base::limits::PASSKEYS_PER_OWNER_MAX;
 use lucia_proto::node::challenge::Scope;
 use lucia_proto::orders::owner::{OwnerId, OwnerName, PageOrigin, Role};
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 
-use super::roster::RosterReader;
-use super::waiting::WaitingApplications;
+use super::People;
+use super::requests::{Decision, WaitingPasskey};
+use super::sessions::Session;
 use crate::lock::lock;
-use crate::parts::audit::{Audit, AuditedChange, By};
-use crate::parts::challenges::{Challenges, Whose};
-use crate::parts::verifier::Verifier;
+use crate::parts::audit::{AuditedChange, By};
+use crate::parts::challenges::Whose;
 use crate::refusal::{Refusal, chain};
-use crate::source::{Rates, Source};
-use crate::store::passkeys::{Passkey, Passkeys};
-pub use requests::WaitingPasskey;
-use requests::{Decision, PasskeyRequests};
-use sessions::{Session, Sessions};
+use crate::source::Source;
+use crate::store::passkeys::Passkey;
 
 /// Whose session a call comes with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,50 +63,9 @@ fn nobody(log: impl Into<String>) -> Refusal {
     Refusal::logged(Code::ActorRequired, message, log)
 }
 
-/// What the controller holds of the page's people. Several controllers would have to share the sessions.
-///
-/// Locks are taken in this order: `asked`, the applications that wait, `passkeys`, `sessions`.
-pub struct SignIns {
-    clock: Arc<dyn Clock>,
-    challenges: Arc<Challenges>,
-    verifier: Arc<Verifier>,
-    audit: Arc<Audit>,
-    roster: Arc<RosterReader>,
-    applications: Arc<Mutex<WaitingApplications>>,
-    asked: Mutex<PasskeyRequests>,
-    passkeys: Mutex<Passkeys>,
-    sessions: Mutex<Sessions>,
-    /// Sign-ins tried.
-    trying: Rates,
-    /// Passkeys handed in.
-    asking: Rates,
-}
-
-impl SignIns {
-    pub(super) fn new(
-        (clock, challenges, verifier): (Arc<dyn Clock>, Arc<Challenges>, Arc<Verifier>),
-        (audit, roster): (Arc<Audit>, Arc<RosterReader>),
-        applications: Arc<Mutex<WaitingApplications>>,
-        passkeys: Passkeys,
-    ) -> Self {
-        let minute = Duration::from_secs(60);
-        Self {
-            clock,
-            challenges,
-            verifier,
-            audit,
-            roster,
-            applications,
-            asked: Mutex::default(),
-            passkeys: Mutex::new(passkeys),
-            sessions: Mutex::default(),
-            trying: Rates::new(SIGN_INS_PER_SOURCE, minute),
-            asking: Rates::new(PASSKEY_REQUESTS_PER_SOURCE, minute),
-        }
-    }
-
-    fn role_of(&self, session: &Session) -> Option<Role> {
-        self.roster.role_by(&session.owner, session.confirmed_by.as_ref())
+impl People {
+    fn session_role(&self, session: &Session) -> Option<Role> {
+        self.role_by(&session.owner, session.confirmed_by.as_ref())
     }
 
     /// Whether somebody signs in with this key.
@@ -132,7 +82,7 @@ impl SignIns {
     /// `too_many_requests`, `challenge_refused`, `actor_required`.
     pub fn sign_in(&self, sign_in: &SignIn, origin: &PageOrigin, from: IpAddr) -> Result<NewSession, Refusal> {
         let now = self.clock.since_boot();
-        self.trying.allow(from, now)?;
+        self.sign_ins_tried.allow(from, now)?;
         let nonce = self.challenges.open(&sign_in.challenge_id, &Scope::Owner, from)?;
         let passkey = lock(&self.passkeys).find(&sign_in.credential_id).cloned();
         self.verifier.count();
@@ -140,17 +90,16 @@ impl SignIns {
         let verified = sign_in.verify(&nonce, key, origin);
         let passkey = passkey.ok_or_else(|| nobody("there is no such passkey"))?;
         verified.map_err(|error| nobody(format!("the sign-in is refused: {}", chain(&error))))?;
-        let role = self.roster.role_by(&passkey.owner, passkey.confirmed_by.as_ref());
-        let (Some(role), Some(name)) = (role, self.roster.name_of(&passkey.owner)) else {
+        let role = self.role_by(&passkey.owner, passkey.confirmed_by.as_ref());
+        let (Some(role), Some(name)) = (role, self.name_of(&passkey.owner)) else {
             return Err(nobody("the passkey's owner, or the key that confirmed it, is not in the roster"));
         };
-        if self.roster.has_passkey(&passkey.credential_id, &passkey.key) {
+        if self.has_passkey(&passkey.credential_id, &passkey.key) {
             return Err(nobody("the roster has this passkey for orders by now"));
         }
         self.challenges.accept(&sign_in.challenge_id, Whose::Owner(&passkey.owner))?;
         let mut random = [0; 32];
-        getrandom::fill(&mut random)
-            .map_err(|error| Refusal::logged(Code::Busy, "The controller has no random bytes.", error.to_string()))?;
+        getrandom::fill(&mut random).map_err(Refusal::no_randomness)?;
         let token = URL_SAFE_NO_PAD.encode(random);
         let session = Session {
             owner: passkey.owner,
@@ -185,7 +134,7 @@ impl SignIns {
     /// `actor_required` for every token that is none.
     pub fn session(&self, token: &str, uses: bool) -> Result<InSession, Refusal> {
         let mut sessions = lock(&self.sessions);
-        let found = sessions.find(token, uses, self.clock.since_boot(), &|session| self.role_of(session));
+        let found = sessions.find(token, uses, self.clock.since_boot(), &|session| self.session_role(session));
         let found = found.map(|session| InSession {
             id: session.owner.clone(),
             name: session.name.clone(),
@@ -197,12 +146,12 @@ impl SignIns {
 
     /// Whether a session goes on, without using it.
     pub fn session_goes_on(&self, token: &str) -> bool {
-        lock(&self.sessions).goes_on(token, self.clock.since_boot(), &|session| self.role_of(session))
+        lock(&self.sessions).goes_on(token, self.clock.since_boot(), &|session| self.session_role(session))
     }
 
     /// The sessions of whoever asks; the operator sees all. `current` is the token they ask with.
     pub fn sessions(&self, by: &By, current: Option<&str>) -> SessionsView {
-        self.expire();
+        self.expire_sign_ins();
         let sessions = lock(&self.sessions).view(by.owner(), current);
         SessionsView { server_time: self.clock.now(), sessions }
     }
@@ -232,10 +181,10 @@ impl SignIns {
     /// `bad_key`, `too_many_requests`, `registry_full` while as many wait as may.
     pub fn ask_passkey(&self, form: PasskeyForm, from: IpAddr) -> Result<PasskeyAsked, Refusal> {
         let now = self.clock.since_boot();
-        self.asking.allow(from, now)?;
+        self.passkeys_asked.allow(from, now)?;
         form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
         let code = form.code();
-        match lock(&self.asked).ask(form, Source::of(from), now) {
+        match lock(&self.requests).ask(form, Source::of(from), now) {
             Decision::Waits(left) => Ok(PasskeyAsked { code, expires_at: self.clock.now().plus(left) }),
             Decision::Full => {
                 let message = "As many passkeys wait to be confirmed as may; confirm or wait, an hour at most.";
@@ -246,13 +195,13 @@ impl SignIns {
 
     /// Passkeys that wait to be confirmed, for an owner to dismiss.
     pub fn waiting_passkeys(&self) -> Vec<WaitingPasskey> {
-        lock(&self.asked).waiting(self.clock.since_boot())
+        lock(&self.requests).waiting(self.clock.since_boot())
     }
 
     /// What became of a passkey that was handed in under this code. Whoever knows the code may know that.
     pub fn asked_passkey(&self, code: &VerificationCode) -> AskedPasskey {
         // In the order of a confirmation, so that it is seen in one of the two places.
-        let waits = lock(&self.asked).find(code, self.clock.since_boot()).is_some();
+        let waits = lock(&self.requests).find(code, self.clock.since_boot()).is_some();
         let confirmed = lock(&self.passkeys).list().iter().any(|passkey| passkey.code == *code);
         match (confirmed, waits) {
             (true, _) => AskedPasskey::Confirmed,
@@ -289,19 +238,19 @@ impl SignIns {
                     Refusal::new(Code::InvalidOnboardingRequest, message)
                 })
             };
-            let mut asked = lock(&self.asked);
+            let mut asked = lock(&self.requests);
             let form = asked.find(code, self.clock.since_boot()).cloned();
             let form = form.ok_or_else(|| confirmed().unwrap_or_else(none))?;
             let key = form.key().map_err(|error| Refusal::new(Code::BadKey, format!("publicKey: {error}.")))?;
-            let asks = lock(&self.applications).has(&key);
-            if asks || self.roster.has_passkey(&form.credential_id, &key) {
+            let asks = lock(&self.waiting).has(&key);
+            if asks || self.has_passkey(&form.credential_id, &key) {
                 let message = "This passkey signs orders, or is asked for to do so, and a passkey for orders signs nobody in: what it \
                                is made to sign at a sign-in could be an order. Make another one for signing in (the page, \
                                Passkeys).";
                 return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
             }
             let mut passkeys = lock(&self.passkeys);
-            let stays = |owner: &OwnerId| self.roster.role_of(owner).is_some();
+            let stays = |owner: &OwnerId| self.role_of(owner).is_some();
             if passkeys.find(&form.credential_id).is_some() {
                 let message = "This passkey signs somebody in already; remove it there first.";
                 return Err(Refusal::new(Code::InvalidOnboardingRequest, message));
@@ -325,7 +274,7 @@ impl SignIns {
                 label: passkey.label.clone(),
                 added_at: passkey.added_at,
             };
-            passkeys.add(passkey, stays).map_err(|error| Refusal::persistence(&error))?;
+            passkeys.add(passkey, stays).map_err(Refusal::persistence)?;
             asked.forget(code);
             tracing::info!(owner = %name, %code, "a passkey was confirmed");
             Ok(view)
@@ -339,7 +288,7 @@ impl SignIns {
         let own = passkeys.list().iter().filter(|passkey| of.is_none_or(|owner| passkey.owner == *owner));
         let view = |passkey: &Passkey| PasskeyView {
             code: passkey.code.clone(),
-            owner: self.roster.name_of(&passkey.owner),
+            owner: self.name_of(&passkey.owner),
             label: passkey.label.clone(),
             added_at: passkey.added_at,
         };
@@ -355,11 +304,11 @@ impl SignIns {
         let act = AuditedChange::new(Act::PasskeyRemoved, None);
         self.audit.audited(by, &act, || {
             let of = by.owner();
-            let may_dismiss = of.is_none_or(|owner| self.roster.role_of(owner) == Some(Role::Owner));
-            let was_waiting = may_dismiss && lock(&self.asked).forget(code);
+            let may_dismiss = of.is_none_or(|owner| self.role_of(owner) == Some(Role::Owner));
+            let was_waiting = may_dismiss && lock(&self.requests).forget(code);
             let mut passkeys = lock(&self.passkeys);
             let is_meant = |passkey: &Passkey| passkey.code == *code && of.is_none_or(|owner| passkey.owner == *owner);
-            let removed = passkeys.remove(is_meant).map_err(|error| Refusal::persistence(&error))?;
+            let removed = passkeys.remove(is_meant).map_err(Refusal::persistence)?;
             if removed == 0 && was_waiting {
                 tracing::info!(%code, by = by.actor(), "a passkey that waited was dismissed");
                 return Ok(());
@@ -373,9 +322,9 @@ impl SignIns {
     }
 
     /// What time ends.
-    pub(super) fn expire(&self) {
+    pub(super) fn expire_sign_ins(&self) {
         let now = self.clock.since_boot();
-        lock(&self.asked).expire(now);
-        lock(&self.sessions).expire(now, &|session| self.role_of(session));
+        lock(&self.requests).expire(now);
+        lock(&self.sessions).expire(now, &|session| self.session_role(session));
     }
 }
