@@ -151,7 +151,7 @@ async function makeOrdersPasskey(form) {
 
 // Signs the order of this document with a passkey for orders, where the roster allows that.
 async function signHere({ dataset }) {
-  const { draft: { intentJson } } = await call('GET', `/api/host/intents/${dataset.code}`);
+  const { draft: { intentJson } } = await call('GET', `/api/host/orders/${dataset.code}`);
   if (await codeOf(utf8(intentJson)) !== dataset.code) throw new Error('The controller answered with another order than this one. Sign nothing, and look at the controller.');
   const keys = new Map(dataset.passkeys.split(' ').map((pair) => pair.split(':')));
   const made = await navigator.credentials.get({
@@ -163,7 +163,7 @@ async function signHere({ dataset }) {
       timeout: 100000,
     },
   });
-  await call('POST', `/api/host/intents/${dataset.code}/signatures`, {
+  await call('POST', `/api/host/orders/${dataset.code}/signatures`, {
     owner: main.dataset.owner,
     key: keys.get(base64(made.rawId)),
     assertion: asserted(made),
@@ -188,7 +188,7 @@ async function draft(kind, nodes, body, terms) {
     issuedAt: time(now),
     ...(terms ?? { notAfter: time(now + 12 * 3600 * 1000), nonce: base64(crypto.getRandomValues(new Uint8Array(32))) }),
   });
-  await call('POST', '/api/host/intents', { intentJson, body });
+  await call('POST', '/api/host/orders', { intentJson, body });
   const code = await codeOf(utf8(intentJson));
   by('draft-code').textContent = code;
   by('draft-link').href = `/orders/${code}`;
@@ -290,7 +290,7 @@ async function held(account) {
   const row = [...document.querySelectorAll('tr[data-account]')].find((row) => row.dataset.account === account);
   const next = Number(row?.dataset.next ?? 1);
   if (!row?.dataset.order) return { next, keys: [], nodes: [] };
-  const view = await call('GET', `/api/host/intents/${row.dataset.order}`);
+  const view = await call('GET', `/api/host/orders/${row.dataset.order}`);
   return { next, keys: JSON.parse(view.draft.body).keys, nodes: JSON.parse(view.draft.intentJson).nodes };
 }
 
@@ -459,7 +459,7 @@ const ACTS = {
   },
   'drop-draft': async ({ dataset }) => {
     if (!confirm('Throw this draft away? Nobody can sign it any more.')) return;
-    await call('DELETE', `/api/host/intents/${dataset.code}`);
+    await call('DELETE', `/api/host/orders/${dataset.code}`);
     location.assign('/orders');
   },
   'sign-here': signHere,

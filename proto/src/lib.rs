@@ -25,6 +25,6 @@ pub mod node;
 pub mod orders;
 pub mod pki;
 
-pub mod api;
+pub mod calls;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;

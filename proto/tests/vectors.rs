@@ -7,7 +7,6 @@
     reason = "two helpers outside a test function; a vector that does not parse is the failure"
 )]
 
-use lucia_proto::api;
 use lucia_proto::base::code::ErrorBody;
 use lucia_proto::base::json;
 use lucia_proto::base::pem;
@@ -20,6 +19,7 @@ use lucia_proto::node::enrollment::{
     EndpointAnswer, EndpointRequest, EnrollmentAnswerFile, EnrollmentRequest, IdentityRecord, Removal, agrees,
     request_hash,
 };
+use lucia_proto::node::first_contact;
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::node::report::{
     BodyProof, DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, Progress, Proof,
@@ -70,20 +70,20 @@ macro_rules! round_trips {
 }
 
 round_trips! {
-    "accepted.json": api::Accepted,
+    "accepted.json": first_contact::Accepted,
     "answer-directory.json": Answer,
     "answer.json": Answer,
     "body-proof.json": BodyProof,
     "bundle.json": Bundle,
     "challenge.json": Challenge,
     "device-call.json": DeviceCall,
-    "device-state-new.json": api::DeviceState,
+    "device-state-new.json": first_contact::DeviceState,
     "device-state-report.json": Question,
-    "device-state.json": api::DeviceState,
+    "device-state.json": first_contact::DeviceState,
     "discover-call.json": DiscoverCall,
     "discover-report-running.json": Discover,
     "discover-report.json": Discover,
-    "discovered.json": api::Discovered,
+    "discovered.json": first_contact::Discovered,
     "endpoint-answer-failed.json": EndpointAnswer,
     "endpoint-answer.json": EndpointAnswer,
     "endpoint-request.json": EndpointRequest,
@@ -92,10 +92,10 @@ round_trips! {
     "enrollment-answer.json": EnrollmentAnswerFile,
     "enrollment-request.json": EnrollmentRequest,
     "error.json": ErrorBody,
-    "grant-join.json": api::Grant,
+    "grant-join.json": first_contact::Grant,
     "grant-report-join.json": GrantRequest,
     "grant-report.json": GrantRequest,
-    "grant.json": api::Grant,
+    "grant.json": first_contact::Grant,
     "header-proof.json": HeaderProof,
     "heartbeat-clone.json": Heartbeat,
     "heartbeat-directory.json": Heartbeat,
@@ -110,9 +110,9 @@ round_trips! {
     "identity-record-memory-lost.json": IdentityRecord,
     "identity-record-new.json": IdentityRecord,
     "identity-record.json": IdentityRecord,
-    "installation-join.json": api::Installation,
+    "installation-join.json": first_contact::Installation,
     "installation-report.json": Question,
-    "installation.json": api::Installation,
+    "installation.json": first_contact::Installation,
     "journal-empty.json": Journal,
     "journal-frozen.json": Journal,
     "journal-join.json": Journal,
@@ -121,7 +121,7 @@ round_trips! {
     "journal.json": Journal,
     "next-challenge.json": NextChallenge,
     "node-call.json": NodeCall,
-    "pending.json": api::Pending,
+    "pending.json": first_contact::Pending,
     "progress-report.json": Progress,
     "removal.json": Removal,
     "renew-report.json": EnrollRequest,

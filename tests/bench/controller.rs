@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::report::Proof;
 use lucia_tests::sim::{Answer, Failure, SimNode};
 use tokio::task::JoinSet;

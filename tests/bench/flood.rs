@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::Challenge;
 use lucia_tests::sim::{Failure, SimNode, Target};
 use tokio::io::AsyncReadExt as _;

@@ -11,7 +11,7 @@ use lucia_agent::client::config::Config;
 use lucia_agent::client::tls::{TlsTransport, settings};
 use lucia_agent::client::{CallError, Client};
 use lucia_daemon::clock::SystemClock;
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::pki::chain::Root;
 use lucia_tests::programs::{CONTROLLER_NAME, Site};
 use lucia_tests::sim::{SimNode, Target, key_of};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lucia_agent::client::retry::{Backoff, Pace};
 use lucia_agent::host::status::Doing;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Coming, Machine, SEEDS, START, StoryClock, Tamper, World};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::Scope;
 
 use crate::world::{Hand, Machine, SEEDS, START, World};

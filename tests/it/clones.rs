@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use lucia_durable::crash_point::crash_at;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::ids::NodeId;
+use lucia_proto::calls::Endpoint;
 
 use crate::world::{Machine, SEEDS, Tamper, World};
 

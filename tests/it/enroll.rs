@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Hand, Machine, SEEDS, Tamper, World};

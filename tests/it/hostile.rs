@@ -177,7 +177,7 @@ async fn its_own_old_answers_are_not_taken_again() {
 }
 
 fn replayed(answer: Vec<u8>, at: UnixTime) -> Trick {
-    use lucia_proto::api::Endpoint;
+    use lucia_proto::calls::Endpoint;
     let mut asked = 0;
     Trick::new("replayed", move |moment| {
         // The truth until the node asks for a certificate, and the old time from then on.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::{TestNode, hostile_csrs, hostile_leaves};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lucia_durable::crash_point::crash_at;
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use tokio::time::sleep;
 

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use lucia_people::owner_api::DraftState;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::{CHALLENGE_LIFETIME, ROSTER_PAYLOAD_MAX};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::orders::exchange::OrdersReply;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::{Roster, SignedRoster};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 
 use crate::world::{Machine, SEEDS, Tamper, World};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lucia_agent::host::status::Reason;
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::test_support::key;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 
 use crate::world::{Machine, SEEDS, Tamper, World};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lucia_agent::host::status::Doing;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 
 use crate::world::{Hand, Machine, SEEDS, World};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::time::Clock as _;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::state::SnapshotState;
 use lucia_worker::authority::mark_of;

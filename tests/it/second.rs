@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::{Code, ErrorBody};
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::report::Proof;
 use lucia_tests::programs::{CONTROLLER_NAME, Site};
 use lucia_tests::sim::{Answer, SimNode, Target};

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
 use lucia_proto::base::json;
 use lucia_proto::base::limits::CHALLENGE_LIFETIME;
 use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::calls::{Caller, Endpoint};
 use lucia_proto::node::challenge::{Challenge, ChallengeId, NextChallenge, Nonce, signed_text};
 use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof};
 use lucia_proto::pki::key::{NodeKey, Signature};

@@ -15,12 +15,12 @@ pub mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::{Code, ErrorBody};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{ANSWER_MAX, CHALLENGE_LIFETIME, JSON_DEPTH_MAX};
 use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::calls::{Caller, Endpoint};
 use lucia_proto::node::challenge::{Challenge, NextChallenge};
 use lucia_proto::node::report::{DeviceCall, DiscoverCall, HeaderProof, NodeCall, Proof, ProofError, Report};
 use lucia_proto::pki::key::NodeKey;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::{AgentAction, Code};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::report::{Purpose, Question};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::key;
@@ -178,6 +178,9 @@ async fn an_accepted_call_with_strange_words_is_no_answer() {
     let mut client = fake.client(&clock());
     for _ in 0..2 {
         let answer = ask(&mut client).await.unwrap();
-        assert!(matches!(answer.json::<lucia_proto::api::Accepted>(), Err(CallError::BadAnswer { .. })));
+        assert!(matches!(
+            answer.json::<lucia_proto::node::first_contact::Accepted>(),
+            Err(CallError::BadAnswer { .. })
+        ));
     }
 }

@@ -1,8 +1,9 @@
 //! One try to get a certificate: the first one, or the next one with the same key and the same CSR.
 
-use lucia_proto::api::{Endpoint, Pending};
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::answer::SignedAnswer;
+use lucia_proto::node::first_contact::Pending;
 use lucia_proto::node::report::{EnrollRequest, Purpose};
 use thiserror::Error;
 

@@ -16,7 +16,7 @@ use super::running;
 use crate::host::boot::MachineId;
 use crate::host::random::{self, NoRandomness};
 use crate::host::state::{State, StateError, StateFile};
-use lucia_proto::api::Grant;
+use lucia_proto::node::first_contact::Grant;
 
 /// What was issued to a key, said with it, or ordered of it; bundle and roster are the fleet's and stay.
 const OF_A_KEY: [StateFile; 6] = [

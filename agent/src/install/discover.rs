@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lucia_proto::api::{Discovered, Endpoint};
+use lucia_proto::calls::Endpoint;
+use lucia_proto::node::first_contact::Discovered;
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::report::{Discover, Purpose};
 use lucia_proto::pki::key::Fingerprint;

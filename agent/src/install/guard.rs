@@ -1,8 +1,8 @@
 //! `installation-guard`: the last look before a disk is erased. Every condition must hold, or nothing is erased.
 
-use lucia_proto::api::{DeviceState, Grant};
 use lucia_proto::base::names::DiskId;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::first_contact::{DeviceState, Grant};
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::DevicePhase;
 use thiserror::Error;

@@ -9,10 +9,11 @@ pub mod stage;
 pub mod target;
 pub mod wait;
 
-use lucia_proto::api::{DeviceState, Endpoint, Grant};
 use lucia_proto::base::ids::{RequestId, TaskId};
 use lucia_proto::base::json;
 use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::calls::Endpoint;
+use lucia_proto::node::first_contact::{DeviceState, Grant};
 use lucia_proto::node::report::{Purpose, Question};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

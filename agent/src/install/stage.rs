@@ -4,7 +4,8 @@
 //! last, so that a half staged system has an agent that refuses to start rather than one that starts without a key.
 
 use lucia_durable::crash_point;
-use lucia_proto::api::{Accepted, Endpoint, Grant};
+use lucia_proto::calls::Endpoint;
+use lucia_proto::node::first_contact::{Accepted, Grant};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{Progress, Purpose};
 use lucia_proto::pki::key::NodeKey;

@@ -164,9 +164,9 @@ fn approving(
     })
 }
 
-fn api_installation(can_request: bool) -> lucia_proto::api::Installation {
+fn api_installation(can_request: bool) -> lucia_proto::node::first_contact::Installation {
     let grant = grant();
-    lucia_proto::api::Installation {
+    lucia_proto::node::first_contact::Installation {
         device_id: grant.device_id,
         inventory_revision: grant.inventory_revision,
         task_id: grant.task_id,

@@ -1,9 +1,11 @@
 //! `wait-install`: waits until a person approved, then takes the one grant.
 
 use lucia_durable::crash_point;
-use lucia_proto::api::{self, DeviceState, Endpoint, Grant};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::RequestId;
+use lucia_proto::calls::Endpoint;
+use lucia_proto::node::first_contact;
+use lucia_proto::node::first_contact::{DeviceState, Grant};
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{GrantRequest, Purpose, Question};
 use thiserror::Error;
@@ -160,7 +162,7 @@ async fn take_grant<T: Transport>(
 ) -> Result<Option<Grant>, Failure> {
     let file = |error| Failure::Final(WaitError::File(error));
     let question = Question { node_id: client.node_id().clone(), purpose: Purpose::Installation };
-    let approved: api::Installation = client.call(Endpoint::Installation, &question, None).await?.json()?;
+    let approved: first_contact::Installation = client.call(Endpoint::Installation, &question, None).await?.json()?;
     let kept = Installation::read(state).map_err(file)?;
     // A system that runs is the same after a reboot.
     let here = |kept: &Installation| kept.boot_id == *boot || approved.disk_id.is_none();

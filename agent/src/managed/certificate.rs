@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::Hostname;
+use lucia_proto::calls::Endpoint;
 use tokio::time::sleep;
 
 use super::shared::Shared;

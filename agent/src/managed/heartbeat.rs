@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::bounded::OutOfBounds;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
 use lucia_proto::base::names::Hostname;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::feature::Features;
 use lucia_proto::node::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
 use lucia_proto::node::report::Purpose;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_daemon::notify::Notify;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::test_support::{TestCa, TestNode, key};
 

@@ -8,9 +8,8 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use lucia_people::calls::People;
 use lucia_people::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
-use lucia_people::owner_api::OwnerEndpoint;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
@@ -154,7 +153,7 @@ impl Me {
         if let Some(challenge) = self.challenge.lock().await.take() {
             return Ok(challenge);
         }
-        let row = OwnerEndpoint::Challenge;
+        let row = People::Challenge;
         let answer = self.once(&Call::new(row.method(), row.path().to_owned(), None)?, None).await?;
         // What came in its header as well is not needed.
         *self.challenge.lock().await = None;
@@ -193,7 +192,7 @@ impl Client {
     /// A call without a form.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
-        endpoint: Endpoint,
+        endpoint: People,
         id: Option<&NodeId>,
     ) -> Result<T, CallError> {
         self.send(Call::new(endpoint.method(), path(endpoint, id), None)?).await?.read()
@@ -202,7 +201,7 @@ impl Client {
     /// A call with a form.
     pub(crate) async fn post<F: Serialize, T: DeserializeOwned>(
         &self,
-        endpoint: Endpoint,
+        endpoint: People,
         id: Option<&NodeId>,
         form: &F,
     ) -> Result<T, CallError> {
@@ -211,12 +210,12 @@ impl Client {
 
     /// Every node: part after part.
     pub(crate) async fn nodes(&self) -> Result<NodesView, CallError> {
-        let mut all: NodesView = self.call(Endpoint::Nodes, None).await?;
+        let mut all: NodesView = self.call(People::Nodes, None).await?;
         // No controller has more nodes than this many parts hold; one that goes on is not believed.
         for _ in 0..DEVICES_MAX {
             let Some(last) = all.next.take() else { return Ok(all) };
-            let target = format!("{}?after={last}", Endpoint::Nodes.path());
-            let mut part: NodesView = self.send(Call::new(Endpoint::Nodes.method(), target, None)?).await?.read()?;
+            let target = format!("{}?after={last}", People::Nodes.path());
+            let mut part: NodesView = self.send(Call::new(People::Nodes.method(), target, None)?).await?.read()?;
             if part.nodes.iter().any(|node| node.hostname <= last)
                 || part.next.as_ref().is_some_and(|next| *next <= last)
             {
@@ -231,14 +230,14 @@ impl Client {
     /// Events after `after`; with `wait`, not before there are some or 25 s are over.
     pub(crate) async fn events<T: DeserializeOwned>(&self, after: u64, wait: bool) -> Result<T, CallError> {
         let wait = if wait { EVENTS_WAIT_MAX.as_secs() } else { 0 };
-        let target = format!("{}?after={after}&limit=500&wait={wait}", Endpoint::Events.path());
-        self.send(Call::new(Endpoint::Events.method(), target, None)?).await?.read()
+        let target = format!("{}?after={after}&limit=500&wait={wait}", People::Events.path());
+        self.send(Call::new(People::Events.method(), target, None)?).await?.read()
     }
 
     /// A look at what owners have.
     pub(crate) async fn look<T: DeserializeOwned>(
         &self,
-        row: OwnerEndpoint,
+        row: People,
         code: Option<&VerificationCode>,
     ) -> Result<T, CallError> {
         self.send(Call::new(row.method(), owner_path(row, code), None)?).await?.read()
@@ -247,7 +246,7 @@ impl Client {
     /// The part of a list that comes after the one of this code.
     pub(crate) async fn look_after<T: DeserializeOwned>(
         &self,
-        row: OwnerEndpoint,
+        row: People,
         after: &VerificationCode,
     ) -> Result<T, CallError> {
         self.send(Call::new(row.method(), format!("{}?after={after}", row.path()), None)?).await?.read()
@@ -255,14 +254,14 @@ impl Client {
 
     /// The audit after line `after`: some of it.
     pub(crate) async fn audit<T: DeserializeOwned>(&self, after: u64) -> Result<T, CallError> {
-        let row = OwnerEndpoint::Audit;
+        let row = People::Audit;
         self.send(Call::new(row.method(), format!("{}?after={after}", row.path()), None)?).await?.read()
     }
 
     /// Hands something in; the answer is its copy.
     pub(crate) async fn hand_in<F: Serialize, T: DeserializeOwned>(
         &self,
-        row: OwnerEndpoint,
+        row: People,
         form: &F,
     ) -> Result<T, CallError> {
         self.send(Call::new(row.method(), row.path().to_owned(), Some(written(form)?))?).await?.read()
@@ -271,7 +270,7 @@ impl Client {
     /// Does something about a draft; that it was done is all the answer.
     pub(crate) async fn act<F: Serialize>(
         &self,
-        row: OwnerEndpoint,
+        row: People,
         code: &VerificationCode,
         form: Option<&F>,
     ) -> Result<(), CallError> {
@@ -281,19 +280,26 @@ impl Client {
 
     /// Asks to become an owner: the one call that carries its own proof.
     pub(crate) async fn apply<F: Serialize, T: DeserializeOwned>(me: &Me, form: &F) -> Result<T, CallError> {
-        let row = OwnerEndpoint::Apply;
+        let row = People::Apply;
         let call = Call::new(row.method(), row.path().to_owned(), Some(written(form)?))?;
         in_time(me.once(&call, None)).await?.read()
     }
 
     /// A call that was refused since there were too many was not made: it is made again when its turn comes.
-    async fn send(&self, call: Call) -> Result<Answer, CallError> {
+    async fn send(&self, mut call: Call) -> Result<Answer, CallError> {
         let mut waited = Duration::ZERO;
         loop {
             let answer = match self {
                 Self::Socket(path) => in_time(over_socket(path, &call)).await,
                 Self::Owner(me) => in_time(me.signed(&call)).await,
             }?;
+            // A controller of the version before this one has orders under their former path.
+            if answer.refused().as_ref().and_then(CallError::code) == Some(Code::NotFound)
+                && let Some(rest) = call.target.as_str().strip_prefix(People::Drafts.path())
+            {
+                call.target = format!("{FORMER_ORDERS}{rest}").parse().map_err(|error| strange(&error))?;
+                continue;
+            }
             let Some(pause) = patience::pause(answer.status, &answer.headers, waited) else { return Ok(answer) };
             patience::say_once();
             tokio::time::sleep(pause).await;
@@ -302,15 +308,18 @@ impl Client {
     }
 }
 
+/// Where orders were before there was the word for them.
+const FORMER_ORDERS: &str = "/api/host/intents";
+
 async fn in_time<T>(answer: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
     tokio::time::timeout(PATIENCE + EVENTS_WAIT_MAX, answer).await.map_err(|_| CallError::Silent)?
 }
 
-fn path(endpoint: Endpoint, id: Option<&NodeId>) -> String {
+fn path(endpoint: People, id: Option<&NodeId>) -> String {
     id.map_or_else(|| endpoint.path().to_owned(), |id| endpoint.path_for(id))
 }
 
-fn owner_path(row: OwnerEndpoint, code: Option<&VerificationCode>) -> String {
+fn owner_path(row: People, code: Option<&VerificationCode>) -> String {
     code.map_or_else(|| row.path().to_owned(), |code| row.path_for(code))
 }
 

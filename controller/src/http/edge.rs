@@ -7,6 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::JSON_DEPTH_MAX;
+use lucia_proto::calls::Call;
 use lucia_proto::node::report::{HeaderProof, PROOF_HEADER};
 use lucia_proto::orders::owner_proof::{OWNER_PROOF_HEADER, OwnerProof};
 use serde::de::DeserializeOwned;
@@ -136,8 +137,8 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, ApiError> {
 ///
 /// # Errors
 /// `invalid_body`, naming the place but no value of it.
-pub(super) fn read<T: DeserializeOwned>(row: impl Into<Row>, bytes: &[u8]) -> Result<T, ApiError> {
-    json::from_person(bytes, row.into().body_max(), JSON_DEPTH_MAX)
+pub(super) fn read<C: Call<Request: DeserializeOwned>>(bytes: &[u8]) -> Result<C::Request, ApiError> {
+    json::from_person(bytes, C::BODY_MAX, JSON_DEPTH_MAX)
         .map_err(|error| ApiError::new(Code::InvalidBody, &format!("the body is refused: {error}")))
 }
 
@@ -179,13 +180,13 @@ pub(super) fn owner_proof(headers: &HeaderMap) -> Result<OwnerProof, ApiError> {
 mod tests {
     use super::*;
     use crate::http::head::BadHead;
-    use lucia_proto::api::Endpoint;
+    use lucia_proto::calls::Endpoint;
 
     const ID: &str = "0123456789abcdef0123456789abcdef";
 
     #[track_caller]
     fn check(length: Verdict, request: http::request::Builder, want: Result<Endpoint, Code>) {
-        let want = want.map(Row::Base);
+        let want = want.map(Row::Node);
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let got = route(Side::Network, length, &parts);
         assert_eq!(got.as_ref().map(|target| target.row).map_err(|error| error.code), want, "{parts:?}");

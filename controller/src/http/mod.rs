@@ -3,32 +3,27 @@
 //! A request passes, in this order: a place (`gate`), the handshake (`accept`), the raw head (`head`, in the stream of
 //! `pace`), the caller's address (`source`), method, path and content (`edge`, `route`), what else head and address decide,
 //! room for its body (`budget`), the body under the row's limit (`edge`), for `/api/host` over the network an owner's proof (`owners`), and then the one method of
-//! [`Parts`] that its row names (`dispatch`). Whatever refuses,
+//! [`Parts`] that its row names (`calls`). Whatever refuses,
 //! refuses in one shape (`error`), with one line in the log.
 
 mod accept;
-mod boot;
 mod budget;
-mod dispatch;
+mod calls;
 mod documents;
 mod edge;
 mod error;
 mod gate;
 mod head;
-mod host;
 mod live;
 mod memory;
-mod node;
 mod observe;
 #[cfg(test)]
 mod openapi;
 mod operator;
-mod owners;
 mod pace;
 mod page;
 mod refusals;
 mod route;
-mod sign_in;
 mod source;
 mod token;
 mod who;
@@ -42,12 +37,12 @@ use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use lucia_people::owner_api::OwnerEndpoint;
-use lucia_proto::api::Endpoint;
+use lucia_people::calls::People;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::text::shown;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::orders::owner::{OwnerId, PageOrigin};
 use serde::Serialize;
@@ -293,23 +288,27 @@ impl Edge {
             match (&peer, source) {
                 (Peer::Network(permit, _), Some(source)) => {
                     let mut person = None;
-                    let answer = match found.row.role() {
+                    let answer = match found.row.person() {
                         // What a token opens knows nobody and changes nothing.
-                        Some(_) if token::is_presented(&parts.headers) => {
-                            respond(token::answer(&self, found, &parts, source).await?)
+                        Some(person) if token::is_presented(&parts.headers) => {
+                            let by = token::of(&self, person, &parts.headers, source)?;
+                            respond(calls::answer(&self, found, &parts.headers, &body, &by).await?)
                         }
-                        Some(role) => {
-                            let by = who::of(&self, found.row, role, &parts, &body, source)?;
+                        Some(asks) => {
+                            let by = who::of(&self, found.row, asks, &parts, &body, source)?;
                             let answer = self.host_answer(found, &parts, &body, &by).await?;
                             if let By::Owner { id, .. } = by {
                                 person = Some(id);
                             }
                             answer
                         }
-                        None => respond(self.dispatch_network(found, &parts.headers, &body, source).await?),
+                        None => {
+                            let by = calls::Asking::Stranger(source);
+                            respond(calls::answer(&self, found, &parts.headers, &body, &by).await?)
+                        }
                     };
-                    if dispatch::proves(found.row) {
-                        let node = || found.id.as_ref().filter(|_| found.row.role().is_none()).map(NodeId::as_str);
+                    if found.row.proves() {
+                        let node = || found.id.as_ref().filter(|_| found.row.person().is_none()).map(NodeId::as_str);
                         let name = person.as_ref().map(OwnerId::as_str).or_else(node);
                         permit.proved(source, name, Instant::now());
                     }
@@ -341,9 +340,9 @@ impl Edge {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if let (Some(from), Some(target)) = (from, &target)
-            && (dispatch::is_signed(target.row) || refused_challenge)
+            && (target.row.is_signed() || refused_challenge)
         {
-            let next = self.shared.controller.challenges.issue(&dispatch::scope(target), from);
+            let next = self.shared.controller.challenges.issue(&target.scope(), from);
             if let Ok(value) = HeaderValue::from_str(&next.to_header()) {
                 response.headers_mut().insert(NEXT_CHALLENGE_HEADER, value);
             }
@@ -357,10 +356,10 @@ impl Edge {
     /// `actor_required` for what somebody of the roster may call, when nobody says that they are; as
     /// `Enrollment::may_discover`.
     fn admit(&self, row: Row, headers: &http::HeaderMap, source: IpAddr) -> Result<(), ApiError> {
-        if row == Row::Base(Endpoint::Discover) {
+        if row == Row::Node(Endpoint::Discover) {
             return self.shared.controller.enrollment.may_discover(source).map_err(ApiError::from);
         }
-        if row.role().is_none() || token::is_presented(headers) || who::is_named(self, headers) {
+        if row.person().is_none() || token::is_presented(headers) || who::is_named(self, headers) {
             return Ok(());
         }
         Err(Refusal::actor("no owner's proof and no session").into())
@@ -394,10 +393,11 @@ impl Edge {
         body: &[u8],
         by: &By,
     ) -> Result<Response<Body>, ApiError> {
-        if target.row == Row::Owner(OwnerEndpoint::Stream) {
+        if target.row == Row::People(People::Stream) {
             return live::watch(self, by, &parts.headers);
         }
-        self.dispatch_host(target, parts, body, by).await.map(respond)
+        let by = calls::Asking::Person(by.clone());
+        calls::answer(self, target, &parts.headers, body, &by).await.map(respond)
     }
 
     /// The caller's address; nothing for the operator.

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint, role_for};
-use lucia_proto::api::{Caller, Endpoint};
+use lucia_people::calls::{People, Person, Who};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::orders::owner::Role;
+use lucia_proto::calls::{Caller, Endpoint};
+use lucia_proto::node::challenge::Scope;
 use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
@@ -24,34 +24,22 @@ pub(super) enum Side {
     Operator,
 }
 
-/// A row of one of the two tables.
+/// A row of one of the two tables, or a document of the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
-    /// Of `lucia_proto::api`.
-    Base(Endpoint),
-    /// Of `lucia_people::owner_api`.
-    Owner(OwnerEndpoint),
+    /// Of machines and nodes.
+    Node(Endpoint),
+    /// Of people.
+    People(People),
     /// A document or file of the page.
     Page(Page),
-}
-
-impl From<Endpoint> for Row {
-    fn from(endpoint: Endpoint) -> Self {
-        Self::Base(endpoint)
-    }
-}
-
-impl From<OwnerEndpoint> for Row {
-    fn from(endpoint: OwnerEndpoint) -> Self {
-        Self::Owner(endpoint)
-    }
 }
 
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Base(endpoint) => endpoint.fmt(f),
-            Self::Owner(endpoint) => endpoint.fmt(f),
+            Self::Node(call) => call.fmt(f),
+            Self::People(call) => call.fmt(f),
             Self::Page(page) => page.fmt(f),
         }
     }
@@ -60,57 +48,74 @@ impl fmt::Debug for Row {
 impl Row {
     /// Every row of both tables, and every document.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        Endpoint::ALL
-            .iter()
-            .copied()
-            .map(Self::Base)
-            .chain(OwnerEndpoint::ALL.iter().copied().map(Self::Owner))
-            .chain(Page::ALL.iter().copied().map(Self::Page))
+        let calls = Endpoint::ALL.iter().copied().map(Self::Node).chain(People::ALL.iter().copied().map(Self::People));
+        calls.chain(Page::ALL.iter().copied().map(Self::Page))
     }
 
     pub(super) const fn method(self) -> &'static str {
         match self {
-            Self::Base(endpoint) => endpoint.method(),
-            Self::Owner(endpoint) => endpoint.method(),
+            Self::Node(call) => call.method(),
+            Self::People(call) => call.method(),
             Self::Page(_) => "GET",
         }
     }
 
     pub(super) const fn path(self) -> &'static str {
         match self {
-            Self::Base(endpoint) => endpoint.path(),
-            Self::Owner(endpoint) => endpoint.path(),
+            Self::Node(call) => call.path(),
+            Self::People(call) => call.path(),
             Self::Page(page) => page.path(),
         }
     }
 
     pub(super) const fn body_max(self) -> usize {
         match self {
-            Self::Base(endpoint) => endpoint.body_max(),
-            Self::Owner(endpoint) => endpoint.body_max(),
+            Self::Node(call) => call.body_max(),
+            Self::People(call) => call.body_max(),
             Self::Page(_) => 0,
         }
     }
 
     /// Whether a query may follow the path.
     pub(super) const fn is_queried(self) -> bool {
-        matches!(
-            self,
-            Self::Base(Endpoint::Events | Endpoint::Nodes)
-                | Self::Owner(OwnerEndpoint::Drafts | OwnerEndpoint::Audit)
-                | Self::Page(Page::Audit | Page::Orders | Page::Passkeys)
-        )
+        match self {
+            Self::Node(call) => !call.row().query.is_empty(),
+            Self::People(call) => !call.row().query.is_empty(),
+            Self::Page(page) => matches!(page, Page::Audit | Page::Orders | Page::Passkeys),
+        }
     }
 
-    /// The role that somebody of the roster needs who calls it over the network; nothing for what others call there.
-    pub(super) fn role(self) -> Option<Role> {
+    /// What it asks of somebody of the roster who calls it over the network; nothing for what others call there.
+    pub(super) const fn person(self) -> Option<Person> {
         match self {
-            Self::Base(endpoint) => role_for(endpoint),
-            Self::Owner(endpoint) => match endpoint.caller() {
-                OwnerCaller::Anyone | OwnerCaller::Everybody => None,
-                OwnerCaller::Person(role) => Some(role),
+            Self::People(call) => call.person(),
+            Self::Node(_) | Self::Page(_) => None,
+        }
+    }
+
+    /// Whether a call is a signature over a challenge, so that its answer carries the next one (design.md I2).
+    pub(super) const fn is_signed(self) -> bool {
+        match self {
+            Self::Node(call) => match call.caller() {
+                Caller::Device | Caller::Node => true,
+                Caller::WindowOpen => matches!(call, Endpoint::Discover),
+                Caller::Anyone => false,
             },
-            Self::Page(_) => None,
+            Self::People(_) | Self::Page(_) => self.person().is_some(),
+        }
+    }
+
+    /// Whether an accepted call proves that its address is worth a place under a flood. A device proves nothing by being
+    /// discovered: anybody may be, while the window is open; and nobody by asking to become an owner. A document shows what
+    /// a session lets it; whoever has one calls rows that prove as much.
+    pub(super) const fn proves(self) -> bool {
+        match self {
+            Self::Node(call) => match call.caller() {
+                Caller::Node => true,
+                Caller::Device => matches!(call, Endpoint::Enroll),
+                Caller::Anyone | Caller::WindowOpen => false,
+            },
+            Self::People(_) | Self::Page(_) => self.person().is_some(),
         }
     }
 }
@@ -129,6 +134,14 @@ pub(super) struct RouteTarget {
 }
 
 impl RouteTarget {
+    /// What the challenges of this call over the network are for.
+    pub(super) fn scope(&self) -> Scope {
+        match self.row {
+            Row::People(_) | Row::Page(_) => Scope::Owner,
+            Row::Node(_) => self.id.clone().map_or(Scope::Boot, Scope::Node),
+        }
+    }
+
     /// The id in the path.
     ///
     /// # Errors
@@ -162,15 +175,11 @@ pub(super) enum NoRoute {
 impl Side {
     const fn has(self, row: Row) -> bool {
         let (network, operator) = match row {
-            Row::Base(endpoint) => match endpoint.caller() {
-                Caller::Anyone | Caller::WindowOpen | Caller::Device | Caller::Node => (true, false),
-                Caller::Operator => (true, true),
+            Row::Node(_) | Row::Page(_) => (true, false),
+            Row::People(call) => match call.caller() {
+                Who::Anyone => (true, false),
+                Who::Everybody | Who::Person(_) => (true, true),
             },
-            Row::Owner(endpoint) => match endpoint.caller() {
-                OwnerCaller::Anyone => (true, false),
-                OwnerCaller::Everybody | OwnerCaller::Person(_) => (true, true),
-            },
-            Row::Page(_) => (true, false),
         };
         match self {
             Self::Network => network,
@@ -179,8 +188,15 @@ impl Side {
     }
 }
 
+/// What paths began with in the version before this one, and begin with now: the old ones answer for one release.
+const FORMER: &[(&str, &str)] = &[("/api/host/intents", "/api/host/orders")];
+
 /// Finds the row. `path` is the request's path as it came, without the query.
 pub(super) fn find(side: Side, method: &str, path: &str) -> Result<RouteTarget, NoRoute> {
+    let is_former =
+        |(old, _): &&(&str, &str)| path.strip_prefix(old).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let now = FORMER.iter().find(is_former).map(|(old, new)| path.replacen(old, new, 1));
+    let path = now.as_deref().unwrap_or(path);
     let mut methods = Vec::new();
     for row in Row::all().filter(|row| side.has(*row)) {
         let Some(target) = matches(row, path) else { continue };
@@ -218,9 +234,8 @@ mod tests {
         let (id, code): (NodeId, VerificationCode) = (ID.parse().unwrap(), "1a2b-3c4d-5e6f".parse().unwrap());
         for row in Row::all() {
             let sides = match row {
-                Row::Base(endpoint) if endpoint.caller() == Caller::Operator => [true, true],
-                Row::Owner(endpoint) if endpoint.caller() != OwnerCaller::Anyone => [true, true],
-                Row::Base(_) | Row::Owner(_) | Row::Page(_) => [true, false],
+                Row::People(call) => [true, call.caller() != Who::Anyone],
+                Row::Node(_) | Row::Page(_) => [true, false],
             };
             let path = row.path().replace("{id}", ID).replace("{code}", code.as_str());
             let has = |part: &str| row.path().contains(part);
@@ -242,17 +257,19 @@ mod tests {
                 }
             }
             // Over the network nothing of /api/host is anybody's but what people are met with.
-            let met = matches!(
-                row,
-                Row::Owner(
-                    OwnerEndpoint::Challenge | OwnerEndpoint::Apply | OwnerEndpoint::SignIn | OwnerEndpoint::AskPasskey
-                )
-            );
-            assert_eq!(row.role().is_none(), met || !row.path().starts_with("/api/host/"), "{row:?}");
+            let met = matches!(row, Row::People(call) if call.caller() == Who::Anyone);
+            assert_eq!(row.person().is_none(), met || !row.path().starts_with("/api/host/"), "{row:?}");
         }
-        for path in ["/api/host/intents/1A2B-3C4D-5E6F", "/api/host/intents/1a2b3c4d5e6f", "/api/host/intents/"] {
+        for path in ["/api/host/orders/1A2B-3C4D-5E6F", "/api/host/intents/1a2b3c4d5e6f", "/api/host/intents/"] {
             assert_eq!(find(Side::Network, "GET", path), Err(NoRoute::Path), "{path}");
         }
+        // The paths of the version before this one lead to the same rows.
+        for rest in ["", "/1a2b-3c4d-5e6f"] {
+            let [old, new] =
+                ["intents", "orders"].map(|of| find(Side::Network, "GET", &format!("/api/host/{of}{rest}")));
+            assert!(new.is_ok() && old == new);
+        }
+        assert_eq!(find(Side::Network, "GET", "/api/host/intentsx"), Err(NoRoute::Path));
     }
 
     // spec: HT-10

@@ -5,31 +5,36 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use lucia_people::audit::AuditVia;
-use lucia_people::host_api::ApproveForm;
-use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::calls::{People, Person, Takes, on};
 use lucia_people::sign_in::SESSION_COOKIE;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
-use lucia_proto::orders::owner::{PageOrigin, Role};
+use lucia_proto::orders::owner::PageOrigin;
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
 
 use super::error::ApiError;
 use super::route::Row;
-use super::{Edge, edge, owners};
+use super::{Edge, calls, edge};
 use crate::parts::By;
 use crate::refusal::Refusal;
 
 /// Who of the roster makes this call, if they may. A proof goes before a cookie.
 ///
 /// # Errors
-/// As `owners::prove`; `actor_required` for a session that is none, for a change that another page made the browser send,
+/// As `calls::prove`; `actor_required` for a session that is none, for a change that another page made the browser send,
 /// and for what confirms a passkey; `too_many_requests` for changes; `role_required`; `owners_sign` for what else takes
 /// the owner key itself.
-pub(super) fn of(edge: &Edge, row: Row, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> Result<By, ApiError> {
+pub(super) fn of(
+    edge: &Edge,
+    row: Row,
+    asks: Person,
+    parts: &Parts,
+    body: &[u8],
+    from: IpAddr,
+) -> Result<By, ApiError> {
+    let Person { role, takes, .. } = asks;
     let Some(token) = token(&parts.headers).filter(|_| !parts.headers.contains_key(OWNER_PROOF_HEADER)) else {
-        return owners::prove(edge, role, parts, body, from);
+        return calls::prove(edge, role, parts, body, from);
     };
-    let takes = takes(row);
     if matches!(takes, Takes::Proof) {
         return Err(Refusal::actor("a session does what takes an owner key").into());
     }
@@ -65,78 +70,8 @@ pub(super) fn is_named(edge: &Edge, headers: &HeaderMap) -> bool {
 /// Whether an approval puts a machine in the place of a node, and so removes that node. A body that is none is refused by
 /// who answers the call.
 fn takes_a_place(row: Row, body: &[u8]) -> bool {
-    let form = || edge::read::<ApproveForm>(Endpoint::Approve, body);
-    row == Row::Base(Endpoint::Approve) && form().is_ok_and(|form| form.replaces.is_some())
-}
-
-/// What a call takes beyond a session, which proves presence and not the key.
-pub(super) enum Takes {
-    /// Nothing: its role is enough.
-    Session,
-    /// The owner key, by this command: it bars a key for good, or opens something for longer than a session.
-    Key(&'static str),
-    /// A proof, and nothing is said to a session.
-    Proof,
-}
-
-/// Every row is named: what a new one takes somebody decides.
-pub(super) const fn takes(row: Row) -> Takes {
-    match row {
-        Row::Base(Endpoint::Remove) => Takes::Key("luciactl remove NODE"),
-        Row::Base(Endpoint::KeepClone) => Takes::Key("luciactl clone keep NODE --start ID"),
-        Row::Base(Endpoint::SplitClone) => Takes::Key("luciactl clone split NODE"),
-        Row::Owner(OwnerEndpoint::MakeToken) => Takes::Key("luciactl token add NAME --scope SCOPE --days N"),
-        Row::Owner(OwnerEndpoint::ApprovePasskey) => Takes::Proof,
-        Row::Base(
-            Endpoint::BootChallenge
-            | Endpoint::Discover
-            | Endpoint::DeviceChallenge
-            | Endpoint::DeviceState
-            | Endpoint::Installation
-            | Endpoint::Grant
-            | Endpoint::Progress
-            | Endpoint::Enroll
-            | Endpoint::NodeChallenge
-            | Endpoint::Heartbeat
-            | Endpoint::Renew
-            | Endpoint::Onboarding
-            | Endpoint::OpenWindow
-            | Endpoint::CloseWindow
-            | Endpoint::Approve
-            | Endpoint::Reject
-            | Endpoint::Dismiss
-            | Endpoint::Restore
-            | Endpoint::Status
-            | Endpoint::Nodes
-            | Endpoint::Node
-            | Endpoint::Rename
-            | Endpoint::Events,
-        )
-        | Row::Owner(
-            OwnerEndpoint::Description
-            | OwnerEndpoint::Challenge
-            | OwnerEndpoint::Apply
-            | OwnerEndpoint::Roster
-            | OwnerEndpoint::Names
-            | OwnerEndpoint::Drafts
-            | OwnerEndpoint::AddDraft
-            | OwnerEndpoint::Draft
-            | OwnerEndpoint::Sign
-            | OwnerEndpoint::DropDraft
-            | OwnerEndpoint::SignIn
-            | OwnerEndpoint::Sessions
-            | OwnerEndpoint::EndSessions
-            | OwnerEndpoint::EndSession
-            | OwnerEndpoint::AskPasskey
-            | OwnerEndpoint::Passkeys
-            | OwnerEndpoint::RemovePasskey
-            | OwnerEndpoint::Tokens
-            | OwnerEndpoint::RemoveToken
-            | OwnerEndpoint::Audit
-            | OwnerEndpoint::Stream,
-        )
-        | Row::Page(_) => Takes::Session,
-    }
+    let form = || edge::read::<on::Approve>(body);
+    row == Row::People(People::Approve) && form().is_ok_and(|form| form.replaces.is_some())
 }
 
 /// Whether the browser says that the page itself made this call.

@@ -54,7 +54,7 @@ fn what_the_head_decides_is_answered_before_a_body_is_read() {
     assert_eq!(refused(&site, &chunked), (409, "admission_closed".to_owned()));
     site.order("POST", "/api/host/onboarding/window", r#"{"minutes":5}"#);
     for (path, length, want) in [
-        ("/api/host/intents", BODY_MAX, (403, "actor_required")),
+        ("/api/host/orders", BODY_MAX, (403, "actor_required")),
         ("/api/host/onboarding/window", 100, (403, "actor_required")),
         ("/api/boot/discover", DISCOVER_BODY_MAX + 1, (413, "body_too_large")),
         ("/api/boot/nothing", 100, (404, "not_found")),
@@ -89,7 +89,7 @@ fn bodies_in_flight_of_one_stranger_are_bounded_in_bytes() {
     assert_eq!(site.send(&beat).code(), "invalid_body");
     // The operator's socket has its part too.
     let mut orders = Vec::new();
-    let refused = (0..64).find_map(|_| match waited_for_on(site.operator(), "/api/host/intents", BODY_MAX) {
+    let refused = (0..64).find_map(|_| match waited_for_on(site.operator(), "/api/host/orders", BODY_MAX) {
         Ok(stream) => {
             orders.push(stream);
             None

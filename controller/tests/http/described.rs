@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
+use lucia_people::calls::People;
 use lucia_people::host_api::{NodeLine, NodesView};
-use lucia_people::owner_api::OwnerEndpoint;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::pki::key::VerificationCode;
 use serde_json::Value;
@@ -88,7 +88,7 @@ fn an_answer_that_is_not_described_is_seen() {
 #[test]
 fn the_description_is_served_to_everybody() {
     let site = Site::new();
-    let path = OwnerEndpoint::Description.path();
+    let path = People::Description.path();
     let answers = [site.send(&request("GET", path, &[], "")), site.order("GET", path, "")];
     for answer in answers {
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));

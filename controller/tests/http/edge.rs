@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use lucia_controller::http::Timeouts;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+use lucia_proto::calls::Endpoint;
 
 use crate::machine::Machine;
 use crate::site::{NAME, Site, answer, closed, exchange, request};

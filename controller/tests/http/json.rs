@@ -1,6 +1,6 @@
 //! threats.md group J through the whole stack: one strict reader, whatever the call.
 
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 
 use crate::machine::Machine;
 use crate::site::{Site, request};

@@ -1,16 +1,18 @@
 //! A machine on its way from nobody to node, over the wire.
 
+use lucia_people::calls::People;
 use std::time::Duration;
 
 use lucia_daemon::clock::SystemClock;
-use lucia_proto::api::{Discovered, Endpoint, Grant};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::{NodeId, RequestId};
 use lucia_proto::base::json;
 use lucia_proto::base::time::Clock as _;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::{Challenge, NextChallenge};
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::first_contact::{Discovered, Grant};
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::DevicePhase;
@@ -40,7 +42,7 @@ impl Machine {
         assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":60}"#).status, 200);
         let _: Discovered = machine.discover(site).read();
         let form = format!(r#"{{"hostname":"{}","diskId":"disk0","confirmation":"ERASE"}}"#, machine.node.hostname);
-        assert_eq!(site.order("POST", &Endpoint::Approve.path_for(machine.id()), &form).status, 200);
+        assert_eq!(site.order("POST", &People::Approve.path_for(machine.id()), &form).status, 200);
         let grant: Grant = machine.grant(site).read();
         machine.node.task_id = grant.task_id;
         assert_eq!(machine.progress(site, DevicePhase::Installing).status, 200);

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint, RosterView};
+use lucia_people::calls::{People, Who};
+use lucia_people::owner_api::RosterView;
 use lucia_people::token::{TokenMade, TokenScope, TokensView};
-use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::OWNER_PROOF_HEADER_MAX;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::Challenge;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
@@ -38,13 +39,13 @@ pub(crate) fn publish(site: &Site, world: &OrderWorld) {
     site.put("nodes/owner-responses/bundle.json", &text(json::to_string(world.bundle.signed()).unwrap()));
     site.put("nodes/owner-responses/roster.json", &text(json::to_string(world.roster.signed()).unwrap()));
     wait_until("the roster", || {
-        let view: RosterView = site.order("GET", OwnerEndpoint::Roster.path(), "").read();
+        let view: RosterView = site.order("GET", People::Roster.path(), "").read();
         view.roster.as_ref() == Some(world.roster.signed())
     });
 }
 
 pub(crate) fn challenge(site: &Site) -> Challenge {
-    site.send(&request("GET", OwnerEndpoint::Challenge.path(), &[], "")).read()
+    site.send(&request("GET", People::Challenge.path(), &[], "")).read()
 }
 
 /// What an owner signs for a request.
@@ -108,7 +109,7 @@ fn as_node(site: &Site, node: &Machine, method: &str, target: &str, body: &str) 
 fn token(site: &Site, world: &OrderWorld) -> String {
     let scopes: Vec<&str> = TokenScope::ALL.iter().map(|scope| scope.as_str()).collect();
     let form = format!(r#"{{"name":"all","scopes":{scopes:?},"days":1}}"#);
-    let made: TokenMade = call(site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), &form).read();
+    let made: TokenMade = call(site, &world.alice, "POST", People::MakeToken.path(), &form).read();
     made.secret.reveal().to_owned()
 }
 
@@ -132,7 +133,7 @@ fn a_token_for_nodes_hears_of_a_removed_one_only_that_it_is_not_there() {
     let (site, world) = owned();
     let node = Machine::managed(&site, 7);
     let form = r#"{"name":"one","scopes":["nodes"],"days":7}"#;
-    let made: TokenMade = call(&site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), form).read();
+    let made: TokenMade = call(&site, &world.alice, "POST", People::MakeToken.path(), form).read();
     let target = path("/api/host/nodes/{id}", &node);
     let look = || with_token(&site, made.secret.reveal(), "GET", &target, "");
     assert_eq!(look().status, 200);
@@ -150,7 +151,7 @@ fn a_token_looks_and_does_nothing_else() {
     let (site, world) = owned();
     let form = |scopes: &str| format!(r#"{{"name":"one","scopes":[{scopes}],"days":7}}"#);
     let made: TokenMade =
-        call(&site, &world.alice, "POST", OwnerEndpoint::MakeToken.path(), &form(r#""events","nodes""#)).read();
+        call(&site, &world.alice, "POST", People::MakeToken.path(), &form(r#""events","nodes""#)).read();
     let token = made.secret.reveal();
     assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").status, 200);
     assert_eq!(with_token(&site, token, "GET", "/api/host/events?after=0&limit=1", "").status, 200);
@@ -172,15 +173,15 @@ fn a_token_looks_and_does_nothing_else() {
     assert_eq!(refused.code(), "actor_required");
     assert_eq!(with_token(&site, "x", "GET", "/api/host/nodes", "").body, refused.body);
     assert_eq!(with_token(&site, &wrong, "POST", "/api/host/tokens", &form(r#""audit""#)).body, refused.body);
-    let listed: TokensView = call(&site, &world.alice, "GET", OwnerEndpoint::Tokens.path(), "").read();
+    let listed: TokensView = call(&site, &world.alice, "GET", People::Tokens.path(), "").read();
     assert_eq!(listed.tokens.len(), 1);
     assert!(listed.tokens[0].used_at.is_some());
     // A viewer makes none, the operator neither; it ends at once when it is removed.
     for (who, code) in [(&world.victor, "role_required"), (&world.mallory, "actor_required")] {
-        assert_eq!(call(&site, who, "POST", OwnerEndpoint::MakeToken.path(), &form(r#""audit""#)).code(), code);
+        assert_eq!(call(&site, who, "POST", People::MakeToken.path(), &form(r#""audit""#)).code(), code);
     }
-    assert_eq!(site.order("POST", OwnerEndpoint::MakeToken.path(), &form(r#""audit""#)).code(), "actor_required");
-    let remove = OwnerEndpoint::RemoveToken.path_for(&listed.tokens[0].code);
+    assert_eq!(site.order("POST", People::MakeToken.path(), &form(r#""audit""#)).code(), "actor_required");
+    let remove = People::RemoveToken.path_for(&listed.tokens[0].code);
     assert_eq!(call(&site, &world.alice, "DELETE", &remove, "").status, 200);
     assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").body, refused.body);
 }
@@ -210,11 +211,9 @@ fn every_row_of_both_tables_by_everyone() {
     world.change_roster(|roster| roster.owners.retain(|owner| owner.name.as_str() != "bob"));
     publish(&site, &world);
     let token = token(&site, &world);
-    let rows = Endpoint::ALL
-        .iter()
-        .map(|row| (format!("{row:?}"), row.method(), row.path(), row.body_max(), row.caller() == Caller::Operator));
-    let owners = OwnerEndpoint::ALL.iter().map(|row| {
-        (format!("{row:?}"), row.method(), row.path(), row.body_max(), matches!(row.caller(), OwnerCaller::Person(_)))
+    let rows = Endpoint::ALL.iter().map(|row| (format!("{row:?}"), row.method(), row.path(), row.body_max(), false));
+    let owners = People::ALL.iter().map(|row| {
+        (format!("{row:?}"), row.method(), row.path(), row.body_max(), matches!(row.caller(), Who::Person(_)))
     });
     let mut table = String::new();
     for (name, method, base, body_max, operators) in rows.chain(owners) {

@@ -1,10 +1,10 @@
 //! The page over the wire and in a real browser.
 
+use lucia_people::calls::People;
 use lucia_people::host_api::OnboardingView;
-use lucia_people::owner_api::OwnerEndpoint;
 use lucia_people::sign_in::PasskeysView;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::json;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::orders::owner::{KeyUse, OwnerKey};
@@ -198,14 +198,14 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.until("the code of the passkey", |_| code() != "");
     browser.picture("passkey-made");
     quiet(&browser);
-    let confirmed = code().as_str().unwrap().parse().unwrap();
+    let confirmed = code().as_str().unwrap().to_owned();
     browser.go("/sign-in");
     browser.click("[data-act='sign-in']");
     browser.says(true);
     assert!(!browser.errors().is_empty(), "the refusal is in the console, as the browser writes each");
     let passkeys: PasskeysView = call(&site, &world.alice, "GET", "/api/host/passkeys", "").read();
     assert_eq!(passkeys.passkeys, []);
-    let approve = OwnerEndpoint::ApprovePasskey.path_for(&confirmed);
+    let approve = People::ApprovePasskey.path_for(&confirmed);
     assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
     browser.click("[data-act='sign-in']");
     browser.is_at("/");
@@ -266,7 +266,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.go("/");
     browser.is_at("/sign-in");
     let _ = browser.errors();
-    assert_eq!(site.order("DELETE", &OwnerEndpoint::RemovePasskey.path_for(&confirmed), "").status, 200);
+    assert_eq!(site.order("DELETE", &People::RemovePasskey.path_for(&confirmed), "").status, 200);
     browser.click("[data-act='sign-in']");
     browser.says(true);
     wait_until("no session is left", || site.order("GET", "/api/host/sessions", "").body.contains("\"sessions\":[]"));
@@ -355,10 +355,10 @@ fn a_passkey_says_by_itself_that_it_was_confirmed() {
     browser.until("what became of it", |browser| !shown(browser, "passkey-state").is_empty());
     let before = ["passkey-state", "passkey-next"].map(|id| shown(&browser, id));
     let code = browser.run("return document.getElementById('passkey-code').textContent");
-    let code = code.as_str().unwrap().parse().unwrap();
+    let code = code.as_str().unwrap().to_owned();
     let state = |path: &str| site.send(&request("GET", path, &[], ""));
     assert!(state(&format!("/passkeys?asked={code}")).body.contains("data-state=\"waits\""));
-    let approve = OwnerEndpoint::ApprovePasskey.path_for(&code);
+    let approve = People::ApprovePasskey.path_for(&code);
     assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
     browser.until("that it was confirmed", |browser| {
         ["passkey-state", "passkey-next"].iter().zip(&before).all(|(id, before)| shown(browser, id) != *before)

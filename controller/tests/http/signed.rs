@@ -1,6 +1,6 @@
 //! threats.md group S through the whole stack.
 
-use lucia_proto::api::Endpoint;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::Challenge;
 use lucia_proto::node::report::{Proof, Purpose, Question};
 

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::token::TokenName;
 pub use error::AuditError;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::acts::{Act, in_audit};
 use lucia_proto::base::bounded::OutOfBounds;
 use lucia_proto::base::code::Code;
@@ -121,39 +120,6 @@ pub enum AuditVia {
     Key,
     /// A session of the page, which a passkey began.
     Session,
-}
-
-/// What a call of the operator's table does; nothing for one that only looks, and for calls that are nobody's here.
-#[must_use]
-pub const fn act_of(endpoint: Endpoint) -> Option<Act> {
-    Some(match endpoint {
-        Endpoint::OpenWindow => Act::WindowOpened,
-        Endpoint::CloseWindow => Act::WindowClosed,
-        Endpoint::Approve => Act::Approved,
-        Endpoint::Reject => Act::Rejected,
-        Endpoint::Dismiss => Act::Dismissed,
-        Endpoint::Restore => Act::Restored,
-        Endpoint::Remove => Act::Removed,
-        Endpoint::Rename => Act::Renamed,
-        Endpoint::KeepClone => Act::CloneKept,
-        Endpoint::SplitClone => Act::CloneSplit,
-        Endpoint::BootChallenge
-        | Endpoint::Discover
-        | Endpoint::DeviceChallenge
-        | Endpoint::DeviceState
-        | Endpoint::Installation
-        | Endpoint::Grant
-        | Endpoint::Progress
-        | Endpoint::Enroll
-        | Endpoint::NodeChallenge
-        | Endpoint::Heartbeat
-        | Endpoint::Renew
-        | Endpoint::Onboarding
-        | Endpoint::Status
-        | Endpoint::Nodes
-        | Endpoint::Node
-        | Endpoint::Events => return None,
-    })
 }
 
 /// One line.

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod audit;
+pub mod calls;
 pub mod host_api;
 pub mod owner_api;
 pub mod sign_in;

@@ -5,6 +5,7 @@ pub mod challenge;
 pub mod directory;
 pub mod enrollment;
 pub mod feature;
+pub mod first_contact;
 pub mod heartbeat;
 pub mod inventory;
 pub mod phase;

@@ -113,13 +113,13 @@ impl OrderBody for SshKeys {
     }
 
     #[cfg(any(test, feature = "test-support"))]
-    fn sample(_: &super::body::Sample) -> Self {
-        use super::body::Sample;
+    fn sample(_: &super::body::OrderSample) -> Self {
+        use super::body::OrderSample;
         let key: SshKey =
-            Sample::text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f");
+            OrderSample::text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f");
         Self {
-            account: Sample::text("alice"),
-            keys: vec![LabelledKey { label: Sample::text("laptop"), key: key.into() }],
+            account: OrderSample::text("alice"),
+            keys: vec![LabelledKey { label: OrderSample::text("laptop"), key: key.into() }],
         }
     }
 }

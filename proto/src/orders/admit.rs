@@ -59,7 +59,7 @@ impl OrderBody for Admit {
     }
 
     #[cfg(any(test, feature = "test-support"))]
-    fn sample(of: &super::body::Sample) -> Self {
+    fn sample(of: &super::body::OrderSample) -> Self {
         Self { fingerprint: of.fingerprint, hostname: of.hostname.clone(), replaces: None }
     }
 }

@@ -123,13 +123,13 @@ pub trait OrderBody: Serialize + DeserializeOwned {
 
     /// A good one for tests.
     #[cfg(any(test, feature = "test-support"))]
-    fn sample(of: &Sample) -> Self;
+    fn sample(of: &OrderSample) -> Self;
 }
 
 /// Whom a test's body is about.
 #[cfg(any(test, feature = "test-support"))]
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct OrderSample {
     /// The node's name.
     pub hostname: Hostname,
     /// Its key.
@@ -139,7 +139,7 @@ pub struct Sample {
 }
 
 #[cfg(any(test, feature = "test-support"))]
-impl Sample {
+impl OrderSample {
     /// A text of a test, as its type.
     #[must_use]
     pub fn text<T: std::str::FromStr>(text: &str) -> T {

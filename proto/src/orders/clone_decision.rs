@@ -72,7 +72,7 @@ impl OrderBody for CloneDecision {
     }
 
     #[cfg(any(test, feature = "test-support"))]
-    fn sample(of: &super::body::Sample) -> Self {
+    fn sample(of: &super::body::OrderSample) -> Self {
         let start_id = Some(StartId::from_random([9; 16]));
         Self { hostname: of.hostname.clone(), decision: Decision::Keep, start_id }
     }

@@ -48,7 +48,7 @@ use crate::pki::key::Fingerprint;
 pub use account_keys::{LabelledKey, NotPlain, PlainSshKey, SshKeys};
 pub use admit::Admit;
 #[cfg(any(test, feature = "test-support"))]
-pub use body::Sample;
+pub use body::OrderSample;
 pub use body::{Actor, Effect, Flow, OrderBody, visible};
 pub use check::Checker;
 pub use clone_decision::{CloneDecision, Decision};
@@ -187,7 +187,7 @@ macro_rules! orders {
             /// A good one of this kind, for tests.
             #[cfg(any(test, feature = "test-support"))]
             #[must_use]
-            pub fn sample(kind: OrderKind, of: &Sample) -> Self {
+            pub fn sample(kind: OrderKind, of: &OrderSample) -> Self {
                 match kind { $(OrderKind::$name => Self::$name(<$body>::sample(of)),)* }
             }
         }

@@ -42,7 +42,7 @@ impl OrderBody for RemoveIdentity {
     }
 
     #[cfg(any(test, feature = "test-support"))]
-    fn sample(of: &super::body::Sample) -> Self {
+    fn sample(of: &super::body::OrderSample) -> Self {
         Self { hostname: of.hostname.clone() }
     }
 }

@@ -12,8 +12,8 @@ use crate::orders::freshness::OrderTime;
 use crate::orders::owner::{CredentialId, KeyUse, Owner, OwnerId, OwnerKey, PageOrigin, Role};
 use crate::orders::roster::{Roster, SignedRoster, VerifiedRoster};
 use crate::orders::{
-    Actor, Assertion, Body, Checker, Draft, OrderHead, OrderKind, OrderMemory, OrderPolicy, OrderSignature, Sample,
-    SignedOrder, Terms, passkey_challenge,
+    Actor, Assertion, Body, Checker, Draft, OrderHead, OrderKind, OrderMemory, OrderPolicy, OrderSample,
+    OrderSignature, SignedOrder, Terms, passkey_challenge,
 };
 use crate::pki::bundle::VerifiedBundle;
 use crate::pki::key::NodeKey;
@@ -184,7 +184,7 @@ impl OrderWorld {
     #[must_use]
     pub fn body(&self, kind: OrderKind) -> Body {
         let Self { node, now, .. } = self;
-        Body::sample(kind, &Sample { hostname: node.hostname.clone(), fingerprint: node.fingerprint, now: *now })
+        Body::sample(kind, &OrderSample { hostname: node.hostname.clone(), fingerprint: node.fingerprint, now: *now })
     }
 
     /// The head of alice's order of this kind for the node, made now.

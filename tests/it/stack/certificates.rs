@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::BODY_MAX;
 use lucia_proto::base::pem;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestCa, TestNode, hostile_csrs, hostile_leaves};
 use lucia_tests::sim::SimNode;

@@ -1,7 +1,7 @@
 //! Group H: what a client of HTTP and TLS may do.
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::limits::{BODY_MAX, DISCOVER_BODY_MAX};
+use lucia_proto::calls::Endpoint;
 use lucia_tests::programs::CONTROLLER_NAME;
 use lucia_tests::sim::Target;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,7 +1,7 @@
 //! Group J: strange JSON, around a signature and under one.
 
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
+use lucia_proto::calls::Endpoint;
 
 use super::Stack;
 

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::Code;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::{Challenge, ChallengeId};
 use lucia_proto::node::report::Proof;
 use lucia_proto::test_support::key;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use lucia_agent::client::transport::Request;
-use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::code::{Code, ErrorBody};
 use lucia_proto::base::ids::NodeId;
+use lucia_proto::calls::{Caller, Endpoint};
 use lucia_proto::node::challenge::{Challenge, NEXT_CHALLENGE_HEADER, Scope, signed_text};
 use lucia_proto::node::report::{DeviceCall, HeaderProof, NodeCall, Proof};
 use lucia_proto::pki::key::NodeKey;

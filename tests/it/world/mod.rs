@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_agent::client::transport::Request;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::{Clock, UnixTime};
+use lucia_proto::calls::Endpoint;
 use lucia_proto::files::journal::Journal;
 use lucia_proto::node::challenge::Scope;
 use lucia_proto::node::phase::DevicePhase;

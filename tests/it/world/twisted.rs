@@ -2,9 +2,9 @@
 
 use lucia_agent::client::retry::retry_after;
 use lucia_agent::client::transport::{Response, TransportError};
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::ANSWER_MAX;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_tests::hostile_controller::{Deed, Moment, Reply, Tape, Trick};
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation, Pending};
 use lucia_proto::base::code::ErrorBody;
 use lucia_proto::base::limits::{ANSWER_MAX, BODY_MAX, DISCOVER_BODY_MAX, REPORT_MIN};
 use lucia_proto::node::challenge::{Challenge, ChallengeId, NextChallenge, Nonce, signed_text};
+use lucia_proto::node::first_contact::{Accepted, DeviceState, Discovered, Grant, Installation, Pending};
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::node::report::{
     BodyProof, DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, NodeCall, Progress, Proof,

@@ -14,9 +14,9 @@ use std::fmt;
 
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::{NEXT_CHALLENGE_HEADER, NextChallenge};
 use lucia_proto::test_support::{TestCa, TestNode};
 

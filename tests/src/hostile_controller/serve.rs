@@ -11,9 +11,9 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use lucia_proto::api::{Caller, Endpoint};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::calls::Endpoint;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -129,9 +129,8 @@ fn twist(mind: &mut Mind, call: Endpoint, node: &NodeId, honest: Reply) -> Deed 
 pub(super) fn called(request: &Request<Incoming>) -> Option<(Endpoint, NodeId)> {
     let path = request.uri().path();
     let node: NodeId = path.split('/').find_map(|part| part.parse().ok())?;
-    let call = Endpoint::ALL.iter().find(|call| {
-        call.caller() != Caller::Operator && call.method() == request.method().as_str() && call.path_for(&node) == path
-    })?;
+    let call =
+        Endpoint::ALL.iter().find(|call| call.method() == request.method().as_str() && call.path_for(&node) == path)?;
     Some((*call, node))
 }
 

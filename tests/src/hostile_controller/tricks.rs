@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::TaskId;
+use lucia_proto::calls::Endpoint;
 use lucia_proto::node::challenge::NEXT_CHALLENGE_HEADER;
 use lucia_proto::test_support::{TestCa, TestNode, hostile_answers, hostile_leaves};
 use serde_json::{Value, json as value};

@@ -1,10 +1,10 @@
 //! Letting a machine in: the approval of its installation, and the order that makes it a node.
 
+use lucia_people::calls::People;
 use std::fmt::Write as _;
 
 use clap::Args;
 use lucia_people::host_api::{ApproveForm, DeviceView, ERASE, NodeLine, OnboardingView};
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::{DiskId, Hostname};
 use lucia_proto::base::text::span;
@@ -89,7 +89,7 @@ impl Verb for Approve {
         if let Some(me) = client.me() {
             roster::signer(client, me, &[OrderKind::Admit]).await?;
         }
-        let seen: OnboardingView = client.call(Endpoint::Onboarding, None).await?;
+        let seen: OnboardingView = client.call(People::Onboarding, None).await?;
         let now = seen.server_time;
         let device = of_code(seen, self.code.clone())?;
         let fingerprint = fingerprint::typed(self.fingerprint, self.yes)?;
@@ -124,7 +124,7 @@ impl Verb for Approve {
         }
         let confirmation = self.disk.as_ref().map(|_| ERASE.to_owned());
         let form = ApproveForm { hostname: self.hostname, disk_id: self.disk, confirmation, replaces };
-        let view = client.post(Endpoint::Approve, Some(&device.device_id), &form).await;
+        let view = client.post(People::Approve, Some(&device.device_id), &form).await;
         let view = view.map_err(|error| ended(error.into()))?;
         if let (Some(me), Some(draft)) = (client.me(), &admission) {
             // What was approved waits for this order, so whoever reads why it failed reads how to give it.

@@ -1,10 +1,10 @@
 //! A frozen identity, which two machines hold: one is kept, or none.
 
+use lucia_people::calls::People;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
 use lucia_people::host_api::{KeepForm, NodeView};
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::text::shown;
 use lucia_proto::orders::{Body, CloneDecision, Decision, Draft, OrderKind};
@@ -109,7 +109,7 @@ async fn keep(session: &Session, node: &str, start: StartId, yes: bool) -> Resul
     if !yes {
         ask(&keeping(&view, &start), &name)?;
     }
-    let view = client.post(Endpoint::KeepClone, Some(&id), &KeepForm { start_id: start }).await?;
+    let view = client.post(People::KeepClone, Some(&id), &KeepForm { start_id: start }).await?;
     nodes::say(session.out, &view)
 }
 
@@ -124,7 +124,7 @@ async fn split(session: &Session, node: &str, yes: bool) -> Result<(), Failure> 
     if !yes {
         ask(&splitting(&view), &name)?;
     }
-    onboarding::say(session.out, &client.call(Endpoint::SplitClone, Some(&id)).await?)
+    onboarding::say(session.out, &client.call(People::SplitClone, Some(&id)).await?)
 }
 
 /// What `clone keep` will do.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use lucia_people::calls::People;
 use lucia_people::host_api::StatusView;
-use lucia_people::owner_api::{OwnerEndpoint, RosterView};
-use lucia_proto::api::Endpoint;
+use lucia_people::owner_api::RosterView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::text::shown;
@@ -99,10 +99,10 @@ impl Verb for Whoami {
         let session = Session::open(&at.place, at.out).await?;
         let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
             // Whoever may not call is nobody there.
-            let _: StatusView = session.client.call(Endpoint::Status, None).await?;
+            let _: StatusView = session.client.call(People::Status, None).await?;
             return at.out.say(&"operator", || operator(&session.context));
         };
-        let looked: Result<RosterView, CallError> = session.client.look(OwnerEndpoint::Roster, None).await;
+        let looked: Result<RosterView, CallError> = session.client.look(People::Roster, None).await;
         let roster = match looked {
             Ok(view) => match roster::newest(&view, me) {
                 Err(RosterProblem::None) => None,

@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use lucia_people::calls::People;
 use lucia_people::host_api::NodeLine;
-use lucia_people::owner_api::{DraftLine, DraftState, DraftView, OwnerEndpoint};
+use lucia_people::owner_api::{DraftLine, DraftState, DraftView};
 use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{SSH_KEY_LINE_MAX, SSH_KEYS_PER_ACCOUNT_MAX};
@@ -279,7 +280,7 @@ async fn signed(
     roster: &VerifiedRoster,
     line: &DraftLine,
 ) -> Result<Option<Ordered>, Failure> {
-    let view: DraftView = client.look(OwnerEndpoint::Draft, Some(&line.code)).await?;
+    let view: DraftView = client.look(People::Draft, Some(&line.code)).await?;
     let read = sign::read(&view.draft, &line.code, &me.fleet())?;
     let order = read.signed(view.signatures);
     let is_signed =

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use lucia_daemon::clock;
-use lucia_people::owner_api::{OwnerEndpoint, RosterView};
+use lucia_people::calls::People;
+use lucia_people::owner_api::RosterView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
 use lucia_proto::base::time::UnixTime;
@@ -185,7 +186,7 @@ async fn wait(client: Client, asked: &OwnerName) -> Result<(), Failure> {
     note("Waiting for that. Ctrl-C ends the waiting and nothing else.");
     let most = APPLICATION_LIFETIME.as_secs() / PAUSE.as_secs();
     for _ in 0..most {
-        let looked: Result<RosterView, CallError> = client.look(OwnerEndpoint::Roster, None).await;
+        let looked: Result<RosterView, CallError> = client.look(People::Roster, None).await;
         match looked {
             Ok(view) => {
                 let roster = match roster::newest(&view, me) {

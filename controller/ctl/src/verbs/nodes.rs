@@ -1,5 +1,6 @@
 //! Nodes: all of them, one as it lives, and what is done to one.
 
+use lucia_people::calls::People;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use clap::Args;
 use lucia_people::host_api::{self, NodeLine, NodeView, NodesView, RenameForm, Sample};
 use lucia_people::why::{Renaming, restored};
 use lucia_people::words;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::text::{bytes, shown, span};
@@ -76,7 +76,7 @@ impl Verb for Node {
                 watch(out, &about(client, &id).await?)?;
                 tokio::time::sleep(Duration::from_secs(self.every)).await;
             },
-            Looked::Node(id) => say(out, &client.call(Endpoint::Node, Some(&id)).await?),
+            Looked::Node(id) => say(out, &client.call(People::Node, Some(&id)).await?),
         }
     }
 }
@@ -102,7 +102,7 @@ impl Verb for Rename {
     async fn run(self, at: &At) -> Result<(), Failure> {
         let client = Session::open(&at.place, at.out).await?.client;
         let (id, _) = find(&client, &self.node).await?;
-        say(at.out, &client.post(Endpoint::Rename, Some(&id), &RenameForm { hostname: self.name }).await?)
+        say(at.out, &client.post(People::Rename, Some(&id), &RenameForm { hostname: self.name }).await?)
     }
 }
 
@@ -141,7 +141,7 @@ impl Verb for Remove {
         if !self.yes {
             ask(&sentence(&name, &id), &name)?;
         }
-        let view = client.call(Endpoint::Remove, Some(&id)).await?;
+        let view = client.call(People::Remove, Some(&id)).await?;
         note(&format!(
             "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
              lucia-enrollment-worker confirm-removals shows it, if it was a node."

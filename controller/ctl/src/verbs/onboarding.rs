@@ -1,11 +1,11 @@
 //! Machines that are no nodes yet, and the window through which they come.
 
+use lucia_people::calls::People;
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
 use lucia_people::host_api::{DeviceView, Minutes, OnboardingView, OpenWindow};
 use lucia_people::why::Next;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::names::DiskId;
 use lucia_proto::base::text::{bytes, counted, shown, span};
 use lucia_proto::base::time::UnixTime;
@@ -28,7 +28,7 @@ pub(crate) struct Onboarding;
 impl Verb for Onboarding {
     async fn run(self, at: &At) -> Result<(), Failure> {
         let session = Session::open(&at.place, at.out).await?;
-        say(at.out, &session.client.call(Endpoint::Onboarding, None).await?)
+        say(at.out, &session.client.call(People::Onboarding, None).await?)
     }
 }
 
@@ -55,8 +55,8 @@ impl Verb for Window {
         say(
             at.out,
             &match self {
-                Self::Open { minutes } => client.post(Endpoint::OpenWindow, None, &OpenWindow { minutes }).await?,
-                Self::Close => client.call(Endpoint::CloseWindow, None).await?,
+                Self::Open { minutes } => client.post(People::OpenWindow, None, &OpenWindow { minutes }).await?,
+                Self::Close => client.call(People::CloseWindow, None).await?,
             },
         )
     }
@@ -73,7 +73,7 @@ pub(crate) struct Reject {
 
 impl Verb for Reject {
     async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, Endpoint::Reject, self.code).await
+        change(at, People::Reject, self.code).await
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Dismiss {
 
 impl Verb for Dismiss {
     async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, Endpoint::Dismiss, self.code).await
+        change(at, People::Dismiss, self.code).await
     }
 }
 
@@ -103,11 +103,11 @@ pub(crate) struct Restore {
 
 impl Verb for Restore {
     async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, Endpoint::Restore, self.code).await
+        change(at, People::Restore, self.code).await
     }
 }
 
-async fn change(at: &At, endpoint: Endpoint, code: VerificationCode) -> Result<(), Failure> {
+async fn change(at: &At, endpoint: People, code: VerificationCode) -> Result<(), Failure> {
     let client = Session::open(&at.place, at.out).await?.client;
     let device = device(&client, code).await?;
     say(at.out, &client.call(endpoint, Some(&device.device_id)).await?)

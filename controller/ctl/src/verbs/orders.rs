@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use lucia_daemon::clock::now;
-use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView, OwnerEndpoint};
+use lucia_people::calls::People;
+use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
 use lucia_people::words;
 use lucia_proto::base::text::{counted, span};
 use lucia_proto::base::time::UnixTime;
@@ -77,7 +78,7 @@ impl Verb for Sign {
 async fn sign(session: &Session, me: &Me, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
     let client = &session.client;
     let roster = roster::signer(client, me, &[]).await?;
-    let view: DraftView = client.look(OwnerEndpoint::Draft, Some(code)).await?;
+    let view: DraftView = client.look(People::Draft, Some(code)).await?;
     let draft = sign::read(&view.draft, code, &me.fleet())?;
     roster::may_order(&roster, draft.intent().kind)?;
     match draft.intent().terms {
@@ -156,7 +157,7 @@ impl Verb for Drop {
         if !self.yes {
             ask(&dropping(line), "yes")?;
         }
-        client.act(OwnerEndpoint::DropDraft, &self.code, None::<&()>).await?;
+        client.act(People::DropDraft, &self.code, None::<&()>).await?;
         let view = sign::drafts(client).await?;
         say(&session, &view, drafts).await
     }

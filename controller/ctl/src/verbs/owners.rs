@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use lucia_people::owner_api::{OwnerEndpoint, RosterView};
+use lucia_people::calls::People;
+use lucia_people::owner_api::RosterView;
 use lucia_proto::orders::owner::{KeyUse, Role};
 use lucia_proto::orders::roster::Roster;
 use lucia_proto::orders::{OrderKind, Rule};
@@ -24,7 +25,7 @@ pub(crate) struct Owners;
 impl Verb for Owners {
     async fn run(self, at: &At) -> Result<(), Failure> {
         let session = Session::open(&at.place, at.out).await?;
-        let view: RosterView = session.client.look(OwnerEndpoint::Roster, None).await?;
+        let view: RosterView = session.client.look(People::Roster, None).await?;
         let roster = match session.client.me() {
             Some(me) => roster::newest(&view, me)?.roster().clone(),
             None => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lucia_daemon::clock::now;
-use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::calls::People;
 use lucia_people::sign_in::{PasskeyForm, PasskeyView, PasskeysView};
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
@@ -79,13 +79,13 @@ impl Verb for Passkey {
         let session = Session::open(&at.place, at.out).await?;
         let (client, out) = (&session.client, at.out);
         let view: PasskeysView = match self {
-            Self::List => client.look(OwnerEndpoint::Passkeys, None).await?,
+            Self::List => client.look(People::Passkeys, None).await?,
             Self::Remove { code, yes } => {
                 if !yes {
                     let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
                     ask(&sentence, "yes")?;
                 }
-                client.look(OwnerEndpoint::RemovePasskey, Some(&code)).await?
+                client.look(People::RemovePasskey, Some(&code)).await?
             }
             // The one way by which a passkey comes to sign anybody in.
             Self::Approve { code, yes } => {
@@ -95,7 +95,7 @@ impl Verb for Passkey {
                         format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
                     ask(&sentence, "yes")?;
                 }
-                let view: PasskeyView = client.look(OwnerEndpoint::ApprovePasskey, Some(&code)).await?;
+                let view: PasskeyView = client.look(People::ApprovePasskey, Some(&code)).await?;
                 PasskeysView { passkeys: vec![view] }
             }
             Self::Orders { file, yes } => {

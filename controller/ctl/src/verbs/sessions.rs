@@ -1,7 +1,7 @@
 //! Sessions of the page.
 
 use clap::Subcommand;
-use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::calls::People;
 use lucia_people::sign_in::{SessionView, SessionsView};
 use lucia_proto::base::text::span;
 use lucia_proto::pki::key::VerificationCode;
@@ -39,7 +39,7 @@ impl Verb for Sessions {
         let session = Session::open(&at.place, at.out).await?;
         let (client, out) = (&session.client, at.out);
         let view: SessionsView = match self {
-            Self::List => client.look(OwnerEndpoint::Sessions, None).await?,
+            Self::List => client.look(People::Sessions, None).await?,
             Self::End { code, yes, .. } => {
                 if !yes {
                     let whose = if client.me().is_some() { "your session" } else { "session" };
@@ -49,7 +49,7 @@ impl Verb for Sessions {
                     };
                     ask(&sentence, "yes")?;
                 }
-                let row = if code.is_some() { OwnerEndpoint::EndSession } else { OwnerEndpoint::EndSessions };
+                let row = if code.is_some() { People::EndSession } else { People::EndSessions };
                 client.look(row, code.as_ref()).await?
             }
         };

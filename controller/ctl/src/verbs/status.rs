@@ -1,9 +1,9 @@
 //! The controller itself.
 
 use clap::Args;
+use lucia_people::calls::People;
 use lucia_people::host_api::StatusView;
 use lucia_people::words;
-use lucia_proto::api::Endpoint;
 use lucia_proto::base::text::{bytes, counted, shown};
 
 use crate::problem::Failure;
@@ -21,7 +21,7 @@ pub(crate) struct Status;
 
 impl Verb for Status {
     async fn run(self, at: &At) -> Result<(), Failure> {
-        let view = Session::open(&at.place, at.out).await?.client.call(Endpoint::Status, None).await?;
+        let view = Session::open(&at.place, at.out).await?.client.call(People::Status, None).await?;
         at.out.say(&view, || status(&view, at.out.wide))
     }
 }

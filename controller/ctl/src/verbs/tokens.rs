@@ -1,7 +1,7 @@
 //! Automation tokens: made with the owner key, shown once.
 
 use clap::{Args, Subcommand};
-use lucia_people::owner_api::OwnerEndpoint;
+use lucia_people::calls::People;
 use lucia_people::token::{Days, TokenForm, TokenMade, TokenName, TokenScope, TokenScopes, TokenView, TokensView};
 use lucia_proto::base::text::shown;
 
@@ -73,13 +73,13 @@ impl Verb for Token {
                 session.owner("to make a token")?;
                 return add(client, out, args).await;
             }
-            Self::List => client.look(OwnerEndpoint::Tokens, None).await?,
+            Self::List => client.look(People::Tokens, None).await?,
             Self::Remove { name } => {
-                let view: TokensView = client.look(OwnerEndpoint::Tokens, None).await?;
+                let view: TokensView = client.look(People::Tokens, None).await?;
                 let is_named = |token: &&TokenView| token.name.as_str() == name || token.code.as_str() == name;
                 let mut found = view.tokens.iter().filter(is_named);
                 match (found.next(), found.next()) {
-                    (Some(token), None) => client.look(OwnerEndpoint::RemoveToken, Some(&token.code)).await?,
+                    (Some(token), None) => client.look(People::RemoveToken, Some(&token.code)).await?,
                     (None, _) => return Err(TokenError::NoToken(name).into()),
                     // Over the socket two owners may call theirs alike.
                     (Some(_), Some(_)) => return Err(TokenError::TokensAlike(name).into()),
@@ -94,7 +94,7 @@ impl Verb for Token {
 async fn add(client: &Client, out: Out, args: AddToken) -> Result<(), Failure> {
     let scopes = TokenScopes::try_from(args.scopes).map_err(|_| TokenError::ScopesTwice)?;
     let form = TokenForm { name: args.name, scopes, days: args.days };
-    let made: TokenMade = client.hand_in(OwnerEndpoint::MakeToken, &form).await?;
+    let made: TokenMade = client.hand_in(People::MakeToken, &form).await?;
     // The token itself goes where the answer goes and nowhere else.
     out.say(&made, || format!("{}\n", made.secret.reveal()))?;
     note(&token_made(&made.token));

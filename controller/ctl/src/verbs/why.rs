@@ -1,8 +1,9 @@
 //! `why`: what the controller knows of a node, what is wrong with it, and what cures that.
 
 use clap::Args;
+use lucia_people::calls::People;
 use lucia_people::host_api::NodeView;
-use lucia_people::owner_api::{DraftLine, DraftsView, OwnerEndpoint};
+use lucia_people::owner_api::{DraftLine, DraftsView};
 use lucia_people::{why, words};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -42,7 +43,7 @@ impl Verb for Why {
             Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
         };
         let view = about(client, &id).await?;
-        let drafts: Result<DraftsView, CallError> = client.look(OwnerEndpoint::Drafts, None).await;
+        let drafts: Result<DraftsView, CallError> = client.look(People::Drafts, None).await;
         let drafts = match drafts {
             Ok(view) => view.drafts,
             // One that knows no owners has no orders either.

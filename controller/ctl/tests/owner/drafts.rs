@@ -25,8 +25,8 @@ fn a_long_list_comes_in_parts() {
     };
     let after = all[99].read().unwrap().code();
     let script = vec![
-        get("GET /api/host/intents", &part(&all[..100])),
-        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+        get("GET /api/host/orders", &part(&all[..100])),
+        get(format!("GET /api/host/orders?after={after}"), &part(&all[100..])),
         who(&world),
     ];
     let server = Server::new(world.clone(), script);
@@ -43,8 +43,8 @@ fn a_long_list_comes_in_parts() {
     let many: Vec<_> = all[..7].iter().map(|draft| (draft, DraftState::Signed, told.clone())).collect();
     let after = all[6].read().unwrap().code();
     let script = vec![
-        get("GET /api/host/intents", &drafts(&world, &many)),
-        get(format!("GET /api/host/intents?after={after}"), &part(&all[100..])),
+        get("GET /api/host/orders", &drafts(&world, &many)),
+        get(format!("GET /api/host/orders?after={after}"), &part(&all[100..])),
         who(&world),
         nodes(&world),
         get("GET /api/host/events?after=0&limit=500&wait=0", &EventsView { events: Vec::new(), last_sequence: 0 }),
@@ -73,8 +73,8 @@ fn orders_are_listed_with_what_became_of_them() {
     list.drafts[1].about = Some("alice: +laptop".parse().unwrap());
     let (open, code) = (open.read().unwrap().code(), refused.read().unwrap().code());
     let out = handed.read().unwrap().code();
-    let line = "GET /api/host/intents";
-    let drop = step(format!("DELETE /api/host/intents/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
+    let line = "GET /api/host/orders";
+    let drop = step(format!("DELETE /api/host/orders/{open}"), By::Alice, |_, _| (200, "{}".to_owned()));
     let script = vec![
         get(line, &list),
         who(&world),

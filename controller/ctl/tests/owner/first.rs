@@ -57,10 +57,9 @@ fn whoever_may_not_sign_hears_so_before_anything_is_shown() {
         let forbids = changed(&world, |roster| roster.policy = roster.policy.clone().with(kind, Rule::Forbid));
         let its = forbidden.read().unwrap().code();
         let (args, more) = match args[0] {
-            "sign" => (
-                vec!["sign", its.as_str()],
-                vec![get(format!("GET /api/host/intents/{its}"), &view(forbidden.clone()))],
-            ),
+            "sign" => {
+                (vec!["sign", its.as_str()], vec![get(format!("GET /api/host/orders/{its}"), &view(forbidden.clone()))])
+            }
             "remove" => (args, vec![nodes(&world)]),
             _ => (args, vec![]),
         };
@@ -85,7 +84,7 @@ fn an_order_whose_time_is_over_is_not_shown() {
     });
     let code = late.read().unwrap().code();
     let server =
-        Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(late))]);
+        Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/orders/{code}"), &view(late))]);
     let text = Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 1, "expired");
     assert_eq!(text.lines().count(), 1, "{text}");
     server.done();
@@ -97,12 +96,12 @@ fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
     let world = world();
     let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let (code, name) = (draft.read().unwrap().code(), world.node.hostname.as_str());
-    let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
+    let look = || get(format!("GET /api/host/orders/{code}"), &view(draft.clone()));
     let refuse = |line: &str, status, code: &str| {
         let refusal = refusal(code);
         step(line, By::Alice, move |_, _| (status, refusal))
     };
-    let sign = "POST /api/host/intents/*/signatures";
+    let sign = "POST /api/host/orders/*/signatures";
     // What is signed, and whether it arrived or was taken, is cured by signing again.
     let again = |text: &str| text.contains("luciactl sign ");
     for (args, more, exit, refusal, signed) in [
@@ -110,7 +109,7 @@ fn what_fails_after_an_order_was_shown_says_how_far_it_came() {
         (vec!["remove", name], vec![nodes(&world)], 64, "usage", false),
         (
             vec!["remove", name, "--yes"],
-            vec![nodes(&world), refuse("POST /api/host/intents", 503, "registry_full")],
+            vec![nodes(&world), refuse("POST /api/host/orders", 503, "registry_full")],
             1,
             "registry_full",
             false,

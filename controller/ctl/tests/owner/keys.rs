@@ -36,14 +36,14 @@ fn keys_are_ordered_account_by_account_with_a_rising_revision() {
     );
     let past = |draft: &Draft, signatures: Vec<OrderSignature>| {
         let code = draft.read().unwrap().code();
-        get(format!("GET /api/host/intents/{code}"), &DraftView { draft: draft.clone(), signatures })
+        get(format!("GET /api/host/orders/{code}"), &DraftView { draft: draft.clone(), signatures })
     };
     // A viewer's signature, a stranger's, and one under another order are none.
     let none = vec![world.victor.sign(&unsigned), world.mallory.sign(&unsigned), world.alice.sign(&last)];
     let before = || {
         vec![
             roster_step(&world),
-            get("GET /api/host/intents", &list),
+            get("GET /api/host/orders", &list),
             past(&unsigned, none.clone()),
             past(&open, vec![world.bob.sign(&open)]),
             past(&last, vec![world.alice.sign(&last)]),
@@ -127,11 +127,11 @@ fn keys_are_listed_as_owners_ordered_them() {
     );
     let past = |draft: &Draft, signature: OrderSignature| {
         let code = draft.read().unwrap().code();
-        get(format!("GET /api/host/intents/{code}"), &DraftView { draft: draft.clone(), signatures: vec![signature] })
+        get(format!("GET /api/host/orders/{code}"), &DraftView { draft: draft.clone(), signatures: vec![signature] })
     };
     let script = vec![
         roster_step(&world),
-        get("GET /api/host/intents", &list),
+        get("GET /api/host/orders", &list),
         past(&waiting, world.bob.sign(&waiting)),
         past(&forged, world.mallory.sign(&forged)),
         past(&given, world.bob.sign(&given)),
@@ -143,7 +143,7 @@ fn keys_are_listed_as_owners_ordered_them() {
     assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
     server.done();
     let none = drafts(&world, &[]);
-    let server = Server::new(world.clone(), vec![roster_step(&world), get("GET /api/host/intents", &none)]);
+    let server = Server::new(world.clone(), vec![roster_step(&world), get("GET /api/host/orders", &none)]);
     ended(&Site::alice(&world, server.port).run(&["keys", "list"]), 0, "luciactl keys add");
     server.done();
 }

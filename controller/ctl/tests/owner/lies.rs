@@ -38,7 +38,7 @@ fn nothing_is_signed_but_the_order_of_the_code() {
         (Draft { intent_json: format!("{} ", order(&world).intent_json), body: order(&world).body }, "order_mismatch"),
     ];
     for (lie, refusal) in lies {
-        let look = || get(format!("GET /api/host/intents/{code}"), &view(lie.clone()));
+        let look = || get(format!("GET /api/host/orders/{code}"), &view(lie.clone()));
         let server = Server::new(world.clone(), vec![who(&world), look(), who(&world), look()]);
         let site = Site::alice(&world, server.port);
         site.refused(&["sign", code.as_str(), "--yes"], 1, refusal);
@@ -50,7 +50,7 @@ fn nothing_is_signed_but_the_order_of_the_code() {
     let foreign = world.draft(OrderKind::SshKey, |intent| intent.fleet = Digest::of(b"another root"));
     let code = foreign.read().unwrap().code();
     let server =
-        Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/intents/{code}"), &view(foreign))]);
+        Server::new(world.clone(), vec![who(&world), get(format!("GET /api/host/orders/{code}"), &view(foreign))]);
     Site::alice(&world, server.port).refused(&["sign", code.as_str(), "--yes"], 1, "other_fleet");
     server.done();
 }
@@ -67,7 +67,7 @@ fn a_controller_that_keeps_another_draft_gets_no_signature() {
         |_, draft| Draft { intent_json: draft.intent_json.replacen('{', "{ ", 1), ..draft },
     ];
     for lie in lies {
-        let add = step("POST /api/host/intents", By::Alice, move |world, asked| {
+        let add = step("POST /api/host/orders", By::Alice, move |world, asked| {
             let draft: Draft = json::from_str(&asked.body, ANSWER_MAX, 8).unwrap();
             (200, json::to_string(&view(lie(world, draft))).unwrap())
         });

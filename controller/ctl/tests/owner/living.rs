@@ -175,10 +175,8 @@ fn why_says_whether_a_node_takes_orders_now() {
     let world = world();
     let drafts = DraftsView { server_time: world.now, drafts: Vec::new() };
     let orders = r#","orders":{"bundleVersion":1,"rosterVersion":5,"rosterNewest":5,"asks":true}"#;
-    let server = Server::new(
-        world.clone(),
-        vec![nodes(&world), node(&world, "", orders), get("GET /api/host/intents", &drafts)],
-    );
+    let server =
+        Server::new(world.clone(), vec![nodes(&world), node(&world, "", orders), get("GET /api/host/orders", &drafts)]);
     let output = Site::alice(&world, server.port).run(&["why", world.node.hostname.as_str()]);
     ended(&output, 0, "");
     expect_file!["snapshots/why.txt"].assert_eq(&said(&output));
@@ -284,7 +282,7 @@ fn an_order_nobody_is_left_for_or_that_was_replaced_is_told_so_in_the_list() {
     let mut list = drafts(&world, &states);
     let hostname = Some("web-1".parse().unwrap());
     list.drafts[0].gone = vec![GoneNode { node_id: world.node.node_id.clone(), hostname, removed_at: Some(world.now) }];
-    let server = Server::new(world.clone(), vec![get("GET /api/host/intents", &list), who(&world), nodes(&world)]);
+    let server = Server::new(world.clone(), vec![get("GET /api/host/orders", &list), who(&world), nodes(&world)]);
     let output = Site::alice(&world, server.port).run(&["drafts"]);
     ended(&output, 0, &world.now.to_string());
     let told = said(&output);

@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use crate::server::{Asked, By, Server, Step, get, stale, step};
 use crate::site::{Site, ended, refusal_code, roster, said, world};
 
-const SIGN: &str = "POST /api/host/intents/*/signatures";
-const ADD: &str = "POST /api/host/intents";
+const SIGN: &str = "POST /api/host/orders/*/signatures";
+const ADD: &str = "POST /api/host/orders";
 
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> T {
     json::from_str(text, ANSWER_MAX, 24).unwrap()
@@ -100,7 +100,7 @@ pub(crate) fn order(asked: &[Asked]) -> SignedOrder {
     let draft: Draft = asked.iter().find(|asked| asked.line == ADD).map(|asked| read(&asked.body)).unwrap();
     let signature = asked.iter().find(|asked| asked.line.ends_with("/signatures")).unwrap();
     let code = draft.read().unwrap().code();
-    assert_eq!(signature.line, format!("POST /api/host/intents/{code}/signatures"));
+    assert_eq!(signature.line, format!("POST /api/host/orders/{code}/signatures"));
     let signature: OrderSignature = json::from_str(&signature.body, HOST_BODY_MAX, 8).unwrap();
     SignedOrder { intent_json: draft.intent_json, body: draft.body, signatures: vec![signature] }
 }
@@ -143,10 +143,10 @@ fn what_is_signed_is_what_was_shown() {
     for kind in OrderKind::ALL.iter().filter(|kind| **kind != OrderKind::Admit) {
         let draft = world.draft(*kind, |_| ());
         let code = draft.read().unwrap().code();
-        let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
+        let look = || get(format!("GET /api/host/orders/{code}"), &view(draft.clone()));
         let kept: Arc<Mutex<Option<OrderSignature>>> = Arc::default();
         let keep = Arc::clone(&kept);
-        let sign = step(format!("POST /api/host/intents/{code}/signatures"), By::Alice, move |_, asked| {
+        let sign = step(format!("POST /api/host/orders/{code}/signatures"), By::Alice, move |_, asked| {
             *keep.lock().unwrap() = Some(json::from_str(&asked.body, HOST_BODY_MAX, 8).unwrap());
             (200, "{}".to_owned())
         });
@@ -178,7 +178,7 @@ fn a_person_is_asked_and_only_yes_is_a_yes() {
     let world = world();
     let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let code = draft.read().unwrap().code();
-    let look = || get(format!("GET /api/host/intents/{code}"), &view(draft.clone()));
+    let look = || get(format!("GET /api/host/orders/{code}"), &view(draft.clone()));
     for (answer, signs) in [("yes", true), ("y", false), ("YES", false), ("", false), ("yes please", false)] {
         let script = if signs { vec![who(&world), look(), signed()] } else { vec![who(&world), look()] };
         let server = Server::new(world.clone(), script);
@@ -197,7 +197,7 @@ fn a_second_owner_signs_and_nobody_twice() {
     let draft = world.draft(OrderKind::RemoveIdentity, |intent| intent.owner = world.bob.id.clone());
     let code = draft.read().unwrap().code();
     let with = |signature| DraftView { draft: draft.clone(), signatures: vec![signature] };
-    let line = format!("GET /api/host/intents/{code}");
+    let line = format!("GET /api/host/orders/{code}");
     let bob = {
         let read = draft.read().unwrap();
         read.sign(world.bob.id.clone(), &world.bob.key)
@@ -223,7 +223,7 @@ fn a_further_key_signs_as_its_owner_once_it_was_seen_whose_it_is() {
     let world = Arc::new(world);
     let draft = world.draft(OrderKind::RemoveIdentity, |_| ());
     let code = draft.read().unwrap().code();
-    let line = format!("GET /api/host/intents/{code}");
+    let line = format!("GET /api/host/orders/{code}");
     let server = Server::new(
         world.clone(),
         vec![

@@ -17,7 +17,7 @@ use crate::site::{Site, arg, ended, refusal_code, said, world};
 
 fn look(draft: &Draft) -> Step {
     let code = draft.read().unwrap().code();
-    get(format!("GET /api/host/intents/{code}"), &view(draft.clone()))
+    get(format!("GET /api/host/orders/{code}"), &view(draft.clone()))
 }
 
 /// A lying controller makes an order for a thief's key, says that alice drafted it, and says nothing else.
@@ -280,7 +280,7 @@ fn ssh_keys_go_to_a_named_node_by_the_worker_s_word_or_its_code() {
     let (meant, victim) = (world.node.hostname.to_string(), world.other.hostname.to_string());
     let none: DraftsView = drafts(&world, &[]);
     let script = |lines: &[String], signs: bool| {
-        let script = [who(&world), get("GET /api/host/intents", &none), listed(&world, lines)].into_iter();
+        let script = [who(&world), get("GET /api/host/orders", &none), listed(&world, lines)].into_iter();
         script.chain(signs.then(|| [add(), signed()]).into_iter().flatten()).collect::<Vec<_>>()
     };
     let lie = || [line(&world.other, &meant, None), line(&world.node, &victim, None)];

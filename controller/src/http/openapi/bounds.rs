@@ -3,6 +3,7 @@
 
 use lucia_people::host_api::{ERASE, EVENTS_PER_ANSWER_MAX};
 use lucia_people::token::TokenScope;
+use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{
     ADDRESSES_PER_INTERFACE_MAX, AUDIT_PER_ANSWER_MAX, CLIENT_DATA_MAX, CPUS_MAX, CREDENTIAL_ID_MAX, DEVICES_MAX,
@@ -12,7 +13,7 @@ use lucia_proto::base::limits::{
     SESSIONS_PER_OWNER_MAX, SIGNATURE_DER_MAX, SIGNED_PAYLOAD_MAX, SPKI_DER_MAX, TOKEN_LIFETIME_MAX,
     TOKENS_PER_OWNER_MAX, WINDOW_MAX,
 };
-use lucia_proto::orders::OrderCode;
+use lucia_proto::orders::{OrderCode, OrderKind};
 use serde_json::{Value, json};
 
 use super::source::BASE64;
@@ -121,6 +122,14 @@ pub(super) fn leaf(name: &str) -> Option<Value> {
         "Code" => json!({
             "type": "string", "description": "Why a call was refused.",
             "enum": Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+        }),
+        "OrderKind" => json!({
+            "type": "string", "description": "What an order asks. A closed list: what is not on it is refused before anything else is looked at.",
+            "enum": OrderKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        }),
+        "Act" => json!({
+            "type": "string", "description": "Something that happened or was done. A closed list.",
+            "enum": Act::ALL.iter().map(|act| act.word()).collect::<Vec<_>>(),
         }),
         "OrderCode" => json!({
             "type": "string", "description": "Why an order was refused by who carries it out.",

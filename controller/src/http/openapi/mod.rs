@@ -11,7 +11,7 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lucia_people::owner_api::{OwnerCaller, OwnerEndpoint};
+use lucia_people::calls::{People, Takes};
 use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{CHALLENGE_LIFETIME, OWNER_PROOF_HEADER_MAX};
@@ -20,11 +20,7 @@ use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
 use serde_json::{Map, Value, json};
 
-use self::rows::{Call, Gives};
 use self::source::{Source, plain};
-use super::route::Row;
-use super::token::Looks;
-use super::who::{self, Takes};
 
 /// What stands at the head of it.
 fn about() -> String {
@@ -34,7 +30,8 @@ fn about() -> String {
          challenge ({OWNER_PROOF_HEADER}); the page has a session. Each answer to a call by proof brings the next \
          challenge in {NEXT_CHALLENGE_HEADER}. Nobody who makes these calls orders anything that a node or the worker \
          carries out: that is signed by an owner and checked there. Every refusal has one shape and a code of a closed \
-         list. Lists say how long they may be, or go on after the last one that was seen."
+         list. Lists say how long they may be, or go on after the last one that was seen. All of it is HTTP/1.1, on \
+         purpose: a call is short, and one protocol is one to attack."
     )
 }
 
@@ -45,16 +42,15 @@ fn description(source: &Source) -> Value {
         source.describe(name, &mut schemas);
     }
     let (mut paths, mut refusals) = (Map::new(), BTreeMap::new());
-    for row in Row::all().filter(|row| rows::is_of_people(*row)) {
-        let call = rows::call(row);
-        for name in call.takes.into_iter().chain(match call.gives {
-            Gives::Type(name) => Some(name),
-            Gives::Events | Gives::Description => None,
-        }) {
+    for call in People::ALL.iter().copied() {
+        let (takes, gives) = call.types();
+        for name in
+            [takes, gives].into_iter().filter_map(rows::named).filter(|name| !["Events", "Document"].contains(name))
+        {
             source.describe(name, &mut schemas);
         }
-        let path = paths.entry(row.path()).or_insert_with(|| json!({}));
-        path[row.method().to_ascii_lowercase()] = operation(source, row, &call, &mut refusals);
+        let path = paths.entry(call.path()).or_insert_with(|| json!({}));
+        path[call.method().to_ascii_lowercase()] = operation(call, &mut refusals);
     }
     json!({
         "openapi": "3.1.0",
@@ -92,25 +88,25 @@ fn security_schemes() -> Value {
     })
 }
 
-fn operation(source: &Source, row: Row, call: &Call, refusals: &mut BTreeMap<String, Value>) -> Value {
+fn operation(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
     let mut operation = json!({
-        "operationId": format!("{row:?}"),
-        "summary": plain(source.words(row.method(), row.path())),
-        "responses": responses(row, call, refusals),
-        "security": security(row),
+        "operationId": format!("{call:?}"),
+        "summary": plain(call.row().words),
+        "responses": responses(call, refusals),
+        "security": security(call),
     });
-    if let Some(role) = row.role() {
-        operation["x-lucia-role"] = json!(match role {
+    if let Some(person) = call.person() {
+        operation["x-lucia-role"] = json!(match person.role {
             Role::Viewer => "viewer",
             Role::Owner => "owner",
         });
+        if let Some(scope) = person.scope {
+            operation["x-lucia-token-scope"] = json!(scope);
+        }
     }
-    if let Some(looks) = Looks::of(row) {
-        operation["x-lucia-token-scope"] = json!(looks.scope());
-    }
-    let mut parameters = rows::query(row);
+    let mut parameters = rows::query(call);
     for (place, name) in [("id", "NodeId"), ("code", "VerificationCode")] {
-        if row.path().contains(&format!("{{{place}}}")) {
+        if call.path().contains(&format!("{{{place}}}")) {
             parameters.push(json!({
                 "name": place, "in": "path", "required": true,
                 "schema": {"$ref": format!("#/components/schemas/{name}")},
@@ -120,62 +116,48 @@ fn operation(source: &Source, row: Row, call: &Call, refusals: &mut BTreeMap<Str
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
-    assert_eq!(call.takes.is_some(), row.body_max() > 0, "{row:?}");
-    if let Some(name) = call.takes {
+    let takes = rows::named(call.types().0);
+    assert_eq!(takes.is_some(), call.body_max() > 0, "{call:?}");
+    if let Some(name) = takes {
         operation["requestBody"] = json!({
             "required": true,
             "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}},
         });
-        operation["x-lucia-body-max"] = json!(row.body_max());
+        operation["x-lucia-body-max"] = json!(call.body_max());
     }
     operation
 }
 
 /// Who may, as the edge asks; over the socket nobody is asked for anything.
-fn security(row: Row) -> Value {
-    match row {
-        Row::Owner(endpoint) if !matches!(endpoint.caller(), OwnerCaller::Person(_)) => json!([]),
-        Row::Base(_) | Row::Owner(_) | Row::Page(_) => {
-            let mut ways = vec![json!({"ownerProof": []})];
-            match who::takes(row) {
-                Takes::Session => ways.push(json!({"session": []})),
-                Takes::Key(_) | Takes::Proof => {}
-            }
-            if Looks::of(row).is_some() {
-                ways.push(json!({"token": []}));
-            }
-            json!(ways)
-        }
+fn security(call: People) -> Value {
+    let Some(person) = call.person() else { return json!([]) };
+    let mut ways = vec![json!({"ownerProof": []})];
+    match person.takes {
+        Takes::Session => ways.push(json!({"session": []})),
+        Takes::Key(_) | Takes::Proof => {}
     }
+    if person.scope.is_some() {
+        ways.push(json!({"token": []}));
+    }
+    json!(ways)
 }
 
-/// Every code a call may be refused with.
-fn codes(row: Row, call: &Call) -> BTreeSet<Code> {
-    let mut codes: BTreeSet<Code> = rows::common(row).into_iter().chain(call.codes.iter().copied()).collect();
-    if row.role().is_some()
-        && let Takes::Key(_) = who::takes(row)
-    {
-        codes.insert(Code::OwnersSign);
-    }
-    codes
-}
-
-fn responses(row: Row, call: &Call, refusals: &mut BTreeMap<String, Value>) -> Value {
-    let mut good = match call.gives {
-        Gives::Type(name) => json!({
-            "description": "Done.",
-            "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}},
-        }),
-        Gives::Events => json!({
+fn responses(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
+    let mut good = match rows::named(call.types().1) {
+        Some("Events") => json!({
             "description": "Events as they come; it ends with the session, and by proof after an hour.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }),
-        Gives::Description => json!({
+        Some("Document") => json!({
             "description": "This document.",
             "content": {"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}},
         }),
+        name => json!({
+            "description": "Done.",
+            "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{}", name.unwrap())}}},
+        }),
     };
-    if super::dispatch::is_signed(row) {
+    if call.person().is_some() {
         good["headers"] = json!({NEXT_CHALLENGE_HEADER: {
             "description": "Over TLS: the next challenge, base64url of JSON.", "schema": {"type": "string"},
         }});
@@ -183,7 +165,7 @@ fn responses(row: Row, call: &Call, refusals: &mut BTreeMap<String, Value>) -> V
     let mut responses = Map::new();
     responses.insert("200".to_owned(), good);
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    for code in codes(row, call) {
+    for code in rows::codes(call).into_iter().collect::<BTreeSet<_>>() {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, mut codes) in by_status {
@@ -232,27 +214,14 @@ fn the_committed_description_is_what_the_code_says() {
 fn every_call_of_people_is_described_and_no_other() {
     let committed = committed();
     let mut ids = BTreeSet::new();
-    for row in Row::all() {
-        let operation = &committed["paths"][row.path()][row.method().to_ascii_lowercase()];
-        assert_eq!(operation.is_object(), rows::is_of_people(row), "{row:?}");
-        if !operation.is_object() {
-            continue;
-        }
-        assert!(ids.insert(operation["operationId"].to_string()), "{row:?}");
-        assert!(operation["summary"].as_str().unwrap().len() > 3, "{row:?}");
+    for call in People::ALL {
+        let operation = &committed["paths"][call.path()][call.method().to_ascii_lowercase()];
+        assert!(ids.insert(operation["operationId"].to_string()), "{call:?}");
+        assert!(operation["summary"].as_str().unwrap().len() > 3, "{call:?}");
         // Who may call without being anybody is met, and no more.
-        let met = matches!(
-            row,
-            Row::Owner(
-                OwnerEndpoint::Challenge
-                    | OwnerEndpoint::Apply
-                    | OwnerEndpoint::SignIn
-                    | OwnerEndpoint::AskPasskey
-                    | OwnerEndpoint::Description
-            )
-        );
-        assert_eq!(operation["security"].as_array().unwrap().is_empty(), met, "{row:?}");
-        assert_eq!(operation["x-lucia-role"].is_null(), met, "{row:?}");
+        let met = call.person().is_none();
+        assert_eq!(operation["security"].as_array().unwrap().is_empty(), met, "{call:?}");
+        assert_eq!(operation["x-lucia-role"].is_null(), met, "{call:?}");
     }
     let calls = committed["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
     assert_eq!(calls.sum::<usize>(), ids.len(), "there is nothing else in it");

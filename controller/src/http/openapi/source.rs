@@ -15,7 +15,6 @@ use super::bounds::{bound, constant, leaf};
 pub(super) struct Source {
     /// Each with the file it stands in: two modules may call two types alike.
     items: BTreeMap<String, Vec<(String, Item)>>,
-    tables: BTreeMap<String, String>,
 }
 
 /// What serde was told about a container, member or variant.
@@ -33,9 +32,9 @@ struct Told {
 impl Source {
     /// Reads every file of the protocol but its tests.
     pub(super) fn read() -> Self {
-        let mut source = Self { items: BTreeMap::new(), tables: BTreeMap::new() };
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/src");
-        let mut waiting = vec![root.clone()];
+        let mut source = Self { items: BTreeMap::new() };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto");
+        let mut waiting = vec![root.join("src"), root.join("people/src")];
         while let Some(path) = waiting.pop() {
             if path.is_dir() {
                 waiting.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
@@ -51,7 +50,6 @@ impl Source {
             for item in syn::parse_file(&text).unwrap().items {
                 source.take(&file, item);
             }
-            source.take_tables(&text);
         }
         source
     }
@@ -67,29 +65,6 @@ impl Source {
     }
 
     /// What the words above each row of the tables of calls say.
-    fn take_tables(&mut self, text: &str) {
-        let mut words = Vec::new();
-        for line in text.lines().map(str::trim) {
-            if let Some(more) = line.strip_prefix("/// ") {
-                words.push(more);
-                continue;
-            }
-            for method in ["\"GET\" ", "\"POST\" ", "\"DELETE\" "] {
-                if let Some((_, rest)) = line.split_once(&format!(": {method}"))
-                    && let Some(path) = rest.split('"').nth(1)
-                {
-                    self.tables.insert(format!("{} {path}", method.trim().trim_matches('"')), words.join(" "));
-                }
-            }
-            words.clear();
-        }
-    }
-
-    /// What the table says of a call.
-    pub(super) fn words(&self, method: &str, path: &str) -> &str {
-        &self.tables[&format!("{method} {path}")]
-    }
-
     /// The schema of the type of this name, and those it names, put among `found`.
     pub(super) fn describe(&self, name: &str, found: &mut BTreeMap<String, Value>) {
         if found.contains_key(name) {
@@ -306,6 +281,8 @@ fn told(attrs: &[Attribute]) -> Told {
                     told.base64 = Some((least, constant(rest.split(',').next().unwrap_or_default())));
                 }
                 ("skip_serializing_if" | "serialize_with", Some(_)) => {}
+                // The words of `Act` in `bounds` are the audit's.
+                ("with", Some(text)) if text == "in_audit" => {}
                 (name, _) => panic!("serde({name}) is not known here"),
             }
             Ok(())

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{CHAIN_PEM_MAX, PUBLIC_KEY_PEM_MAX};
 use lucia_proto::node::challenge::{Challenge, Scope};
+use lucia_proto::node::first_contact::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::node::report::{
     DeviceCall, Discover, DiscoverCall, EnrollRequest, GrantRequest, HeaderProof, Progress, Proof, Purpose, Question,
     Verified,

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use lucia_proto::api::Discovered;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::PemText;
 use lucia_proto::base::code::Code;
@@ -10,6 +9,7 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{DISCOVERED_PER_SOURCE_MAX, DISCOVERY_SESSION};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{DeviceRow, Journal};
+use lucia_proto::node::first_contact::Discovered;
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase};
 use lucia_proto::pki::key::NodePublicKey;

@@ -1,6 +1,5 @@
 //! From the approval to the node: what the device may ask, and in which order.
 
-use lucia_proto::api::{Grant, Installation};
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Text;
 use lucia_proto::base::code::Code;
@@ -8,6 +7,7 @@ use lucia_proto::base::ids::{NodeId, TaskId};
 use lucia_proto::base::limits::PROGRESS_LIFETIME;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{DeviceRow, GrantRow, Journal, TaskRow};
+use lucia_proto::node::first_contact::{Grant, Installation};
 use lucia_proto::node::phase::{DeviceEvent, DevicePhase, TaskPhase};
 use lucia_proto::node::report::{GrantRequest, Progress};
 

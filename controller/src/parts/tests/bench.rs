@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_people::host_api::{ApproveForm, Minutes};
-use lucia_proto::api::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::base::bounded::{Text, Version};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -17,6 +16,7 @@ use lucia_proto::files::worker_status::WorkerStatus;
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::node::challenge::{Challenge, Scope};
 use lucia_proto::node::enrollment::{EnrollmentAnswerFile, EnrollmentRequest};
+use lucia_proto::node::first_contact::{Accepted, DeviceState, Discovered, Grant, Installation};
 use lucia_proto::node::heartbeat::Heartbeat;
 use lucia_proto::node::inventory::HardwareInventory;
 use lucia_proto::node::phase::DevicePhase;

@@ -210,7 +210,7 @@ impl DraftLine {
     }
 }
 
-/// Answer to [`OwnerEndpoint::Drafts`](super::OwnerEndpoint::Drafts), newest first.
+/// Answer to the call `Drafts`, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DraftsView {
@@ -232,8 +232,8 @@ impl DraftsView {
     }
 }
 
-/// Answer to [`OwnerEndpoint::Draft`](super::OwnerEndpoint::Draft) and to
-/// [`OwnerEndpoint::AddDraft`](super::OwnerEndpoint::AddDraft).
+/// Answer to the call `Draft` and to
+/// the call `AddDraft`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DraftView {
