@@ -4,23 +4,32 @@
 //! pinned root and its exact name as on the direct way; the CA of an `https://` proxy counts for the proxy alone. The
 //! agent has no password for a proxy: one that asks for it is told apart (407), with the cure.
 
+use std::error::Error as _;
+use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1::Builder;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use lucia_daemon::tls::{Failure, failure, trusting_these};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Longest head of an answer to CONNECT.
 const HEAD_MAX: usize = 8 * 1024;
-/// Lines of it at most.
-const LINES_MAX: usize = 64;
+/// Header lines of it at most.
+const LINES_MAX: usize = 63;
 /// Certificates of one CA file at most.
 const CERTIFICATES_MAX: usize = 16;
 
@@ -113,23 +122,11 @@ pub enum ProxyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadHead {
     /// Longer than the agent reads.
-    #[error("its head is over 8 KiB")]
+    #[error("its head is over 8 KiB, or over 64 lines")]
     TooLong,
-    /// More lines than the agent reads.
-    #[error("its head has over 64 lines")]
-    TooManyLines,
-    /// A control character, or a line that does not end with CRLF.
-    #[error("its head is not plain lines")]
-    NotPlain,
-    /// Another status line.
+    /// Something else.
     #[error("it is not HTTP/1")]
     NotHttp,
-    /// A line without a name, or a folded one.
-    #[error("a line of its head is no header")]
-    NoHeader,
-    /// A status of 100 to 199.
-    #[error("an interim answer")]
-    Interim,
     /// Something follows the head, where the first word is the agent's.
     #[error("bytes before the tunnel")]
     BytesAfter,
@@ -219,100 +216,68 @@ impl Way {
 
     /// Asks the proxy behind `tcp` for a tunnel to `to`. The caller limits the time.
     pub(super) async fn tunnel(&self, tcp: TcpStream, to: &str) -> Result<Box<dyn Stream>, ProxyError> {
-        match &self.tls {
-            None => {
-                let mut stream = tcp;
-                ask(&mut stream, to, &self.proxy.host).await?;
-                Ok(Box::new(stream))
+        let name = &self.proxy.host;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(tcp),
+            Some((tls, server)) => {
+                let connected = tls.connect(server.clone(), tcp).await;
+                Box::new(connected.map_err(|error| broke(failure(&error), error.kind(), error, name))?)
             }
-            Some((tls, name)) => {
-                let mut stream =
-                    tls.connect(name.clone(), tcp).await.map_err(|source| broke(source, &self.proxy.host))?;
-                ask(&mut stream, to, &self.proxy.host).await?;
-                Ok(Box::new(stream))
-            }
-        }
+        };
+        ask(stream, to, name).await
     }
 }
 
 /// Why a connection to a proxy broke, over TLS or not.
-fn broke(source: io::Error, name: &str) -> ProxyError {
-    match failure(&source) {
+fn broke(why: Failure, kind: io::ErrorKind, source: io::Error, name: &str) -> ProxyError {
+    match why {
         Failure::Certificate => ProxyError::Stranger { name: name.to_owned(), source },
         Failure::Time => ProxyError::Clock(source),
         Failure::Protocol => ProxyError::Tls(source),
         // Over TLS: ended without a farewell.
-        Failure::Connection if source.kind() == io::ErrorKind::UnexpectedEof => ProxyError::Closed,
+        Failure::Connection if kind == io::ErrorKind::UnexpectedEof => ProxyError::Closed,
         Failure::Connection => ProxyError::Cut(source),
     }
 }
 
-async fn ask<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, to: &str, name: &str) -> Result<(), ProxyError> {
-    let broke = |source| broke(source, name);
-    let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(broke)?;
-    stream.flush().await.map_err(broke)?;
-    let mut answer = Vec::new();
-    let mut bytes = [0; 1024];
-    loop {
-        let count = match stream.read(&mut bytes).await {
-            Ok(0) => return Err(ProxyError::Closed),
-            Ok(count) => count,
-            Err(error) => return Err(broke(error)),
-        };
-        answer.extend_from_slice(bytes.get(..count).unwrap_or_default());
-        if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n")
-            && at <= HEAD_MAX
-        {
-            return understand(&answer, at);
-        }
-        if answer.len() > HEAD_MAX {
-            return Err(ProxyError::Strange(BadHead::TooLong));
-        }
+fn refused(error: hyper::Error, name: &str) -> ProxyError {
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        Some(io) => broke(failure(io), io.kind(), io::Error::other(error), name),
+        None if error.is_parse_too_large() => ProxyError::Strange(BadHead::TooLong),
+        // Without a cause: it went away. With one it spoke before it was asked.
+        None if !error.is_parse() && error.source().is_none() => ProxyError::Closed,
+        None => ProxyError::Strange(BadHead::NotHttp),
     }
 }
 
-/// Reads an answer whose head ends at `end`. In a tunnel the first word is ours, so what the proxy sends ahead of it
-/// comes from nobody we asked.
-fn understand(answer: &[u8], end: usize) -> Result<(), ProxyError> {
-    let head = answer.get(..end).unwrap_or_default();
-    let mut lines = head.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let ends = head.iter().filter(|b| **b == b'\n').count();
-    // Every line ends with CRLF, and nothing else is in one.
-    if ends != head.windows(2).filter(|two| two == b"\r\n").count()
-        || head.iter().any(|b| (*b < b' ' && !matches!(b, b'\r' | b'\n' | b'\t')) || *b == 0x7f)
-        || head.iter().filter(|b| **b == b'\r').count() != ends
-    {
-        return Err(ProxyError::Strange(BadHead::NotPlain));
+/// One CONNECT. In the tunnel the first word is ours, so what the proxy sends ahead of it comes from nobody we asked.
+async fn ask(stream: Box<dyn Stream>, to: &str, name: &str) -> Result<Box<dyn Stream>, ProxyError> {
+    let request = Request::connect(to).header(HOST, to).body(Full::<Bytes>::default());
+    let request = request.map_err(|error| ProxyError::Cut(io::Error::other(error)))?;
+    let refused = |error| refused(error, name);
+    let mut how = Builder::new();
+    how.max_headers(LINES_MAX).max_buf_size(HEAD_MAX).title_case_headers(true);
+    let connected = how.handshake(TokioIo::new(stream)).await;
+    let (mut sender, mut connection) = connected.map_err(refused)?;
+    let mut answer = pin!(sender.send_request(request));
+    let answer = tokio::select! {
+        biased;
+        answer = &mut answer => answer,
+        // It is over once the tunnel is open, or nothing more can come; either is told by the answer.
+        _ = poll_fn(|context| connection.poll_without_shutdown(context)) => answer.await,
+    };
+    match answer.map_err(refused)?.status() {
+        StatusCode::OK => {}
+        status => return Err(ProxyError::Refused { status: status.as_u16() }),
     }
-    if ends >= LINES_MAX {
-        return Err(ProxyError::Strange(BadHead::TooManyLines));
-    }
-    let status = lines.next().and_then(status).ok_or(ProxyError::Strange(BadHead::NotHttp))?;
-    let named = |line: &[u8]| line.iter().position(|b| *b == b':').is_some_and(|at| at > 0) && !line.starts_with(b" ");
-    if !lines.all(|line| named(line) && !line.starts_with(b"\t")) {
-        return Err(ProxyError::Strange(BadHead::NoHeader));
-    }
-    match status {
-        100..=199 => Err(ProxyError::Strange(BadHead::Interim)),
-        200 if answer.len() == end + 4 => Ok(()),
-        200 => Err(ProxyError::Strange(BadHead::BytesAfter)),
-        status => Err(ProxyError::Refused { status }),
-    }
-}
-
-/// The three digits of a status line.
-fn status(line: &[u8]) -> Option<u16> {
-    let rest = line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 "))?;
-    let (digits, after) = rest.split_at_checked(3)?;
-    if !digits.iter().all(u8::is_ascii_digit) || !(after.is_empty() || after.starts_with(b" ")) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok().filter(|status| (100..=599).contains(status))
+    let parts = connection.into_parts();
+    if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(ProxyError::Strange(BadHead::BytesAfter)) }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
 
     /// What a test tells refusals apart by.
@@ -338,25 +303,22 @@ mod tests {
     fn answered(answer: &[u8], size: usize) -> Result<(), Refusal> {
         let rt = tokio::runtime::Builder::new_current_thread().build().unwrap();
         rt.block_on(async {
-            let (mut ours, mut theirs) = tokio::io::duplex(64 * 1024);
+            let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
             let pieces = async {
+                let mut asked = [0; 256];
+                let count = theirs.read(&mut asked).await.unwrap_or(0);
                 for piece in answer.chunks(size) {
                     if theirs.write_all(piece).await.is_err() {
                         break;
                     }
                     tokio::task::yield_now().await;
                 }
-                let mut asked = [0; 256];
-                let count = theirs.read(&mut asked).await.unwrap_or(0);
                 drop(theirs);
                 String::from_utf8_lossy(&asked[..count]).into_owned()
             };
-            let (asked, result) = tokio::join!(pieces, async {
-                let result = ask(&mut ours, "c.example:8443", "p").await;
-                // Whoever is told nothing more goes away.
-                drop(ours);
-                result
-            });
+            // Whoever is told nothing more goes away.
+            let (asked, result) =
+                tokio::join!(pieces, async { ask(Box::new(ours), "c.example:8443", "p").await.map(drop) });
             assert_eq!(asked, "CONNECT c.example:8443 HTTP/1.1\r\nHost: c.example:8443\r\n\r\n");
             result.map_err(|error| Refusal::of(&error))
         })
@@ -374,15 +336,15 @@ mod tests {
                 assert_eq!(answered(answer.as_bytes(), size), Ok(()), "{answer:?}");
             }
         }
-        use BadHead::{BytesAfter, Interim, NoHeader, NotHttp, NotPlain};
+        use BadHead::{BytesAfter, NotHttp};
         use Refusal::{Closed, Head, Status};
         for (answer, why) in [
             ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno", Status(407)),
             ("HTTP/1.1 403 Forbidden\r\n\r\n<html>", Status(403)),
             ("HTTP/1.1 204 No Content\r\n\r\n", Status(204)),
             ("HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\n\r\n", Status(302)),
-            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", Head(Interim)),
-            ("HTTP/1.1 103 Early Hints\r\n\r\n", Head(Interim)),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 403 Forbidden\r\n\r\n", Status(403)),
+            ("HTTP/1.1 103 Early Hints\r\n\r\n", Closed),
             ("HTTP/1.1 200 OK\r\n\r\n\u{16}\u{3}\u{3}", Head(BytesAfter)),
             ("HTTP/1.1 200 OK\r\n\r\n\r\n", Head(BytesAfter)),
             ("HTTP/2 200\r\n\r\n", Head(NotHttp)),
@@ -390,13 +352,12 @@ mod tests {
             ("HTTP/1.1 +20\r\n\r\n", Head(NotHttp)),
             ("HTTP/1.1  200 OK\r\n\r\n", Head(NotHttp)),
             ("SSH-2.0-OpenSSH_9.9\r\n\r\n", Head(NotHttp)),
-            ("HTTP/1.1 200 OK\r\nno header\r\n\r\n", Head(NoHeader)),
-            ("HTTP/1.1 200 OK\r\nA: b\r\n folded: x\r\n\r\n", Head(NoHeader)),
-            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", Head(NoHeader)),
-            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", Head(NotPlain)),
-            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Head(NotPlain)),
-            ("HTTP/1.1 200 OK\r\nA: \u{1b}[31m\r\n\r\n", Head(NotPlain)),
-            ("HTTP/1.1 200 OK\rA: b\r\n\r\n", Head(NotPlain)),
+            ("HTTP/1.1 200 OK\r\nno header\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n folded: x\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\r\n: b\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\r\nA: \u{1b}[31m\r\n\r\n", Head(NotHttp)),
+            ("HTTP/1.1 200 OK\rA: b\r\n\r\n", Head(NotHttp)),
             ("HTTP/1.1 200 OK\r\n", Closed),
             ("", Closed),
         ] {
@@ -406,12 +367,21 @@ mod tests {
     }
 
     // spec: AG-81
+    #[tokio::test]
+    async fn who_speaks_first_is_no_proxy() {
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        theirs.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").await.unwrap();
+        let refused = ask(Box::new(ours), "c.example:8443", "p").await.map(drop);
+        assert_eq!(Refusal::of(&refused.unwrap_err()), Refusal::Head(BadHead::NotHttp));
+    }
+
+    // spec: AG-81
     #[test]
     fn an_endless_head_ends_at_eight_kilobytes() {
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "X: aaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(2000));
         assert_eq!(answered(endless.as_bytes(), 1000), Err(Refusal::Head(BadHead::TooLong)));
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(64));
-        assert_eq!(answered(many.as_bytes(), 4096), Err(Refusal::Head(BadHead::TooManyLines)));
+        assert_eq!(answered(many.as_bytes(), 4096), Err(Refusal::Head(BadHead::TooLong)));
         let most = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: a\r\n".repeat(63));
         assert_eq!(answered(most.as_bytes(), 4096), Ok(()));
     }
@@ -420,19 +390,14 @@ mod tests {
     #[test]
     fn no_changed_byte_opens_a_tunnel_that_was_refused_or_panics() {
         let answer = b"HTTP/1.1 200 OK\r\nVia: 1.1 p\r\n\r\n".to_vec();
-        let judge = |answer: &[u8]| {
-            let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-            end.is_some_and(|end| understand(answer, end).is_ok())
-        };
-        assert!(judge(&answer));
         for at in 0..answer.len() {
             for byte in 0..=u8::MAX {
                 let mut changed = answer.clone();
                 changed[at] = byte;
-                let is_200 = changed.starts_with(b"HTTP/1.1 200 ") || changed.starts_with(b"HTTP/1.0 200 ");
-                assert!(is_200 || !judge(&changed), "{at} {byte}");
+                let is_200 = changed.starts_with(b"HTTP/1.1 200") || changed.starts_with(b"HTTP/1.0 200");
+                assert!(is_200 || answered(&changed, 4096).is_err(), "{at} {byte}");
             }
-            assert!(!judge(&answer[..at]) && !judge(&answer[at + 1..]), "cut at {at}");
+            assert!(answered(&answer[..at], 4096).is_err(), "cut at {at}");
         }
     }
 

@@ -135,6 +135,8 @@ impl Server {
         };
         let tls = self.tls.connect(self.name.clone(), stream).await;
         let tls = tls.map_err(|source| self.tls_refused(self.to_address(address), source))?;
+        // Boxed: so one kind of HTTP connection serves the tunnel's CONNECT as well.
+        let tls: Box<dyn Stream> = Box::new(tls);
         let (sender, connection) =
             handshake(TokioIo::new(tls)).await.map_err(|error| TransportError::Cut(error.into()))?;
         // It ends with its sender, or with its peer; either is seen at the next send.

@@ -223,7 +223,9 @@ async fn what_a_proxy_answers_instead_is_told_with_its_cure() {
             matches!(why, ProxyError::Refused { status: 403 })
         }),
         (says("HTTP/1.1 502 Bad Gateway\r\n\r\n"), |why| matches!(why, ProxyError::Refused { status: 502 })),
-        (says("HTTP/1.1 100 Continue\r\n\r\n"), |why| matches!(why, ProxyError::Strange(BadHead::Interim))),
+        (says("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 504 Gateway Timeout\r\n\r\n"), |why| {
+            matches!(why, ProxyError::Refused { status: 504 })
+        }),
         (says("HTTP/1.1 200 OK\r\n\r\n<html>"), bytes_after),
         (says("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>"), bytes_after),
         (Does::NeverEnds, |why| matches!(why, ProxyError::Strange(BadHead::TooLong))),
