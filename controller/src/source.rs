@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::SOURCES_MAX;
 
+use crate::lock::lock;
 use crate::refusal::Refusal;
 
 /// Whose address counts as one: an IPv4 address, or a /64 of IPv6, which one machine may have all of. An IPv4-mapped
@@ -136,7 +137,7 @@ impl Rates {
     /// # Errors
     /// `too_many_requests`.
     pub(crate) fn allow(&self, from: IpAddr, now: Duration) -> Result<(), Refusal> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = lock(&self.buckets);
         if buckets.take(&Source::of(from), now) {
             return Ok(());
         }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
 use lucia_proto::base::limits::{CHAIN_CERTIFICATES_MAX, CHAIN_PEM_MAX};
@@ -25,6 +25,7 @@ use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
+use crate::lock::{read, write};
 use crate::refusal::chain;
 
 /// Mode of both files.
@@ -124,7 +125,7 @@ impl EndpointCertificate {
     /// When the served certificate ends; nothing while there is none.
     #[must_use]
     pub fn not_after(&self) -> Option<UnixTime> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|current| current.not_after)
+        read(&self.current).as_ref().map(|current| current.not_after)
     }
 
     /// Serves what `endpoint.pem` holds, if that is something new. Says whether it was.
@@ -156,7 +157,7 @@ impl EndpointCertificate {
             return Ok(false);
         }
         let current = self.certified(chain.to_owned())?;
-        let served = self.current.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Current::worth);
+        let served = read(&self.current).as_ref().map(Current::worth);
         if served.is_some_and(|served| current.worth() <= served) {
             // An older answer than what a person put in place, or than a former answer: nothing to gain.
             return Ok(false);
@@ -169,12 +170,12 @@ impl EndpointCertificate {
     }
 
     fn serves(&self, pem: &str) -> bool {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = read(&self.current);
         current.as_ref().is_some_and(|current| current.pem == pem)
     }
 
     fn serve(&self, current: Current) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(current);
+        *write(&self.current) = Some(current);
     }
 
     fn is_for_our_names(&self, leaf: &x509_cert::Certificate) -> bool {
@@ -216,7 +217,7 @@ impl ResolvesServerCert for EndpointCertificate {
         {
             return None;
         }
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = read(&self.current);
         current.as_ref().map(|current| Arc::clone(&current.certified))
     }
 }

@@ -34,7 +34,7 @@ impl By {
     }
 
     /// Who of the roster, if not the operator.
-    pub(in crate::parts) const fn owner(&self) -> Option<&OwnerId> {
+    pub(crate) const fn owner(&self) -> Option<&OwnerId> {
         match self {
             Self::Operator(_) => None,
             Self::Owner { id, .. } => Some(id),

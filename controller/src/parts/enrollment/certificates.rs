@@ -43,7 +43,7 @@ impl Enrollment {
     /// and a node that moves all the time does so once a minute at most.
     fn note_address(&self, id: &NodeId, from: IpAddr) {
         let known = self.journal.read().device(id).map(|device| device.address);
-        if known.is_none_or(|address| address == from) || self.moves.allow(id, self.clock.since_boot()).is_err() {
+        if known.is_none_or(|address| address == from) || !lock(&self.moves).take(id, self.clock.since_boot()) {
             return;
         }
         if let Err(refusal) = self.journal.change(|journal| journal::moved(journal, id, from)) {

@@ -45,7 +45,7 @@ impl Enrollment {
     }
 
     /// Until when the window is open; nothing when it is closed.
-    pub(in crate::parts) fn window_until(&self) -> Option<UnixTime> {
+    pub(crate) fn window_until(&self) -> Option<UnixTime> {
         lock(&self.window).filter(|until| self.clock.since_boot() < *until)?;
         self.journal.read().window_expires_at.filter(|until| self.clock.now() < *until)
     }

@@ -14,6 +14,7 @@ use lucia_proto::node::report::{
 use lucia_proto::pki::key::NodePublicKey;
 
 use super::{Enrolled, Enrollment};
+use crate::lock::lock;
 use crate::parts::challenges::Whose;
 use crate::parts::fleet::{check_form, refused_proof};
 use crate::parts::journal::{self, Discovery};
@@ -64,13 +65,13 @@ impl Enrollment {
         let now = self.clock.now();
         let Discover { inventory, running, .. } = verified.into_report();
         let limits = self.limits;
-        if self
-            .journal
-            .read()
-            .device(&id)
-            .is_some_and(|device| device.inventory != inventory || device.running != running)
-        {
-            self.changes.allow(&id, self.clock.since_boot())?;
+        let known = self.journal.read();
+        let is_new = known.device(&id).is_some_and(|known| known.inventory != inventory || known.running != running);
+        if is_new && !lock(&self.changes).take(&id, self.clock.since_boot()) {
+            return Err(Refusal::new(
+                Code::TooManyRequests,
+                "This machine reported another inventory within the last minute; it may do so again a minute after that.",
+            ));
         }
         let answer = self.journal.change(|journal| {
             journal::discover(journal, Discovery { key: &key, inventory, running, address: from, limits }, now)

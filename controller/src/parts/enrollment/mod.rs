@@ -4,7 +4,6 @@
 //! have to have both.
 
 mod certificates;
-mod changes;
 mod decisions;
 mod devices;
 mod view;
@@ -13,6 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lucia_people::host_api::WorkerView;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::limits::INVENTORY_CHANGE_INTERVAL;
 use lucia_proto::base::time::Clock;
 use lucia_proto::files::journal::Journal;
 use lucia_proto::pki::endpoint_names::EndpointNames;
@@ -26,7 +27,7 @@ use crate::bridge::worker;
 use crate::config::Limits;
 use crate::lock::lock;
 use crate::refusal::Refusal;
-use changes::Changes;
+use crate::source::{Buckets, Rate};
 
 pub use certificates::Enrolled;
 
@@ -49,9 +50,10 @@ pub struct Enrollment {
     queue: Mutex<Queue>,
     /// When the queue was last looked through, by time since boot.
     queue_looked_at: Mutex<Option<Duration>>,
-    changes: Changes,
+    /// How often a device may report another inventory: each is a write of the whole journal, and so dear to all others.
+    changes: Mutex<Buckets<NodeId>>,
     /// Nodes whose new address went into the journal within the last minute.
-    moves: Changes,
+    moves: Mutex<Buckets<NodeId>>,
 }
 
 impl Enrollment {
@@ -63,6 +65,7 @@ impl Enrollment {
         queue: Queue,
     ) -> Result<Self, Refusal> {
         settle_queue(&queue, &journal.read())?;
+        let changes = || Buckets::new(Rate::new(1, INVENTORY_CHANGE_INTERVAL), usize::MAX);
         Ok(Self {
             clock,
             challenges,
@@ -74,14 +77,15 @@ impl Enrollment {
             window: Mutex::default(),
             queue: Mutex::new(queue),
             queue_looked_at: Mutex::default(),
-            changes: Changes::default(),
-            moves: Changes::default(),
+            changes: Mutex::new(changes()),
+            moves: Mutex::new(changes()),
         })
     }
 
     /// What time ends: the window, sessions, approvals, and requests of the queue.
     pub(super) fn tick(&self) {
         self.expire();
+        [&self.changes, &self.moves].iter().for_each(|each| lock(each).forget(self.clock.since_boot()));
         if self.is_queue_due()
             && let Err(refusal) = lock(&self.queue).expire(self.clock.now())
         {

@@ -44,7 +44,7 @@ impl Enrollment {
 
     /// Adds what became of their requests for a certificate to those that wait for one: who is renamed, or late to renew.
     /// The others cost no look at the queue.
-    pub(in crate::parts) fn with_requests<'a>(&self, lines: impl Iterator<Item = &'a mut NodeLine>, now: UnixTime) {
+    pub(crate) fn with_requests<'a>(&self, lines: impl Iterator<Item = &'a mut NodeLine>, now: UnixTime) {
         let is_late = |until: UnixTime| until.since(now) < RENEW_UNDER;
         let waits =
             |line: &&mut NodeLine| line.former_hostname.is_some() || line.certificate_expires_at.is_none_or(is_late);

@@ -6,7 +6,7 @@ use lucia_proto::orders::lists::Barred;
 use lucia_proto::pki::key::Fingerprint;
 
 /// Whom the worker bars.
-pub(in crate::parts) enum BarredKeys {
+pub(crate) enum BarredKeys {
     /// By the list that was held before the start, until a verified one takes its place: it counts also while no bundle says
     /// who signed it, and where the worker that did was retired since.
     Before(Vec<Fingerprint>),
@@ -15,7 +15,7 @@ pub(in crate::parts) enum BarredKeys {
 }
 
 impl BarredKeys {
-    pub(in crate::parts) fn verified(&self) -> Option<Arc<Barred>> {
+    pub(crate) fn verified(&self) -> Option<Arc<Barred>> {
         match self {
             Self::Before(_) => None,
             Self::Verified(list) => Some(Arc::clone(list)),

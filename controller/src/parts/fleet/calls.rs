@@ -54,7 +54,7 @@ impl Fleet {
     }
 
     /// What a node says that asks for its next certificate: the only call that a lapsed one may make.
-    pub(in crate::parts) fn renewal(
+    pub(crate) fn renewal(
         &self,
         id: &NodeId,
         call: &NodeCall,
@@ -65,7 +65,7 @@ impl Fleet {
     }
 
     /// Proof of a device: its key, this purpose, a challenge used up by it.
-    pub(in crate::parts) fn device_call<T: Report>(
+    pub(crate) fn device_call<T: Report>(
         &self,
         id: &NodeId,
         purpose: Purpose,
@@ -90,6 +90,6 @@ impl Fleet {
 }
 
 /// Lengths and alphabets, before any challenge or key is looked at.
-pub(in crate::parts) fn check_form<T: Report>(proof: &Proof) -> Result<(), Refusal> {
+pub(crate) fn check_form<T: Report>(proof: &Proof) -> Result<(), Refusal> {
     proof.check_form::<T>().map(drop).map_err(|error| Refusal::new(Code::InvalidBody, format!("proof: {error}.")))
 }

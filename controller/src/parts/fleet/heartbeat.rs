@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 
 /// Which holder of an identity calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::parts) enum CallerKind {
+pub(crate) enum CallerKind {
     /// The only one there is.
     Free,
     /// One of those it is frozen for: it is told of the decision and of nothing else.
@@ -31,14 +31,14 @@ pub(in crate::parts) enum CallerKind {
 }
 
 /// What a heartbeat is answered, but for orders, and what it says of those.
-pub(in crate::parts) struct AcceptedHeartbeat {
-    pub(in crate::parts) reply: HeartbeatReply,
+pub(crate) struct AcceptedHeartbeat {
+    pub(crate) reply: HeartbeatReply,
     /// Nothing of an agent that does not know of orders.
-    pub(in crate::parts) orders: Option<OrdersReport>,
+    pub(crate) orders: Option<OrdersReport>,
     /// The start that asks for a worker time, if one does.
-    pub(in crate::parts) asker: Option<StartId>,
-    pub(in crate::parts) caller: CallerKind,
-    pub(in crate::parts) at: UnixTime,
+    pub(crate) asker: Option<StartId>,
+    pub(crate) caller: CallerKind,
+    pub(crate) at: UnixTime,
 }
 
 impl Fleet {
@@ -46,12 +46,7 @@ impl Fleet {
     ///
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
-    pub(in crate::parts) fn heartbeat(
-        &self,
-        id: &NodeId,
-        call: &NodeCall,
-        from: IpAddr,
-    ) -> Result<AcceptedHeartbeat, Refusal> {
+    pub(crate) fn heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<AcceptedHeartbeat, Refusal> {
         let now = self.clock.now();
         let (known, heartbeat, under) =
             self.node_call::<Heartbeat>(id, Purpose::Heartbeat, call, Lapsed::Refused, from, now)?;
@@ -129,14 +124,14 @@ impl Fleet {
     }
 
     /// What the journal says of a node's name.
-    pub(in crate::parts) fn follow_name(&self, id: &NodeId) {
+    pub(crate) fn follow_name(&self, id: &NodeId) {
         if let Some(known) = self.nodes.get(id) {
             lock(&known.state).follow_name(self.journal.read().device(id));
         }
     }
 
     /// What the machine of a node calls itself, where that is another name than the node's.
-    pub(in crate::parts) fn reported_name(&self, id: &NodeId) -> Result<Option<Hostname>, Refusal> {
+    pub(crate) fn reported_name(&self, id: &NodeId) -> Result<Option<Hostname>, Refusal> {
         let known = self.nodes.get(id).ok_or_else(|| Refusal::unknown_node(id))?;
         let state = lock(&known.state);
         let heartbeat = state.record.as_ref().and_then(|record| record.last_heartbeat.as_ref());

@@ -241,7 +241,7 @@ impl Nodes {
 }
 
 /// A report that the right key signed and that is not one is told apart: only the holder of the key can get there.
-pub(in crate::parts) fn refused_proof(id: &NodeId, error: &ProofError) -> Refusal {
+pub(crate) fn refused_proof(id: &NodeId, error: &ProofError) -> Refusal {
     match error {
         ProofError::Report(json) => Refusal::logged(
             Code::InvalidBody,

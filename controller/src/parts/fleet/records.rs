@@ -25,20 +25,20 @@ const NEW_STARTS_PER_TICK: usize = 32;
 
 impl Fleet {
     /// Writes what a second may write of records.
-    pub(in crate::parts) fn write_some(&self) {
+    pub(crate) fn write_some(&self) {
         self.write_new_starts();
         self.write_records(RECORDS_PER_TICK);
     }
 
     /// Writes every record that says more than its file: before the program ends.
-    pub(in crate::parts) fn flush(&self) {
+    pub(crate) fn flush(&self) {
         // Each batch but the last has that many at least.
         let batches = self.nodes.len().div_ceil(RECORDS_AT_ONCE);
         let _ = (0..batches).all(|_| self.write_records(RECORDS_AT_ONCE));
     }
 
     /// Keeps the certificate that the worker issued on the node's record.
-    pub(in crate::parts) fn certified(
+    pub(crate) fn certified(
         &self,
         wanted: &Wanted,
         certificate_pem: PemText<CHAIN_PEM_MAX>,
@@ -92,7 +92,7 @@ impl Fleet {
     }
 
     /// Forgets that a device ever had a certificate.
-    pub(in crate::parts) fn forget_record(&self, id: &NodeId) -> Result<(), Refusal> {
+    pub(crate) fn forget_record(&self, id: &NodeId) -> Result<(), Refusal> {
         let records = lock(&self.records);
         if let Some(node) = self.nodes.get(id) {
             *lock(&node.state) = NodeState::default();

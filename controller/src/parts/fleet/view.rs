@@ -56,7 +56,7 @@ pub struct CertificateFacts {
 
 impl Fleet {
     /// Every node by hostname.
-    pub(in crate::parts) fn lines(&self, now: UnixTime) -> Vec<NodeLine> {
+    pub(crate) fn lines(&self, now: UnixTime) -> Vec<NodeLine> {
         let journal = self.journal.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
         let mut nodes: Vec<NodeLine> = managed.filter_map(|device| self.line(device, now)).collect();
@@ -68,7 +68,7 @@ impl Fleet {
     ///
     /// # Errors
     /// `unknown_node`.
-    pub(in crate::parts) fn node(&self, id: &NodeId) -> Result<(NodeView, Option<OrdersReport>), Refusal> {
+    pub(crate) fn node(&self, id: &NodeId) -> Result<(NodeView, Option<OrdersReport>), Refusal> {
         let now = self.clock.now();
         let unknown = || Refusal::unknown_node(id);
         let journal = self.journal.read();
@@ -102,7 +102,7 @@ impl Fleet {
     }
 
     /// Every node by hostname.
-    pub(in crate::parts) fn servers(&self) -> Vec<(ServerRow, Option<OrdersReport>)> {
+    pub(crate) fn servers(&self) -> Vec<(ServerRow, Option<OrdersReport>)> {
         let now = self.clock.now();
         let journal = self.journal.read();
         let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
@@ -148,7 +148,7 @@ impl Fleet {
     }
 
     /// The name in the certificate that a node got last.
-    pub(in crate::parts) fn certified_name(&self, id: &NodeId) -> Option<Hostname> {
+    pub(crate) fn certified_name(&self, id: &NodeId) -> Option<Hostname> {
         lock(&self.nodes.get(id)?.state).record.as_ref().map(|record| record.hostname.clone())
     }
 

@@ -14,23 +14,23 @@ use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNames};
 use super::{Refusal, not_found, note, remove, step};
 
 /// An approval as the operator sent it, and what it is held against.
-pub(in crate::parts) struct Approval<'a> {
+pub(crate) struct Approval<'a> {
     /// The device.
-    pub(in crate::parts) id: &'a NodeId,
+    pub(crate) id: &'a NodeId,
     /// Name, disk and confirmation.
-    pub(in crate::parts) form: &'a ApproveForm,
+    pub(crate) form: &'a ApproveForm,
     /// Who approves.
-    pub(in crate::parts) actor: &'a str,
+    pub(crate) actor: &'a str,
     /// The new task's id: random.
-    pub(in crate::parts) task_id: TaskId,
+    pub(crate) task_id: TaskId,
     /// The controller's own names.
-    pub(in crate::parts) own_names: &'a EndpointNames,
+    pub(crate) own_names: &'a EndpointNames,
     /// Most tasks there may be.
-    pub(in crate::parts) tasks_max: usize,
+    pub(crate) tasks_max: usize,
 }
 
 /// Approves an installation.
-pub(in crate::parts) fn approve(journal: &mut Journal, approval: Approval<'_>, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn approve(journal: &mut Journal, approval: Approval<'_>, now: UnixTime) -> Result<(), Refusal> {
     let Approval { id, form, actor, task_id, own_names, tasks_max } = approval;
     if form.confirmation.as_deref() != form.disk_id.as_ref().map(|_| ERASE) {
         return Err(Refusal::new(

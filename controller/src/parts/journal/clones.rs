@@ -10,12 +10,7 @@ use lucia_proto::node::phase::DevicePhase;
 use super::{CONTROLLER, Refusal, note_holders, remove};
 
 /// The identity was seen twice. One that is frozen already, or was removed meanwhile, stays as it is.
-pub(in crate::parts) fn freeze(
-    journal: &mut Journal,
-    id: &NodeId,
-    holders: Vec<Holder>,
-    now: UnixTime,
-) -> Result<(), Refusal> {
+pub(crate) fn freeze(journal: &mut Journal, id: &NodeId, holders: Vec<Holder>, now: UnixTime) -> Result<(), Refusal> {
     let node = journal.device_mut(id).filter(|device| device.phase == DevicePhase::Managed);
     let Some(node) = node.filter(|node| node.frozen.is_none()) else { return Ok(()) };
     node.frozen = Some(FrozenRow { at: now, holders: holders.clone() });
@@ -23,7 +18,7 @@ pub(in crate::parts) fn freeze(
 }
 
 /// One holder stays.
-pub(in crate::parts) fn keep(
+pub(crate) fn keep(
     journal: &mut Journal,
     id: &NodeId,
     kept: KeptRow,
@@ -40,7 +35,7 @@ pub(in crate::parts) fn keep(
 }
 
 /// None stays: the identity is removed.
-pub(in crate::parts) fn split(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn split(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     let holders = frozen(journal, id)?.holders.clone();
     note_holders(journal, now, Act::CloneSplit, actor, id, holders)?;
     remove(journal, id, actor, now)
@@ -53,6 +48,6 @@ fn frozen<'a>(journal: &'a Journal, id: &NodeId) -> Result<&'a FrozenRow, Refusa
 }
 
 /// There is nothing to decide about.
-pub(in crate::parts) fn not_frozen(id: &NodeId) -> Refusal {
+pub(crate) fn not_frozen(id: &NodeId) -> Refusal {
     Refusal::new(Code::NotFrozen, format!("The identity of node {id} is not frozen: it was not seen twice."))
 }

@@ -19,26 +19,22 @@ use crate::config::Limits;
 use crate::source::Source;
 
 /// What a machine said and proved in its first call.
-pub(in crate::parts) struct Discovery<'a> {
+pub(crate) struct Discovery<'a> {
     /// The key that signed.
-    pub(in crate::parts) key: &'a NodePublicKey,
+    pub(crate) key: &'a NodePublicKey,
     /// What it says it is.
-    pub(in crate::parts) inventory: HardwareInventory,
+    pub(crate) inventory: HardwareInventory,
     /// An installed system said it, and no installer.
-    pub(in crate::parts) running: bool,
+    pub(crate) running: bool,
     /// Where it called from.
-    pub(in crate::parts) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Most devices and tasks there may be.
-    pub(in crate::parts) limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 /// A machine introduces itself. The same key and inventory get the same answer (design.md I10), until the device failed
 /// or its session is over: then a new session begins.
-pub(in crate::parts) fn discover(
-    journal: &mut Journal,
-    discovery: Discovery<'_>,
-    now: UnixTime,
-) -> Result<Discovered, Refusal> {
+pub(crate) fn discover(journal: &mut Journal, discovery: Discovery<'_>, now: UnixTime) -> Result<Discovered, Refusal> {
     let id = discovery.key.fingerprint().node_id();
     match journal.device(&id) {
         None => appear(journal, &id, discovery, now)?,
@@ -112,12 +108,7 @@ fn one_of_few(journal: &Journal, address: IpAddr, now: UnixTime) -> Result<(), R
 }
 
 /// Whether a device that calls from `address` could appear, or come again if it is one of those that did from there.
-pub(in crate::parts) fn may_appear(
-    journal: &Journal,
-    address: IpAddr,
-    max: usize,
-    now: UnixTime,
-) -> Result<(), Refusal> {
+pub(crate) fn may_appear(journal: &Journal, address: IpAddr, max: usize, now: UnixTime) -> Result<(), Refusal> {
     let is_from_here = |device: &DeviceRow| Source::of(device.address) == Source::of(address);
     if journal.devices.len() < max || journal.devices.iter().any(is_from_here) {
         return Ok(());
@@ -207,21 +198,21 @@ fn reappear(journal: &mut Journal, id: &NodeId, discovery: Discovery<'_>, now: U
 }
 
 /// Says no to a discovered device.
-pub(in crate::parts) fn reject(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn reject(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     journal.device(id).ok_or_else(|| not_found(id))?;
     step(journal, id, DeviceEvent::OwnerRejected, Code::NotPending)?;
     note(journal, now, Act::Rejected, actor, Some(id), None)
 }
 
 /// Takes a rejection back.
-pub(in crate::parts) fn restore(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn restore(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     journal.device(id).ok_or_else(|| not_found(id))?;
     step(journal, id, DeviceEvent::OwnerRestored, Code::NotRejected)?;
     note(journal, now, Act::Restored, actor, Some(id), None)
 }
 
 /// Takes a device off the list that nobody approved, or that failed.
-pub(in crate::parts) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     let device = journal.device(id).ok_or_else(|| not_found(id))?;
     if !matches!(device.phase, DevicePhase::Discovered | DevicePhase::Rejected | DevicePhase::Failed) {
         return Err(Refusal::new(
@@ -237,7 +228,7 @@ pub(in crate::parts) fn dismiss(journal: &mut Journal, id: &NodeId, actor: &str,
 }
 
 /// A node calls from another address than its row says.
-pub(in crate::parts) fn moved(journal: &mut Journal, id: &NodeId, address: IpAddr) -> Result<(), Refusal> {
+pub(crate) fn moved(journal: &mut Journal, id: &NodeId, address: IpAddr) -> Result<(), Refusal> {
     if let Some(device) = journal.device_mut(id) {
         device.address = address;
     }
@@ -245,7 +236,7 @@ pub(in crate::parts) fn moved(journal: &mut Journal, id: &NodeId, address: IpAdd
 }
 
 /// Removes a device in any phase, its tasks with it.
-pub(in crate::parts) fn remove(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn remove(journal: &mut Journal, id: &NodeId, actor: &str, now: UnixTime) -> Result<(), Refusal> {
     let device = journal
         .device(id)
         .ok_or_else(|| Refusal::new(Code::UnknownNode, format!("There is no node or device {id}.")))?;

@@ -11,7 +11,7 @@ use lucia_proto::node::phase::{DeviceEvent, TaskPhase};
 use super::{CONTROLLER, Refusal, close_window, note, step};
 
 /// Ends everything that is over at `now`. `window_over` says so of the window, which is measured by another clock.
-pub(in crate::parts) fn expire(journal: &mut Journal, window_over: bool, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn expire(journal: &mut Journal, window_over: bool, now: UnixTime) -> Result<(), Refusal> {
     if window_over || journal.window_expires_at.is_some_and(|until| until <= now) {
         close_window(journal, Act::WindowExpired, CONTROLLER, now)?;
     }
@@ -33,7 +33,7 @@ pub(in crate::parts) fn expire(journal: &mut Journal, window_over: bool, now: Un
 }
 
 /// Whether [`expire`] would end anything: asked each second, so it copies nothing.
-pub(in crate::parts) fn is_anything_over(journal: &Journal, window_over: bool, now: UnixTime) -> bool {
+pub(crate) fn is_anything_over(journal: &Journal, window_over: bool, now: UnixTime) -> bool {
     window_over || journal.window_expires_at.is_some_and(|until| until <= now) || !over(journal, now).is_empty()
 }
 

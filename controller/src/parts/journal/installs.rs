@@ -27,7 +27,7 @@ fn with_task<'a>(journal: &'a Journal, id: &NodeId) -> Result<(&'a DeviceRow, &'
 }
 
 /// What was approved.
-pub(in crate::parts) fn installation(journal: &Journal, id: &NodeId, now: UnixTime) -> Result<Installation, Refusal> {
+pub(crate) fn installation(journal: &Journal, id: &NodeId, now: UnixTime) -> Result<Installation, Refusal> {
     let (device, task) = with_task(journal, id)?;
     Ok(Installation {
         device_id: id.clone(),
@@ -43,7 +43,7 @@ pub(in crate::parts) fn installation(journal: &Journal, id: &NodeId, now: UnixTi
 }
 
 /// Gives the one grant, or says again what was granted to the same request.
-pub(in crate::parts) fn grant(journal: &mut Journal, request: &GrantRequest, now: UnixTime) -> Result<Grant, Refusal> {
+pub(crate) fn grant(journal: &mut Journal, request: &GrantRequest, now: UnixTime) -> Result<Grant, Refusal> {
     let id = &request.node_id;
     let (_, task) = with_task(journal, id)?;
     let task_id = task.task_id.clone();
@@ -109,7 +109,7 @@ fn too_late() -> Refusal {
 }
 
 /// The device says how far its installation is. Saying the same again changes nothing.
-pub(in crate::parts) fn progress(journal: &mut Journal, report: &Progress, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn progress(journal: &mut Journal, report: &Progress, now: UnixTime) -> Result<(), Refusal> {
     let id = &report.node_id;
     let message: Text<0, 512> =
         report.message.parse().map_err(|error| Refusal::new(Code::InvalidBody, format!("message: {error}.")))?;
@@ -143,13 +143,13 @@ pub(in crate::parts) fn progress(journal: &mut Journal, report: &Progress, now: 
 }
 
 /// What a request for a certificate is held against.
-pub(in crate::parts) struct Enrolment<'a> {
-    pub(in crate::parts) device: &'a DeviceRow,
-    pub(in crate::parts) task: &'a TaskRow,
+pub(crate) struct Enrolment<'a> {
+    pub(crate) device: &'a DeviceRow,
+    pub(crate) task: &'a TaskRow,
 }
 
 /// Whether this device may ask for a certificate for this task now.
-pub(in crate::parts) fn enrolment<'a>(
+pub(crate) fn enrolment<'a>(
     journal: &'a Journal,
     id: &NodeId,
     task_id: &TaskId,
@@ -170,7 +170,7 @@ pub(in crate::parts) fn enrolment<'a>(
 }
 
 /// A heartbeat under the node's own certificate was verified: the one event that makes a device a node.
-pub(in crate::parts) fn heard(journal: &mut Journal, id: &NodeId, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn heard(journal: &mut Journal, id: &NodeId, now: UnixTime) -> Result<(), Refusal> {
     let device = journal.device(id).ok_or_else(|| gone(id))?;
     if device.phase == DevicePhase::Managed {
         return Ok(());

@@ -14,7 +14,7 @@ mod removed;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use lucia_durable::{LeaseError, crash_point};
 use lucia_proto::base::acts::Act;
@@ -26,7 +26,7 @@ use lucia_proto::files::journal::{Actor, Event, Holder, Journal, NewName};
 use lucia_proto::node::phase::DeviceEvent;
 use tokio::sync::watch;
 
-use crate::lock::lock;
+use crate::lock::{lock, read, write};
 use crate::refusal::{Refusal, chain};
 use crate::store::journal_file::JournalFile;
 
@@ -74,7 +74,7 @@ impl Keeper {
 
     /// The journal as it is now. It may be replaced while the caller looks at it.
     pub(super) fn read(&self) -> Arc<Journal> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.current))
     }
 
     /// Carries out one move. One that changes nothing writes nothing.
@@ -109,7 +109,7 @@ impl Keeper {
         }
         crash_point!("controller/journal-written", writer.file.path()).map_err(Refusal::persistence)?;
         let last = journal.last_event_id;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(journal);
+        *write(&self.current) = Arc::new(journal);
         self.events.send_if_modified(|known| std::mem::replace(known, last) != last);
         Ok(answer)
     }

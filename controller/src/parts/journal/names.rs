@@ -12,21 +12,21 @@ use super::approvals::{holder, is_own};
 use super::{Refusal, note_names};
 
 /// A rename as the operator sent it, and what it is held against.
-pub(in crate::parts) struct Renamed<'a> {
+pub(crate) struct Renamed<'a> {
     /// The node.
-    pub(in crate::parts) id: &'a NodeId,
+    pub(crate) id: &'a NodeId,
     /// Its new name.
-    pub(in crate::parts) hostname: &'a Hostname,
+    pub(crate) hostname: &'a Hostname,
     /// What its machine called itself when it was last heard, where that was another name than its own.
-    pub(in crate::parts) reported: Option<&'a Hostname>,
+    pub(crate) reported: Option<&'a Hostname>,
     /// The controller's own names.
-    pub(in crate::parts) own_names: &'a EndpointNames,
+    pub(crate) own_names: &'a EndpointNames,
     /// Who renames.
-    pub(in crate::parts) actor: &'a str,
+    pub(crate) actor: &'a str,
 }
 
 /// Gives a node the name that it reports; a rename that is under way may be taken back, and nothing else.
-pub(in crate::parts) fn rename(journal: &mut Journal, wanted: &Renamed<'_>, now: UnixTime) -> Result<(), Refusal> {
+pub(crate) fn rename(journal: &mut Journal, wanted: &Renamed<'_>, now: UnixTime) -> Result<(), Refusal> {
     let Renamed { id, hostname, reported, own_names, actor } = *wanted;
     let unknown = || Refusal::unknown_node(id);
     let device = journal.device(id).filter(|row| row.phase == DevicePhase::Managed).ok_or_else(unknown)?;
@@ -87,7 +87,7 @@ fn refused(why: &str) -> Refusal {
 }
 
 /// The node was heard under its new name: the one before is no longer its own.
-pub(in crate::parts) fn renamed(journal: &mut Journal, id: &NodeId, from: &Hostname, to: &Hostname) {
+pub(crate) fn renamed(journal: &mut Journal, id: &NodeId, from: &Hostname, to: &Hostname) {
     let is_it = |row: &&mut DeviceRow| row.hostname.as_ref() == Some(to) && row.former_hostname.as_ref() == Some(from);
     if let Some(row) = journal.device_mut(id).filter(is_it) {
         row.former_hostname = None;

@@ -12,7 +12,7 @@ use lucia_proto::files::journal::{Event, Journal};
 use super::Keeper;
 
 /// The last removal of this node that the journal's events still tell of; nothing while it is there.
-pub(in crate::parts) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Option<&'a Event> {
+pub(crate) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Option<&'a Event> {
     if journal.device(id).is_some() {
         return None;
     }
@@ -21,7 +21,7 @@ pub(in crate::parts) fn removal_of<'a>(journal: &'a Journal, id: &NodeId) -> Opt
 }
 
 /// The same of every node at once: a list of orders may name very many.
-pub(in crate::parts) fn removals(journal: &Journal) -> BTreeMap<&NodeId, &Event> {
+pub(crate) fn removals(journal: &Journal) -> BTreeMap<&NodeId, &Event> {
     let removed = journal.events.iter().filter(|event| event.kind == Act::Removed);
     let mut removals: BTreeMap<_, _> = removed.filter_map(|event| Some((event.device_id.as_ref()?, event))).collect();
     for device in &journal.devices {

@@ -33,7 +33,7 @@ const QUESTIONS_PER_TICK: usize = 8;
 
 impl Orders {
     /// What a heartbeat is answered about orders; nothing to an agent that does not know of them.
-    pub(in crate::parts) fn relay(
+    pub(crate) fn relay(
         &self,
         node: &NodeId,
         report: Option<&OrdersReport>,
@@ -46,7 +46,7 @@ impl Orders {
     }
 
     /// How a node stands to orders that said this last.
-    pub(in crate::parts) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
+    pub(crate) fn held(&self, node: &NodeId, report: &OrdersReport) -> OrdersHeld {
         let roster = self.people.verified_roster();
         let relay = lock(&self.relay);
         OrdersHeld {

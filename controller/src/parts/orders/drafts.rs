@@ -144,7 +144,7 @@ impl Orders {
 
     /// The order by which the worker barred this node's key: one that ends it, or that gave its place to another; and what
     /// its machine has of the identity after that.
-    pub(in crate::parts) fn end_of(&self, node: &NodeId) -> Option<(VerificationCode, Machine)> {
+    pub(crate) fn end_of(&self, node: &NodeId) -> Option<(VerificationCode, Machine)> {
         let orders = lock(&self.book);
         let end = orders.all().find(|entry| entry.is_the_end_of(node));
         end.map(|entry| (entry.id.code(), entry.leaves(node)))

@@ -26,7 +26,7 @@ const OPERATOR: By = By::Operator(0);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A fleet with its owners, whose node is there.
-pub(in crate::parts) fn owned() -> (World, OrderWorld) {
+pub(crate) fn owned() -> (World, OrderWorld) {
     let world = World::new();
     world.node(7);
     let fleet = fleet(&world);

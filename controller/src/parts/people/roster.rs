@@ -40,7 +40,7 @@ pub struct OwnerCall<'a> {
 
 impl People {
     /// Takes what was held at the last end, and what the worker published since.
-    pub(in crate::parts) fn trust(&self) -> Option<Trust> {
+    pub(crate) fn trust(&self) -> Option<Trust> {
         read(&self.trust).clone()
     }
 
@@ -50,12 +50,12 @@ impl People {
     }
 
     /// What the roster says of somebody now.
-    pub(in crate::parts) fn role_of(&self, owner: &OwnerId) -> Option<Role> {
+    pub(crate) fn role_of(&self, owner: &OwnerId) -> Option<Role> {
         Some(self.verified_roster()?.owner(owner)?.role)
     }
 
     /// The same of somebody by this owner key: nothing once the key was taken away.
-    pub(in crate::parts) fn role_by(&self, owner: &OwnerId, key: Option<&Fingerprint>) -> Option<Role> {
+    pub(crate) fn role_by(&self, owner: &OwnerId, key: Option<&Fingerprint>) -> Option<Role> {
         let roster = self.verified_roster()?;
         let is_there = |key: &Fingerprint| roster.key(owner, key, KeyUse::OwnerKey).is_some();
         key.is_none_or(is_there).then(|| roster.owner(owner).map(|owner| owner.role)).flatten()
@@ -66,12 +66,12 @@ impl People {
         self.role_by(owner, Some(key)).is_some()
     }
 
-    pub(in crate::parts) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
+    pub(crate) fn name_of(&self, owner: &OwnerId) -> Option<OwnerName> {
         Some(self.verified_roster()?.owner(owner)?.name.clone())
     }
 
     /// Whether it has this passkey, by its id or its key: one for orders signs nobody in (design.md O2).
-    pub(in crate::parts) fn has_passkey(&self, id: &CredentialId, key: &NodePublicKey) -> bool {
+    pub(crate) fn has_passkey(&self, id: &CredentialId, key: &NodePublicKey) -> bool {
         self.verified_roster().is_some_and(|roster| roster.has_passkey(id, &key.fingerprint()))
     }
 

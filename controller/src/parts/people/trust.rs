@@ -36,10 +36,10 @@ pub(super) enum TrustError {
 
 /// A bundle, and the roster that one of its workers signed.
 #[derive(Clone, Debug)]
-pub(in crate::parts) struct Trust {
-    pub(in crate::parts) bundle: Arc<VerifiedBundle>,
+pub(crate) struct Trust {
+    pub(crate) bundle: Arc<VerifiedBundle>,
     /// Absent while the fleet has none.
-    pub(in crate::parts) roster: Option<Arc<VerifiedRoster>>,
+    pub(crate) roster: Option<Arc<VerifiedRoster>>,
 }
 
 /// What was last looked at of the worker's files.
@@ -67,7 +67,7 @@ pub(super) struct ListsRead {
 
 impl Trust {
     /// Whether it is this very one, and not only as good.
-    pub(in crate::parts) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         let roster = |trust: &Self| trust.roster.as_ref().map(Arc::as_ptr);
         Arc::ptr_eq(&self.bundle, &other.bundle) && roster(self) == roster(other)
     }
