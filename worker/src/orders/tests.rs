@@ -7,6 +7,10 @@ use lucia_proto::orders::{CloneDecision, OrderKind, OrderPolicy, RemoveIdentity,
 use lucia_proto::test_support::{OrderWorld, TestNode, hostile_intents};
 
 use super::*;
+use crate::chain;
+use crate::ledger::Records;
+use lucia_proto::orders::{Actor, Admit, Decision, OrderCode, ReleaseLapse, SignedOrder};
+
 use crate::config::{NameOrId, Settings};
 use crate::fixture::{draft, secs, signed};
 use crate::ledger::{By, Entry, OrderedBy};

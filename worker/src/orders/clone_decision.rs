@@ -1,0 +1,17 @@
+//! `clone-decision`: the node and the controller keep an instance; where none is kept the key is barred here.
+
+use lucia_proto::base::time::UnixTime;
+use lucia_proto::orders::{CloneDecision, Decision, OrderHead};
+
+use super::carry::{Carry, Facts, Obstacle, bar, known};
+use crate::ledger::{NodeNames, OrderEffect};
+
+impl Carry for CloneDecision {
+    fn act(&self, head: &OrderHead, facts: &Facts<'_>, _: UnixTime) -> Result<(NodeNames, OrderEffect), Obstacle> {
+        let known = known(head, facts)?;
+        Ok(match self.decision {
+            Decision::Keep => (known.names.clone(), OrderEffect::Note),
+            Decision::Split => bar(known),
+        })
+    }
+}
