@@ -28,7 +28,6 @@ mod table;
 mod tell;
 mod text;
 mod tls;
-mod verb;
 mod verbs;
 
 use std::io::ErrorKind;
@@ -39,8 +38,8 @@ use lucia_daemon::exit;
 
 use crate::args::{Args, Output};
 use crate::problem::Failure;
+use crate::session::At;
 use crate::tell::{AskError, Out};
-use crate::verb::At;
 
 fn main() -> ExitCode {
     // It has an owner's key in memory while it signs. A system that refuses leaves it at that.

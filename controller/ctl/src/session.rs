@@ -26,6 +26,14 @@ problems! {
     }
 }
 
+/// Where a verb is done: at which controller, as whom, and how its answer is written.
+pub(crate) struct At {
+    pub(crate) place: Place,
+    pub(crate) out: Out,
+    /// The grammar of the whole, for manual and completions.
+    pub(crate) command: clap::Command,
+}
+
 /// A context that was opened.
 pub(crate) struct Session {
     /// Its name; none for the socket as ever.
@@ -39,8 +47,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens what `place` asks for, and finds out who one is there. Asks for the passphrase of an owner key that has one.
-    pub(crate) async fn open(place: &Place, out: Out) -> Result<Self, Failure> {
+    /// Opens what was asked for, and finds out who one is there. Asks for the passphrase of an owner key that has one.
+    pub(crate) async fn open(at: &At) -> Result<Self, Failure> {
+        let (place, out) = (&at.place, at.out);
         let (name, context) = context::chosen(place)?;
         let client = match &context {
             Context::Socket(socket) => Client::Socket(socket.clone()),

@@ -22,7 +22,6 @@ use crate::nodes_named::Meant;
 use crate::problem::{FAILED, Failure, problems};
 use crate::session::Session;
 use crate::tell::{ask, note};
-use crate::verb::{At, Verb};
 use crate::{order, roster, sign};
 
 problems! {
@@ -82,64 +81,61 @@ pub(crate) struct Approve {
     erase: Option<String>,
 }
 
-impl Verb for Approve {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let client = &session.client;
-        if let Some(me) = client.me() {
-            roster::signer(client, me, &[OrderKind::Admit]).await?;
-        }
-        let seen: OnboardingView = client.call(People::Onboarding, None).await?;
-        let now = seen.server_time;
-        let device = of_code(seen, self.code.clone())?;
-        let fingerprint = fingerprint::typed(self.fingerprint, self.yes)?;
-        same_key(&device, &fingerprint)?;
-        let replaces = match &self.replaces {
-            Some(text) => Some(former(client, text).await?),
-            None => None,
-        };
-        let (replaces, removed) = replaces.unzip();
-        may_be_approved(client, &device, now, &self, replaces.as_ref()).await?;
-        let admission = client.me().map(|me| draft(me, fingerprint, self.hostname.clone(), replaces.clone()));
-        let admission = admission.transpose()?;
-        if let (Some(me), Some(draft)) = (client.me(), &admission) {
-            let meant = self.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
-            sign::tell(client, me, draft, meant.as_slice(), self.yes).await?;
-        }
-        let ended = |failure: Failure| if admission.is_some() { failure.unsigned() } else { failure };
-        if !self.yes && self.erase.is_none() {
-            let (code, name) = (&device.verification_code, &self.hostname);
-            let mut sentence = match &self.disk {
-                Some(disk) => format!("This erases disk {disk} of {code} and installs {name} on it."),
-                None => format!("This makes the running machine {code} the node {name}; nothing on it is erased."),
-            };
-            if let Some(removed) = &removed {
-                let _ = write!(sentence, "\n{removed}");
-            }
-            if admission.is_some() {
-                sentence.push_str("\nAnd it signs the order above.");
-            }
-            let word = if self.disk.is_some() { ERASE } else { self.hostname.as_str() };
-            ask(&sentence, word).map_err(|error| ended(error.into()))?;
-        }
-        let confirmation = self.disk.as_ref().map(|_| ERASE.to_owned());
-        let form = ApproveForm { hostname: self.hostname, disk_id: self.disk, confirmation, replaces };
-        let view = client.post(People::Approve, Some(&device.device_id), &form).await;
-        let view = view.map_err(|error| ended(error.into()))?;
-        if let (Some(me), Some(draft)) = (client.me(), &admission) {
-            // What was approved waits for this order, so whoever reads why it failed reads how to give it.
-            let given = sign::give(client, me, draft).await.inspect_err(|failure| {
-                if failure.is_signed() {
-                    note("The installation is approved, and waits for the order that admits the machine.");
-                } else {
-                    note("The installation is approved, the order that admits the machine was not given. Give it with");
-                    note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, fingerprint));
-                }
-            })?;
-            note(&sign::given(draft, &given));
-        }
-        say(at.out, &view)
+pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Failure> {
+    let client = &session.client;
+    if let Some(me) = client.me() {
+        roster::signer(client, me, &[OrderKind::Admit]).await?;
     }
+    let seen: OnboardingView = client.call(People::Onboarding, None).await?;
+    let now = seen.server_time;
+    let device = of_code(seen, asked.code.clone())?;
+    let fingerprint = fingerprint::typed(asked.fingerprint, asked.yes)?;
+    same_key(&device, &fingerprint)?;
+    let replaces = match &asked.replaces {
+        Some(text) => Some(former(client, text).await?),
+        None => None,
+    };
+    let (replaces, removed) = replaces.unzip();
+    may_be_approved(client, &device, now, &asked, replaces.as_ref()).await?;
+    let admission = client.me().map(|me| draft(me, fingerprint, asked.hostname.clone(), replaces.clone()));
+    let admission = admission.transpose()?;
+    if let (Some(me), Some(draft)) = (client.me(), &admission) {
+        let meant = asked.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
+        sign::tell(client, me, draft, meant.as_slice(), asked.yes).await?;
+    }
+    let ended = |failure: Failure| if admission.is_some() { failure.unsigned() } else { failure };
+    if !asked.yes && asked.erase.is_none() {
+        let (code, name) = (&device.verification_code, &asked.hostname);
+        let mut sentence = match &asked.disk {
+            Some(disk) => format!("This erases disk {disk} of {code} and installs {name} on it."),
+            None => format!("This makes the running machine {code} the node {name}; nothing on it is erased."),
+        };
+        if let Some(removed) = &removed {
+            let _ = write!(sentence, "\n{removed}");
+        }
+        if admission.is_some() {
+            sentence.push_str("\nAnd it signs the order above.");
+        }
+        let word = if asked.disk.is_some() { ERASE } else { asked.hostname.as_str() };
+        ask(&sentence, word).map_err(|error| ended(error.into()))?;
+    }
+    let confirmation = asked.disk.as_ref().map(|_| ERASE.to_owned());
+    let form = ApproveForm { hostname: asked.hostname, disk_id: asked.disk, confirmation, replaces };
+    let view = client.post(People::Approve, Some(&device.device_id), &form).await;
+    let view = view.map_err(|error| ended(error.into()))?;
+    if let (Some(me), Some(draft)) = (client.me(), &admission) {
+        // What was approved waits for this order, so whoever reads why it failed reads how to give it.
+        let given = sign::give(client, me, draft).await.inspect_err(|failure| {
+            if failure.is_signed() {
+                note("The installation is approved, and waits for the order that admits the machine.");
+            } else {
+                note("The installation is approved, the order that admits the machine was not given. Give it with");
+                note(&format!("  luciactl admit {} --fingerprint {}", device.verification_code, fingerprint));
+            }
+        })?;
+        note(&sign::given(draft, &given));
+    }
+    say(session.out, &view)
 }
 
 /// Signs that a machine may become a node.
@@ -164,40 +160,37 @@ pub(crate) struct Admit {
     yes: bool,
 }
 
-impl Verb for Admit {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, me) = (&session.client, session.owner("to admit a machine")?);
-        roster::signer(client, me, &[OrderKind::Admit]).await?;
-        let device = find::device(client, self.code.clone()).await?;
-        let fingerprint = fingerprint::typed(self.fingerprint, self.yes)?;
-        same_key(&device, &fingerprint)?;
-        let task = device.task.as_ref();
-        let hostname = match (self.hostname, task.map(|task| task.hostname.clone())) {
-            (Some(given), Some(approved)) if given != approved => {
-                return Err(ApproveError::OtherHostname(given, approved).into());
-            }
-            (Some(given), _) => given,
-            // What nobody reads before it is signed must have been typed.
-            (None, Some(approved)) if self.yes => return Err(ApproveError::SayHostname(approved).into()),
-            (None, Some(approved)) => approved,
-            (None, None) => return Err(ApproveError::NoHostname(self.code.to_string()).into()),
-        };
-        let replaces = match &self.replaces {
-            Some(text) => Some(former(client, text).await?.0),
-            None => None,
-        };
-        // It bars a key for good: that is nothing to take over from an answer.
-        if let Some(approved) = task.and_then(|task| task.replaces.clone())
-            && replaces.as_ref() != Some(&approved)
-        {
-            return Err(ApproveError::SayReplaces(approved).into());
+pub(super) async fn admit(session: &Session, asked: Admit) -> Result<(), Failure> {
+    let (client, me) = (&session.client, session.owner("to admit a machine")?);
+    roster::signer(client, me, &[OrderKind::Admit]).await?;
+    let device = find::device(client, asked.code.clone()).await?;
+    let fingerprint = fingerprint::typed(asked.fingerprint, asked.yes)?;
+    same_key(&device, &fingerprint)?;
+    let task = device.task.as_ref();
+    let hostname = match (asked.hostname, task.map(|task| task.hostname.clone())) {
+        (Some(given), Some(approved)) if given != approved => {
+            return Err(ApproveError::OtherHostname(given, approved).into());
         }
-        let meant = self.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
-        let draft = draft(me, fingerprint, hostname, replaces)?;
-        let sentence = "Sign it only if the fingerprint was read from the machine's own screen.";
-        sign::order(&session, me, &draft, meant.as_slice(), sentence, self.yes).await
+        (Some(given), _) => given,
+        // What nobody reads before it is signed must have been typed.
+        (None, Some(approved)) if asked.yes => return Err(ApproveError::SayHostname(approved).into()),
+        (None, Some(approved)) => approved,
+        (None, None) => return Err(ApproveError::NoHostname(asked.code.to_string()).into()),
+    };
+    let replaces = match &asked.replaces {
+        Some(text) => Some(former(client, text).await?.0),
+        None => None,
+    };
+    // It bars a key for good: that is nothing to take over from an answer.
+    if let Some(approved) = task.and_then(|task| task.replaces.clone())
+        && replaces.as_ref() != Some(&approved)
+    {
+        return Err(ApproveError::SayReplaces(approved).into());
     }
+    let meant = asked.replaces.as_deref().zip(replaces.as_ref()).map(|(text, id)| Meant::new(text, id));
+    let draft = draft(me, fingerprint, hostname, replaces)?;
+    let sentence = "Sign it only if the fingerprint was read from the machine's own screen.";
+    sign::order(session, me, &draft, meant.as_slice(), sentence, asked.yes).await
 }
 
 /// Makes the machine with this key a node of this name.

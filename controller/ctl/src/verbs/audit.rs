@@ -26,10 +26,9 @@ use crate::given;
 use crate::names::Names;
 use crate::patience::Progress;
 use crate::problem::{FAILED, Failure, problems};
-use crate::session::Session;
+use crate::session::{At, Session};
 use crate::table::{Happened, Row, Tone, plain};
 use crate::tell::{Out, in_json, write};
-use crate::verb::{At, Verb};
 
 /// Between two looks for more.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -115,26 +114,24 @@ fn anchor(text: &str) -> Result<AuditChain, String> {
     Ok(AuditChain { entries, head })
 }
 
-impl Verb for Audit {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        if let Some(AuditVerb::Verify { file: Some(file), anchor }) = self.verb {
-            return verify_file(at.out, &file, anchor);
-        }
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, out) = (&session.client, at.out);
-        match self.verb {
-            None => watch(client, out, self.after, self.follow).await,
-            Some(AuditVerb::Export) => whole(client, &[], |line| Ok(write(line.as_bytes())?)).await.map(drop),
-            Some(AuditVerb::Verify { anchor, .. }) => {
-                let seen = client.me().map(seen).transpose()?.flatten();
-                // Both have to be there, in one reading: to two a controller could show two audits.
-                let anchors: Vec<AuditChain> = seen.into_iter().chain(anchor).collect();
-                let chain = whole(client, &anchors, |_| Ok(())).await?;
-                if let Some(me) = client.me() {
-                    note(me, &chain)?;
-                }
-                out.say(&chain, || verified(&chain, anchor.or(seen).as_ref()))
+pub(super) async fn audit(at: &At, asked: Audit) -> Result<(), Failure> {
+    if let Some(AuditVerb::Verify { file: Some(file), anchor }) = asked.verb {
+        return verify_file(at.out, &file, anchor);
+    }
+    let session = Session::open(at).await?;
+    let (client, out) = (&session.client, at.out);
+    match asked.verb {
+        None => watch(client, out, asked.after, asked.follow).await,
+        Some(AuditVerb::Export) => whole(client, &[], |line| Ok(write(line.as_bytes())?)).await.map(drop),
+        Some(AuditVerb::Verify { anchor, .. }) => {
+            let seen = client.me().map(seen).transpose()?.flatten();
+            // Both have to be there, in one reading: to two a controller could show two audits.
+            let anchors: Vec<AuditChain> = seen.into_iter().chain(anchor).collect();
+            let chain = whole(client, &anchors, |_| Ok(())).await?;
+            if let Some(me) = client.me() {
+                note(me, &chain)?;
             }
+            out.say(&chain, || verified(&chain, anchor.or(seen).as_ref()))
         }
     }
 }

@@ -17,7 +17,6 @@ use crate::nodes_named::Meant;
 use crate::problem::{FAILED, Failure, problems};
 use crate::session::Session;
 use crate::tell::ask;
-use crate::verb::{At, Verb};
 use crate::{order, roster, sign};
 
 problems! {
@@ -63,13 +62,10 @@ pub(crate) enum Clone {
     },
 }
 
-impl Verb for Clone {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        match self {
-            Self::Keep { node, start, yes } => keep(&session, &node, start, yes).await,
-            Self::Split { node, yes } => split(&session, &node, yes).await,
-        }
+pub(super) async fn clone(session: &Session, asked: Clone) -> Result<(), Failure> {
+    match asked {
+        Clone::Keep { node, start, yes } => keep(session, &node, start, yes).await,
+        Clone::Split { node, yes } => split(session, &node, yes).await,
     }
 }
 

@@ -20,11 +20,10 @@ use crate::client::Me;
 use crate::context::{self, Config, ContextError, ContextName, Contexts, Entry, OwnerContext};
 use crate::problem::Failure;
 use crate::roster::{self, RosterProblem};
-use crate::session::Session;
+use crate::session::{At, Session};
 use crate::table::{Screen, plain, table};
 use crate::tell::note;
 use crate::text::{compared, line};
-use crate::verb::{At, Verb};
 
 /// Lists, chooses, shows and removes contexts.
 #[derive(Debug, Subcommand)]
@@ -56,35 +55,32 @@ pub(crate) enum Context {
     },
 }
 
-impl Verb for Context {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let mut config = Config::load(&at.place)?;
-        match self {
-            Self::List => at.out.say(&config.contexts, || contexts(&config.contexts, at.out.screen)),
-            Self::Use { name } => {
-                config.get(&name)?;
-                config.contexts.current = Some(name.clone());
-                config.save()?;
-                note(&format!("Context {name} is used from now on."));
-                Ok(())
+pub(super) async fn context(at: &At, asked: Context) -> Result<(), Failure> {
+    let mut config = Config::load(&at.place)?;
+    match asked {
+        Context::List => at.out.say(&config.contexts, || contexts(&config.contexts, at.out.screen)),
+        Context::Use { name } => {
+            config.get(&name)?;
+            config.contexts.current = Some(name.clone());
+            config.save()?;
+            note(&format!("Context {name} is used from now on."));
+            Ok(())
+        }
+        Context::Show { name } => {
+            let name = name.or_else(|| at.place.context.clone()).or_else(|| config.contexts.current.clone());
+            let name = name.ok_or(ContextError::NoneInUse)?;
+            let context = config.get(&name)?;
+            let entry = config.contexts.contexts.get(&name).cloned().unwrap_or_default();
+            at.out.say(&entry, || described(&name, &context))
+        }
+        Context::Remove { name } => {
+            let entry = config.contexts.contexts.remove(&name).ok_or_else(|| ContextError::Unknown(name.clone()))?;
+            if config.contexts.current.as_ref() == Some(&name) {
+                config.contexts.current = None;
             }
-            Self::Show { name } => {
-                let name = name.or_else(|| at.place.context.clone()).or_else(|| config.contexts.current.clone());
-                let name = name.ok_or(ContextError::NoneInUse)?;
-                let context = config.get(&name)?;
-                let entry = config.contexts.contexts.get(&name).cloned().unwrap_or_default();
-                at.out.say(&entry, || described(&name, &context))
-            }
-            Self::Remove { name } => {
-                let entry =
-                    config.contexts.contexts.remove(&name).ok_or_else(|| ContextError::Unknown(name.clone()))?;
-                if config.contexts.current.as_ref() == Some(&name) {
-                    config.contexts.current = None;
-                }
-                config.save()?;
-                note(&forgotten(&name, &entry, &config.directory(&name), config.path()));
-                Ok(())
-            }
+            config.save()?;
+            note(&forgotten(&name, &entry, &config.directory(&name), config.path()));
+            Ok(())
         }
     }
 }
@@ -94,27 +90,24 @@ impl Verb for Context {
 #[command(after_help = "Example:\n  luciactl whoami")]
 pub(crate) struct Whoami;
 
-impl Verb for Whoami {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
-            // Whoever may not call is nobody there.
-            let _: StatusView = session.client.call(People::Status, None).await?;
-            return at.out.say(&"operator", || operator(&session.context));
-        };
-        let looked: Result<RosterView, CallError> = session.client.look(People::Roster, None).await;
-        let roster = match looked {
-            Ok(view) => match roster::newest(&view, me) {
-                Err(RosterProblem::None) => None,
-                roster => Some(roster?),
-            },
-            Err(error) if matches!(error.code(), Some(Code::ActorRequired | Code::NoRoster)) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let entry = roster.as_ref().and_then(|roster| roster.caller(&me.key.public().fingerprint()));
-        let who = Who::new(session.name.as_ref(), context, me, entry.map(|(owner, _)| owner));
-        at.out.say(&who, || who.words())
-    }
+pub(super) async fn whoami(session: &Session, _: Whoami) -> Result<(), Failure> {
+    let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
+        // Whoever may not call is nobody there.
+        let _: StatusView = session.client.call(People::Status, None).await?;
+        return session.out.say(&"operator", || operator(&session.context));
+    };
+    let looked: Result<RosterView, CallError> = session.client.look(People::Roster, None).await;
+    let roster = match looked {
+        Ok(view) => match roster::newest(&view, me) {
+            Err(RosterProblem::None) => None,
+            roster => Some(roster?),
+        },
+        Err(error) if matches!(error.code(), Some(Code::ActorRequired | Code::NoRoster)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let entry = roster.as_ref().and_then(|roster| roster.caller(&me.key.public().fingerprint()));
+    let who = Who::new(session.name.as_ref(), context, me, entry.map(|(owner, _)| owner));
+    session.out.say(&who, || who.words())
 }
 
 /// `context list`.

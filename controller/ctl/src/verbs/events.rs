@@ -11,7 +11,6 @@ use crate::session::Session;
 use crate::table::{Happened, Row, plain};
 use crate::tell::{in_json, write};
 use crate::text::wrapped;
-use crate::verb::{At, Verb};
 
 /// Shows what happened to the window, to devices and to nodes.
 #[derive(Debug, Args)]
@@ -25,36 +24,33 @@ pub(crate) struct Events {
     after: u64,
 }
 
-impl Verb for Events {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, out) = (&session.client, at.out);
-        let mut after = self.after;
-        let (mut names, mut list) = (Names::default(), Happened::new(&heading(out.wide)));
-        loop {
-            let view: EventsView = client.events(after, self.follow).await?;
-            if out.json {
-                for event in &view.events {
-                    write(format!("{}\n", in_json(event)?).as_bytes())?;
-                }
-            } else {
-                let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
-                names.learn(client, ids, self.follow).await;
-                let rows: Vec<Row> = view.events.iter().map(|event| row(event, &names, out.wide)).collect();
-                let text = list.more(&rows, |at| view.events.get(at).map(under).unwrap_or_default(), out.screen);
-                write(wrapped(&text, out.screen.width).as_bytes())?;
+pub(super) async fn events(session: &Session, asked: Events) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    let mut after = asked.after;
+    let (mut names, mut list) = (Names::default(), Happened::new(&heading(out.wide)));
+    loop {
+        let view: EventsView = client.events(after, asked.follow).await?;
+        if out.json {
+            for event in &view.events {
+                write(format!("{}\n", in_json(event)?).as_bytes())?;
             }
-            after = view.events.last().map_or(after, |event| event.sequence);
-            let caught_up = after >= view.last_sequence || view.events.is_empty();
-            if caught_up {
-                write(list.cut().as_bytes())?;
+        } else {
+            let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
+            names.learn(client, ids, asked.follow).await;
+            let rows: Vec<Row> = view.events.iter().map(|event| row(event, &names, out.wide)).collect();
+            let text = list.more(&rows, |at| view.events.get(at).map(under).unwrap_or_default(), out.screen);
+            write(wrapped(&text, out.screen.width).as_bytes())?;
+        }
+        after = view.events.last().map_or(after, |event| event.sequence);
+        let caught_up = after >= view.last_sequence || view.events.is_empty();
+        if caught_up {
+            write(list.cut().as_bytes())?;
+        }
+        if !asked.follow && caught_up {
+            if after == 0 && !out.json {
+                write(b"No events yet.\n")?;
             }
-            if !self.follow && caught_up {
-                if after == 0 && !out.json {
-                    write(b"No events yet.\n")?;
-                }
-                return Ok(());
-            }
+            return Ok(());
         }
     }
 }

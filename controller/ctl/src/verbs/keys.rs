@@ -31,7 +31,6 @@ use crate::patience::Progress;
 use crate::problem::{FAILED, Failure, problems};
 use crate::session::Session;
 use crate::table::{Screen, plain, table};
-use crate::verb::{At, Verb};
 use crate::{roster, sign};
 
 problems! {
@@ -110,37 +109,34 @@ pub(crate) struct NodesWanted {
     yes: bool,
 }
 
-impl Verb for Keys {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, me, out) = (&session.client, session.owner("to order SSH keys")?, at.out);
-        let (account, change, wanted) = match self {
-            Self::List => {
-                let view = list(client, me, &roster::ask(client, me).await?).await?;
-                return out.say(&view, || ordered(&view, out.screen));
-            }
-            Self::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
-            Self::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
-        };
-        let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
-        let held = held(client, me, &roster, &account).await?;
-        let keys = change.of(&account, held.keys)?;
-        let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, held.nodes)?;
-        nodes.sort();
-        nodes.dedup();
-        if nodes.is_empty() {
-            return Err(KeysError::NoNodes.into());
+pub(super) async fn keys(session: &Session, asked: Keys) -> Result<(), Failure> {
+    let (client, me, out) = (&session.client, session.owner("to order SSH keys")?, session.out);
+    let (account, change, wanted) = match asked {
+        Keys::List => {
+            let view = list(client, me, &roster::ask(client, me).await?).await?;
+            return out.say(&view, || ordered(&view, out.screen));
         }
-        let revision = match wanted.revision {
-            Some(revision) => revision,
-            None => held.revision.checked_add(1).ok_or(KeysError::NoRevision)?,
-        };
-        let no_subject = |_| KeysError::NoKey(account.clone(), String::new());
-        let terms = Terms::State { subject: account.as_str().parse().map_err(no_subject)?, revision };
-        let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX);
-        let draft = drafted(me, nodes, &Body::SshKey(SshKeys { account, keys }), terms)?;
-        sign::order(&session, me, &draft, &meant, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
+        Keys::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
+        Keys::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
+    };
+    let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
+    let held = held(client, me, &roster, &account).await?;
+    let keys = change.of(&account, held.keys)?;
+    let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, held.nodes)?;
+    nodes.sort();
+    nodes.dedup();
+    if nodes.is_empty() {
+        return Err(KeysError::NoNodes.into());
     }
+    let revision = match wanted.revision {
+        Some(revision) => revision,
+        None => held.revision.checked_add(1).ok_or(KeysError::NoRevision)?,
+    };
+    let no_subject = |_| KeysError::NoKey(account.clone(), String::new());
+    let terms = Terms::State { subject: account.as_str().parse().map_err(no_subject)?, revision };
+    let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX);
+    let draft = drafted(me, nodes, &Body::SshKey(SshKeys { account, keys }), terms)?;
+    sign::order(session, me, &draft, &meant, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
 }
 
 /// What was ordered about an account before.

@@ -31,10 +31,9 @@ use crate::owner_key::{self, OwnerKeyError};
 use crate::passphrase::Source;
 use crate::problem::{FAILED, Failure, problems};
 use crate::roster::{self, RosterProblem};
-use crate::session::{self, SessionError};
-use crate::tell::{Out, note};
+use crate::session::{self, At, SessionError};
+use crate::tell::note;
 use crate::text::{compared, line};
-use crate::verb::{At, Verb};
 
 const ROOT: &str = "root.pem";
 const KEY: &str = "owner.key";
@@ -101,13 +100,8 @@ struct Asked<'a> {
     expires_at: UnixTime,
 }
 
-impl Verb for Login {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        login(&at.place, at.out, self).await
-    }
-}
-
-async fn login(place: &Place, out: Out, args: Login) -> Result<(), Failure> {
+pub(super) async fn login(at: &At, args: Login) -> Result<(), Failure> {
+    let (place, out) = (&at.place, at.out);
     if place.socket.is_some() {
         return Err(SessionError::OwnersOnly("luciactl login, without --socket,").into());
     }

@@ -9,8 +9,8 @@ use lucia_manual::Section;
 
 use crate::files::name;
 use crate::problem::{FAILED, Failure, problems};
+use crate::session::At;
 use crate::tell::{AskError, write};
-use crate::verb::{At, Verb};
 
 problems! {
     /// Why the manual is not laid.
@@ -28,12 +28,10 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-impl Verb for Completions {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut at.command.clone(), "luciactl", &mut text);
-        Ok(write(&text)?)
-    }
+pub(super) async fn completions(at: &At, asked: Completions) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(asked.shell, &mut at.command.clone(), "luciactl", &mut text);
+    Ok(write(&text)?)
 }
 
 /// Prints the manual page, or lays a page for each verb into a directory.
@@ -45,16 +43,14 @@ pub(crate) struct Man {
     into: Option<PathBuf>,
 }
 
-impl Verb for Man {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let command = at.command.clone();
-        match self.into {
-            Some(directory) => lucia_manual::lay(command, Section::Commands, &directory)
-                .map_err(|err| ManualError::Pages(directory, err).into()),
-            None => {
-                let page = lucia_manual::whole(command, Section::Commands).map_err(AskError::Output)?;
-                Ok(write(&page)?)
-            }
+pub(super) async fn man(at: &At, asked: Man) -> Result<(), Failure> {
+    let command = at.command.clone();
+    match asked.into {
+        Some(directory) => lucia_manual::lay(command, Section::Commands, &directory)
+            .map_err(|err| ManualError::Pages(directory, err).into()),
+        None => {
+            let page = lucia_manual::whole(command, Section::Commands).map_err(AskError::Output)?;
+            Ok(write(&page)?)
         }
     }
 }

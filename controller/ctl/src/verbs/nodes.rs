@@ -26,7 +26,6 @@ use crate::session::Session;
 use crate::table::{Screen, Tone, paint, plain, table};
 use crate::tell::{Out, ask, in_json, note, write};
 use crate::text::{compared, left, line, wrapped};
-use crate::verb::{At, Verb};
 use crate::{order, roster, sign};
 
 problems! {
@@ -45,11 +44,9 @@ problems! {
 #[command(after_help = "Examples:\n  luciactl nodes\n  luciactl nodes -o wide")]
 pub(crate) struct Nodes;
 
-impl Verb for Nodes {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let view = Session::open(&at.place, at.out).await?.client.nodes().await?;
-        at.out.say(&view, || nodes(&view, at.out.screen))
-    }
+pub(super) async fn list(session: &Session, _: Nodes) -> Result<(), Failure> {
+    let view = session.client.nodes().await?;
+    session.out.say(&view, || nodes(&view, session.out.screen))
 }
 
 /// Shows one node with its last hour, once or as it lives.
@@ -67,17 +64,15 @@ pub(crate) struct Node {
     every: u64,
 }
 
-impl Verb for Node {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let (client, out) = (&Session::open(&at.place, at.out).await?.client, at.out);
-        match find_to_look(client, &self.node).await? {
-            Looked::Device(device, now) => out.say(&device, || onboarding::no_node(&device, now, out.screen)),
-            Looked::Node(id) if self.watch => loop {
-                watch(out, &about(client, &id).await?)?;
-                tokio::time::sleep(Duration::from_secs(self.every)).await;
-            },
-            Looked::Node(id) => say(out, &client.call(People::Node, Some(&id)).await?),
-        }
+pub(super) async fn show(session: &Session, asked: Node) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    match find_to_look(client, &asked.node).await? {
+        Looked::Device(device, now) => out.say(&device, || onboarding::no_node(&device, now, out.screen)),
+        Looked::Node(id) if asked.watch => loop {
+            watch(out, &about(client, &id).await?)?;
+            tokio::time::sleep(Duration::from_secs(asked.every)).await;
+        },
+        Looked::Node(id) => say(out, &client.call(People::Node, Some(&id)).await?),
     }
 }
 
@@ -98,12 +93,10 @@ pub(crate) struct Rename {
     name: Hostname,
 }
 
-impl Verb for Rename {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let client = Session::open(&at.place, at.out).await?.client;
-        let (id, _) = find(&client, &self.node).await?;
-        say(at.out, &client.post(People::Rename, Some(&id), &RenameForm { hostname: self.name }).await?)
-    }
+pub(super) async fn rename(session: &Session, asked: Rename) -> Result<(), Failure> {
+    let client = &session.client;
+    let (id, _) = find(client, &asked.node).await?;
+    say(session.out, &client.post(People::Rename, Some(&id), &RenameForm { hostname: asked.name }).await?)
 }
 
 /// Removes a node or device for good: its key is refused from then on.
@@ -120,34 +113,31 @@ pub(crate) struct Remove {
     yes: bool,
 }
 
-impl Verb for Remove {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, node) = (&session.client, self.node.as_str());
-        let sentence =
-            |name: &str, id: &NodeId| format!("This removes {name} ({id}) for good; its key is refused from then on.");
-        // What is no node yet holds nothing that could be wiped: there the call is enough.
-        if let Some(me) = client.me()
-            && let roster = roster::signer(client, me, &[]).await?
-            && let Some(found) = find_node(client, node).await?
-        {
-            roster::may_order(&roster, OrderKind::RemoveIdentity)?;
-            let (id, name) = (&found.node_id, found.certified_name());
-            let draft = order::once(me, id.clone(), &Body::RemoveIdentity(RemoveIdentity { hostname: name.clone() }))?;
-            let meant = [Meant::new(node, id)];
-            return sign::order(&session, me, &draft, &meant, &sentence(name.as_str(), id), self.yes).await;
-        }
-        let (id, name) = find(client, node).await?;
-        if !self.yes {
-            ask(&sentence(&name, &id), &name)?;
-        }
-        let view = client.call(People::Remove, Some(&id)).await?;
-        note(&format!(
-            "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
-             lucia-enrollment-worker confirm-removals shows it, if it was a node."
-        ));
-        onboarding::say(at.out, &view)
+pub(super) async fn remove(session: &Session, asked: Remove) -> Result<(), Failure> {
+    let (client, node) = (&session.client, asked.node.as_str());
+    let sentence =
+        |name: &str, id: &NodeId| format!("This removes {name} ({id}) for good; its key is refused from then on.");
+    // What is no node yet holds nothing that could be wiped: there the call is enough.
+    if let Some(me) = client.me()
+        && let roster = roster::signer(client, me, &[]).await?
+        && let Some(found) = find_node(client, node).await?
+    {
+        roster::may_order(&roster, OrderKind::RemoveIdentity)?;
+        let (id, name) = (&found.node_id, found.certified_name());
+        let draft = order::once(me, id.clone(), &Body::RemoveIdentity(RemoveIdentity { hostname: name.clone() }))?;
+        let meant = [Meant::new(node, id)];
+        return sign::order(session, me, &draft, &meant, &sentence(name.as_str(), id), asked.yes).await;
     }
+    let (id, name) = find(client, node).await?;
+    if !asked.yes {
+        ask(&sentence(&name, &id), &name)?;
+    }
+    let view = client.call(People::Remove, Some(&id)).await?;
+    note(&format!(
+        "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
+         lucia-enrollment-worker confirm-removals shows it, if it was a node."
+    ));
+    onboarding::say(session.out, &view)
 }
 
 /// Signs that a node may renew whose certificate ended too long ago.
@@ -162,16 +152,13 @@ pub(crate) struct ReleaseLapse {
     yes: bool,
 }
 
-impl Verb for ReleaseLapse {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, me) = (&session.client, session.owner("to release a lapsed node from here")?);
-        roster::signer(client, me, &[OrderKind::ReleaseLapse]).await?;
-        let id = find_node(client, &self.node).await?.ok_or_else(|| LapseError::NoNode(self.node.clone()))?.node_id;
-        let view = about(client, &id).await?;
-        let draft = order::once(me, id.clone(), &Body::ReleaseLapse(lapsed(&view)?))?;
-        sign::order(&session, me, &draft, &[Meant::new(&self.node, &id)], &released(&view), self.yes).await
-    }
+pub(super) async fn release(session: &Session, asked: ReleaseLapse) -> Result<(), Failure> {
+    let (client, me) = (&session.client, session.owner("to release a lapsed node from here")?);
+    roster::signer(client, me, &[OrderKind::ReleaseLapse]).await?;
+    let id = find_node(client, &asked.node).await?.ok_or_else(|| LapseError::NoNode(asked.node.clone()))?.node_id;
+    let view = about(client, &id).await?;
+    let draft = order::once(me, id.clone(), &Body::ReleaseLapse(lapsed(&view)?))?;
+    sign::order(session, me, &draft, &[Meant::new(&asked.node, &id)], &released(&view), asked.yes).await
 }
 
 /// Lets a node renew whose certificate ended before `view.server_time`.

@@ -18,18 +18,14 @@ use crate::session::Session;
 use crate::table::{Screen, Tone, paint};
 use crate::tell::Out;
 use crate::text::{compared, left, line};
-use crate::verb::{At, Verb};
 
 /// Shows the discovery window, the enrollment worker and every device that is no node yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  luciactl onboarding\n  luciactl --json onboarding")]
 pub(crate) struct Onboarding;
 
-impl Verb for Onboarding {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        say(at.out, &session.client.call(People::Onboarding, None).await?)
-    }
+pub(super) async fn onboarding(session: &Session, _: Onboarding) -> Result<(), Failure> {
+    say(session.out, &session.client.call(People::Onboarding, None).await?)
 }
 
 /// Opens or closes the discovery window.
@@ -48,18 +44,15 @@ pub(crate) enum Window {
     Close,
 }
 
-impl Verb for Window {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let client = &session.client;
-        say(
-            at.out,
-            &match self {
-                Self::Open { minutes } => client.post(People::OpenWindow, None, &OpenWindow { minutes }).await?,
-                Self::Close => client.call(People::CloseWindow, None).await?,
-            },
-        )
-    }
+pub(super) async fn window(session: &Session, asked: Window) -> Result<(), Failure> {
+    let client = &session.client;
+    say(
+        session.out,
+        &match asked {
+            Window::Open { minutes } => client.post(People::OpenWindow, None, &OpenWindow { minutes }).await?,
+            Window::Close => client.call(People::CloseWindow, None).await?,
+        },
+    )
 }
 
 /// Rejects a discovered device.
@@ -71,10 +64,8 @@ pub(crate) struct Reject {
     code: VerificationCode,
 }
 
-impl Verb for Reject {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, People::Reject, self.code).await
-    }
+pub(super) async fn reject(session: &Session, asked: Reject) -> Result<(), Failure> {
+    change(session, People::Reject, asked.code).await
 }
 
 /// Removes a discovered, rejected or failed machine from the list.
@@ -86,10 +77,8 @@ pub(crate) struct Dismiss {
     code: VerificationCode,
 }
 
-impl Verb for Dismiss {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, People::Dismiss, self.code).await
-    }
+pub(super) async fn dismiss(session: &Session, asked: Dismiss) -> Result<(), Failure> {
+    change(session, People::Dismiss, asked.code).await
 }
 
 /// Puts a rejected device back on the list.
@@ -101,24 +90,22 @@ pub(crate) struct Restore {
     code: VerificationCode,
 }
 
-impl Verb for Restore {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        change(at, People::Restore, self.code).await
-    }
+pub(super) async fn restore(session: &Session, asked: Restore) -> Result<(), Failure> {
+    change(session, People::Restore, asked.code).await
 }
 
-async fn change(at: &At, endpoint: People, code: VerificationCode) -> Result<(), Failure> {
-    let client = Session::open(&at.place, at.out).await?.client;
-    let device = device(&client, code).await?;
-    say(at.out, &client.call(endpoint, Some(&device.device_id)).await?)
+async fn change(session: &Session, endpoint: People, code: VerificationCode) -> Result<(), Failure> {
+    let client = &session.client;
+    let device = device(client, code).await?;
+    say(session.out, &client.call(endpoint, Some(&device.device_id)).await?)
 }
 
 /// The answer of most changes.
 pub(super) fn say(out: Out, view: &OnboardingView) -> Result<(), Failure> {
-    out.say(view, || onboarding(view, out.screen))
+    out.say(view, || words(view, out.screen))
 }
 
-fn onboarding(view: &OnboardingView, screen: Screen) -> String {
+fn words(view: &OnboardingView, screen: Screen) -> String {
     let now = view.server_time;
     let mut out = String::new();
     match view.window_expires_at {

@@ -23,7 +23,6 @@ use crate::session::Session;
 use crate::sign;
 use crate::table::{Row, Tone, plain, table};
 use crate::tell::{Out, ask, note};
-use crate::verb::{At, Verb};
 
 problems! {
     /// Why an order was neither signed nor dropped.
@@ -62,20 +61,17 @@ pub(crate) struct Sign {
     yes: bool,
 }
 
-impl Verb for Sign {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let me = session.owner("signing")?;
-        if let Some(code) = &self.code {
-            return sign(&session, me, code, self.yes).await;
-        }
-        let mut view = sign::drafts(&session.client).await?;
-        view.drafts.retain(|line| line.state == DraftState::Drafted);
-        say(&session, &view, waiting).await
+pub(super) async fn sign(session: &Session, asked: Sign) -> Result<(), Failure> {
+    let me = session.owner("signing")?;
+    if let Some(code) = &asked.code {
+        return sign_one(session, me, code, asked.yes).await;
     }
+    let mut view = sign::drafts(&session.client).await?;
+    view.drafts.retain(|line| line.state == DraftState::Drafted);
+    say(session, &view, waiting).await
 }
 
-async fn sign(session: &Session, me: &Me, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
+async fn sign_one(session: &Session, me: &Me, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
     let client = &session.client;
     let roster = roster::signer(client, me, &[]).await?;
     let view: DraftView = client.look(People::Draft, Some(code)).await?;
@@ -119,11 +115,8 @@ fn compare(ordered: &Fingerprint, yes: bool) -> Result<(), Failure> {
 #[command(after_help = "Examples:\n  luciactl drafts\n  luciactl orders -o wide")]
 pub(crate) struct Drafts;
 
-impl Verb for Drafts {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        say(&session, &sign::drafts(&session.client).await?, drafts).await
-    }
+pub(super) async fn list_all(session: &Session, _: Drafts) -> Result<(), Failure> {
+    say(session, &sign::drafts(&session.client).await?, drafts).await
 }
 
 /// Throws an order away that nobody was handed, or that nobody carries out any more.
@@ -138,29 +131,26 @@ pub(crate) struct Drop {
     yes: bool,
 }
 
-impl Verb for Drop {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let client = &session.client;
-        if let Some(me) = client.me() {
-            roster::signer(client, me, &[]).await?;
-        }
-        let view = sign::drafts(client).await?;
-        let line = view
-            .drafts
-            .iter()
-            .find(|line| line.code == self.code)
-            .ok_or_else(|| OrdersError::NoOrder(self.code.clone()))?;
-        if let Some(why) = kept(line) {
-            return Err(OrdersError::Kept(self.code.clone(), why).into());
-        }
-        if !self.yes {
-            ask(&dropping(line), "yes")?;
-        }
-        client.act(People::DropDraft, &self.code, None::<&()>).await?;
-        let view = sign::drafts(client).await?;
-        say(&session, &view, drafts).await
+pub(super) async fn discard(session: &Session, asked: Drop) -> Result<(), Failure> {
+    let client = &session.client;
+    if let Some(me) = client.me() {
+        roster::signer(client, me, &[]).await?;
     }
+    let view = sign::drafts(client).await?;
+    let line = view
+        .drafts
+        .iter()
+        .find(|line| line.code == asked.code)
+        .ok_or_else(|| OrdersError::NoOrder(asked.code.clone()))?;
+    if let Some(why) = kept(line) {
+        return Err(OrdersError::Kept(asked.code.clone(), why).into());
+    }
+    if !asked.yes {
+        ask(&dropping(line), "yes")?;
+    }
+    client.act(People::DropDraft, &asked.code, None::<&()>).await?;
+    let view = sign::drafts(client).await?;
+    say(session, &view, drafts).await
 }
 
 /// A list of orders; for a person with the names of who signed, carried out and refused.

@@ -15,26 +15,22 @@ use crate::roster;
 use crate::session::Session;
 use crate::table::{Screen, Tone, plain, table};
 use crate::tell::note;
-use crate::verb::{At, Verb};
 
 /// Shows everybody of the roster, after checking it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  luciactl owners\n  luciactl owners -o wide")]
 pub(crate) struct Owners;
 
-impl Verb for Owners {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let view: RosterView = session.client.look(People::Roster, None).await?;
-        let roster = match session.client.me() {
-            Some(me) => roster::newest(&view, me)?.roster().clone(),
-            None => {
-                note("The socket's context has no root: nothing below was checked. An owner's context checks it.");
-                roster::unchecked(&view)?
-            }
-        };
-        at.out.say(&roster, || owners(&roster, at.out.screen))
-    }
+pub(super) async fn list(session: &Session, _: Owners) -> Result<(), Failure> {
+    let view: RosterView = session.client.look(People::Roster, None).await?;
+    let roster = match session.client.me() {
+        Some(me) => roster::newest(&view, me)?.roster().clone(),
+        None => {
+            note("The socket's context has no root: nothing below was checked. An owner's context checks it.");
+            roster::unchecked(&view)?
+        }
+    };
+    session.out.say(&roster, || owners(&roster, session.out.screen))
 }
 
 pub(super) const fn role(role: Role) -> &'static str {

@@ -27,7 +27,6 @@ use crate::roster::{self, RosterProblem};
 use crate::session::Session;
 use crate::table::{Screen, Tone, plain, table};
 use crate::tell::{ask, note};
-use crate::verb::{At, Verb};
 
 /// Confirms, lists and removes the passkeys that sign in to the page.
 #[derive(Debug, Subcommand)]
@@ -74,36 +73,33 @@ pub(crate) enum Passkey {
     },
 }
 
-impl Verb for Passkey {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, out) = (&session.client, at.out);
-        let view: PasskeysView = match self {
-            Self::List => client.look(People::Passkeys, None).await?,
-            Self::Remove { code, yes } => {
-                if !yes {
-                    let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
-                    ask(&sentence, "yes")?;
-                }
-                client.look(People::RemovePasskey, Some(&code)).await?
+pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    let view: PasskeysView = match asked {
+        Passkey::List => client.look(People::Passkeys, None).await?,
+        Passkey::Remove { code, yes } => {
+            if !yes {
+                let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
+                ask(&sentence, "yes")?;
             }
-            // The one way by which a passkey comes to sign anybody in.
-            Self::Approve { code, yes } => {
-                session.owner("to confirm a passkey")?;
-                if !yes {
-                    let sentence =
-                        format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
-                    ask(&sentence, "yes")?;
-                }
-                let view: PasskeyView = client.look(People::ApprovePasskey, Some(&code)).await?;
-                PasskeysView { passkeys: vec![view] }
+            client.look(People::RemovePasskey, Some(&code)).await?
+        }
+        // The one way by which a passkey comes to sign anybody in.
+        Passkey::Approve { code, yes } => {
+            session.owner("to confirm a passkey")?;
+            if !yes {
+                let sentence =
+                    format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
+                ask(&sentence, "yes")?;
             }
-            Self::Orders { file, yes } => {
-                return orders(&session, session.owner("to ask for a passkey for orders")?, &file, yes).await;
-            }
-        };
-        out.say(&view, || passkeys(&view, out.screen))
-    }
+            let view: PasskeyView = client.look(People::ApprovePasskey, Some(&code)).await?;
+            PasskeysView { passkeys: vec![view] }
+        }
+        Passkey::Orders { file, yes } => {
+            return orders(session, session.owner("to ask for a passkey for orders")?, &file, yes).await;
+        }
+    };
+    out.say(&view, || passkeys(&view, out.screen))
 }
 
 /// What was asked for.

@@ -10,7 +10,6 @@ use crate::problem::Failure;
 use crate::session::Session;
 use crate::table::{Screen, plain, table};
 use crate::tell::ask;
-use crate::verb::{At, Verb};
 
 /// Lists the sessions of the page, and ends them.
 #[derive(Debug, Subcommand)]
@@ -34,27 +33,24 @@ pub(crate) enum Sessions {
     },
 }
 
-impl Verb for Sessions {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, out) = (&session.client, at.out);
-        let view: SessionsView = match self {
-            Self::List => client.look(People::Sessions, None).await?,
-            Self::End { code, yes, .. } => {
-                if !yes {
-                    let whose = if client.me().is_some() { "your session" } else { "session" };
-                    let sentence = match &code {
-                        Some(code) => format!("This ends {whose} {code}: that browser has to sign in again."),
-                        None => format!("This ends every {whose} of the page: each browser has to sign in again."),
-                    };
-                    ask(&sentence, "yes")?;
-                }
-                let row = if code.is_some() { People::EndSession } else { People::EndSessions };
-                client.look(row, code.as_ref()).await?
+pub(super) async fn session(session: &Session, asked: Sessions) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    let view: SessionsView = match asked {
+        Sessions::List => client.look(People::Sessions, None).await?,
+        Sessions::End { code, yes, .. } => {
+            if !yes {
+                let whose = if client.me().is_some() { "your session" } else { "session" };
+                let sentence = match &code {
+                    Some(code) => format!("This ends {whose} {code}: that browser has to sign in again."),
+                    None => format!("This ends every {whose} of the page: each browser has to sign in again."),
+                };
+                ask(&sentence, "yes")?;
             }
-        };
-        out.say(&view, || sessions(&view, out.screen))
-    }
+            let row = if code.is_some() { People::EndSession } else { People::EndSessions };
+            client.look(row, code.as_ref()).await?
+        }
+    };
+    out.say(&view, || sessions(&view, out.screen))
 }
 
 fn sessions(view: &SessionsView, screen: Screen) -> String {

@@ -9,7 +9,6 @@ use lucia_proto::base::text::{bytes, counted, shown};
 use crate::problem::Failure;
 use crate::session::Session;
 use crate::text::line;
-use crate::verb::{At, Verb};
 
 /// So many calls are refused in the days of any controller: a page whose session ended, a clock that was off.
 const REFUSED_USUAL: u64 = 50;
@@ -19,14 +18,12 @@ const REFUSED_USUAL: u64 = 50;
 #[command(after_help = "Examples:\n  luciactl status\n  luciactl status -o wide")]
 pub(crate) struct Status;
 
-impl Verb for Status {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let view = Session::open(&at.place, at.out).await?.client.call(People::Status, None).await?;
-        at.out.say(&view, || status(&view, at.out.wide))
-    }
+pub(super) async fn status(session: &Session, _: Status) -> Result<(), Failure> {
+    let view = session.client.call(People::Status, None).await?;
+    session.out.say(&view, || words(&view, session.out.wide))
 }
 
-fn status(view: &StatusView, wide: bool) -> String {
+fn words(view: &StatusView, wide: bool) -> String {
     let mut out = String::new();
     line(&mut out, "version", &shown(&view.version));
     line(&mut out, "started", &view.started_at.to_string());

@@ -10,7 +10,6 @@ use crate::problem::{FAILED, Failure, USAGE, problems};
 use crate::session::Session;
 use crate::table::{Screen, Tone, plain, table};
 use crate::tell::{Out, note};
-use crate::verb::{At, Verb};
 
 problems! {
     /// Why nothing became of a token.
@@ -64,30 +63,27 @@ pub(crate) struct AddToken {
     days: Days,
 }
 
-impl Verb for Token {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let session = Session::open(&at.place, at.out).await?;
-        let (client, out) = (&session.client, at.out);
-        let view: TokensView = match self {
-            Self::Add(args) => {
-                session.owner("to make a token")?;
-                return add(client, out, args).await;
+pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    let view: TokensView = match asked {
+        Token::Add(args) => {
+            session.owner("to make a token")?;
+            return add(client, out, args).await;
+        }
+        Token::List => client.look(People::Tokens, None).await?,
+        Token::Remove { name } => {
+            let view: TokensView = client.look(People::Tokens, None).await?;
+            let is_named = |token: &&TokenView| token.name.as_str() == name || token.code.as_str() == name;
+            let mut found = view.tokens.iter().filter(is_named);
+            match (found.next(), found.next()) {
+                (Some(token), None) => client.look(People::RemoveToken, Some(&token.code)).await?,
+                (None, _) => return Err(TokenError::NoToken(name).into()),
+                // Over the socket two owners may call theirs alike.
+                (Some(_), Some(_)) => return Err(TokenError::TokensAlike(name).into()),
             }
-            Self::List => client.look(People::Tokens, None).await?,
-            Self::Remove { name } => {
-                let view: TokensView = client.look(People::Tokens, None).await?;
-                let is_named = |token: &&TokenView| token.name.as_str() == name || token.code.as_str() == name;
-                let mut found = view.tokens.iter().filter(is_named);
-                match (found.next(), found.next()) {
-                    (Some(token), None) => client.look(People::RemoveToken, Some(&token.code)).await?,
-                    (None, _) => return Err(TokenError::NoToken(name).into()),
-                    // Over the socket two owners may call theirs alike.
-                    (Some(_), Some(_)) => return Err(TokenError::TokensAlike(name).into()),
-                }
-            }
-        };
-        out.say(&view, || tokens(&view, out.screen))
-    }
+        }
+    };
+    out.say(&view, || tokens(&view, out.screen))
 }
 
 /// Makes one; only an owner's client gets so far.

@@ -23,7 +23,6 @@ use crate::problem::Failure;
 use crate::session::Session;
 use crate::table::{Screen, paint};
 use crate::text::line;
-use crate::verb::{At, Verb};
 
 /// Says what the controller knows of a node, what is wrong, and what cures it; also of a removed one, and of a machine
 /// that is no node yet.
@@ -35,24 +34,22 @@ pub(crate) struct Why {
     node: String,
 }
 
-impl Verb for Why {
-    async fn run(self, at: &At) -> Result<(), Failure> {
-        let (client, out) = (&Session::open(&at.place, at.out).await?.client, at.out);
-        let id = match find_to_look(client, &self.node).await? {
-            Looked::Node(id) => id,
-            Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
-        };
-        let view = about(client, &id).await?;
-        let drafts: Result<DraftsView, CallError> = client.look(People::Drafts, None).await;
-        let drafts = match drafts {
-            Ok(view) => view.drafts,
-            // One that knows no owners has no orders either.
-            Err(error) if matches!(error.code(), Some(Code::NotFound | Code::NoRoster)) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
-        let why = WhyView::new(&view, &drafts);
-        out.say(&why, || why.words(out.screen))
-    }
+pub(super) async fn why(session: &Session, asked: Why) -> Result<(), Failure> {
+    let (client, out) = (&session.client, session.out);
+    let id = match find_to_look(client, &asked.node).await? {
+        Looked::Node(id) => id,
+        Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
+    };
+    let view = about(client, &id).await?;
+    let drafts: Result<DraftsView, CallError> = client.look(People::Drafts, None).await;
+    let drafts = match drafts {
+        Ok(view) => view.drafts,
+        // One that knows no owners has no orders either.
+        Err(error) if matches!(error.code(), Some(Code::NotFound | Code::NoRoster)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let why = WhyView::new(&view, &drafts);
+    out.say(&why, || why.words(out.screen))
 }
 
 /// An order of this node that was refused.
