@@ -57,7 +57,6 @@ and has a new key: nothing is erased.
 Without --fingerprint you are asked for its two rows.")]
 pub(crate) struct Approve {
     /// The verification code, as the machine shows it.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
     /// The whole fingerprint as the machine's own screen shows it: a code alone can be imitated. Without it you are asked
     /// to type it.
@@ -77,7 +76,7 @@ pub(crate) struct Approve {
     #[arg(long)]
     yes: bool,
     /// The same for a disk, said as the question wants it answered.
-    #[arg(long, value_name = "ERASE", conflicts_with = "yes", requires = "disk", value_parser = ["ERASE"])]
+    #[arg(long, conflicts_with = "yes", requires = "disk", value_parser = ["ERASE"])]
     erase: Option<String>,
 }
 
@@ -143,7 +142,6 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
 #[command(after_help = "Example:\n  luciactl admit 1a2b-3c4d-5e6f --fingerprint HEX")]
 pub(crate) struct Admit {
     /// The verification code, as the machine shows it.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
     /// The whole fingerprint as the machine's own screen shows it. Without it you are asked to type it.
     #[arg(long, value_name = "HEX", value_parser = fingerprint::parse)]

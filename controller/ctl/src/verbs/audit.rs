@@ -100,7 +100,6 @@ enum AuditVerb {
     #[command(after_help = "Examples:\n  luciactl audit verify\n  luciactl audit verify audit.jsonl --anchor 1234:HEX")]
     Verify {
         /// An exported file; the controller's own audit, unless said.
-        #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// A line that is known to have been there: its number and the SHA-256 after it.
         #[arg(long, value_name = "N:HEX", value_parser = anchor)]

@@ -41,7 +41,6 @@ pub(crate) enum Clone {
     #[command(after_help = "Example:\n  luciactl clone keep web-1 --start ID")]
     Keep {
         /// Its hostname, node id or verification code.
-        #[arg(value_name = "NODE")]
         node: String,
         /// The start of the machine that stays, as `luciactl node NODE` and, there, `lucia-node-agent status` show it.
         #[arg(long, value_name = "ID")]
@@ -54,7 +53,6 @@ pub(crate) enum Clone {
     #[command(after_help = "Example:\n  luciactl clone split web-1")]
     Split {
         /// Its hostname, node id or verification code.
-        #[arg(value_name = "NODE")]
         node: String,
         /// Does not ask.
         #[arg(long)]

@@ -36,21 +36,18 @@ pub(crate) enum Context {
     #[command(after_help = "Example:\n  luciactl context use home")]
     Use {
         /// Which.
-        #[arg(value_name = "NAME")]
         name: ContextName,
     },
     /// Shows one: the one in use, unless named.
     #[command(after_help = "Examples:\n  luciactl context show\n  luciactl context show home")]
     Show {
         /// Which.
-        #[arg(value_name = "NAME")]
         name: Option<ContextName>,
     },
     /// Forgets one. The files of its key and root stay.
     #[command(after_help = "Example:\n  luciactl context remove home")]
     Remove {
         /// Which.
-        #[arg(value_name = "NAME")]
         name: ContextName,
     },
 }

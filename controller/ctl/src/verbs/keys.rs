@@ -66,10 +66,8 @@ pub(crate) enum Keys {
     )]
     Add {
         /// The directory account whose key it is.
-        #[arg(value_name = "ACCOUNT")]
         account: AccountName,
         /// The public key's file; - for standard input.
-        #[arg(value_name = "FILE")]
         file: PathBuf,
         /// What you call it.
         #[arg(long, value_name = "TEXT")]
@@ -81,10 +79,8 @@ pub(crate) enum Keys {
     #[command(after_help = "Example:\n  luciactl keys remove alice SHA256:...")]
     Remove {
         /// The account whose key it is.
-        #[arg(value_name = "ACCOUNT")]
         account: AccountName,
         /// `SHA256:...`, as the list and `ssh-keygen -l` show it.
-        #[arg(value_name = "FINGERPRINT")]
         fingerprint: String,
         #[command(flatten)]
         wanted: NodesWanted,

@@ -71,7 +71,7 @@ pub(crate) struct Login {
     #[arg(long, value_name = "FILE")]
     root: PathBuf,
     /// What people are to call you.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long)]
     name: OwnerName,
     /// Keeps the key without a passphrase: whoever reads its file is you.
     #[arg(long, conflicts_with = "passphrase_file")]

@@ -54,7 +54,6 @@ pub(super) async fn list(session: &Session, _: Nodes) -> Result<(), Failure> {
 #[command(after_help = "Examples:\n  luciactl node web-1\n  luciactl node web-1 --watch")]
 pub(crate) struct Node {
     /// Its hostname, node id or verification code.
-    #[arg(value_name = "NODE")]
     node: String,
     /// Goes on showing it, the last hour in a line for each measure.
     #[arg(long, short)]
@@ -86,10 +85,8 @@ pub(super) async fn show(session: &Session, asked: Node) -> Result<(), Failure> 
 #[command(after_help = "Example:\n  luciactl rename web-1 web-2")]
 pub(crate) struct Rename {
     /// Its hostname, node id or verification code.
-    #[arg(value_name = "NODE")]
     node: String,
     /// What its machine calls itself.
-    #[arg(value_name = "NAME")]
     name: Hostname,
 }
 
@@ -106,7 +103,6 @@ pub(super) async fn rename(session: &Session, asked: Rename) -> Result<(), Failu
 #[command(after_help = "Example:\n  luciactl remove web-1")]
 pub(crate) struct Remove {
     /// Its hostname, node id or verification code.
-    #[arg(value_name = "NODE")]
     node: String,
     /// Does not ask.
     #[arg(long)]
@@ -145,7 +141,6 @@ pub(super) async fn remove(session: &Session, asked: Remove) -> Result<(), Failu
 #[command(after_help = "Example:\n  luciactl release-lapse web-1")]
 pub(crate) struct ReleaseLapse {
     /// Its hostname, node id or verification code.
-    #[arg(value_name = "NODE")]
     node: String,
     /// Does not ask.
     #[arg(long)]

@@ -60,7 +60,6 @@ pub(super) async fn window(session: &Session, asked: Window) -> Result<(), Failu
 #[command(after_help = "Example:\n  luciactl reject 1a2b-3c4d-5e6f")]
 pub(crate) struct Reject {
     /// The verification code, as the machine shows it.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
 }
 
@@ -73,7 +72,6 @@ pub(super) async fn reject(session: &Session, asked: Reject) -> Result<(), Failu
 #[command(after_help = "Example:\n  luciactl dismiss 1a2b-3c4d-5e6f")]
 pub(crate) struct Dismiss {
     /// The verification code, as the machine shows it.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
 }
 
@@ -86,7 +84,6 @@ pub(super) async fn dismiss(session: &Session, asked: Dismiss) -> Result<(), Fai
 #[command(after_help = "Example:\n  luciactl restore 1a2b-3c4d-5e6f")]
 pub(crate) struct Restore {
     /// The verification code, as the machine shows it.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
 }
 

@@ -124,7 +124,6 @@ pub(super) async fn list_all(session: &Session, _: Drafts) -> Result<(), Failure
 #[command(after_help = "Example:\n  luciactl drop 1a2b-3c4d-5e6f")]
 pub(crate) struct Drop {
     /// Its code.
-    #[arg(value_name = "CODE")]
     code: VerificationCode,
     /// Does not ask.
     #[arg(long)]

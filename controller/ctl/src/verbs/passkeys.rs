@@ -41,7 +41,6 @@ pub(crate) enum Passkey {
     #[command(after_help = "Example:\n  luciactl passkey approve 1a2b-3c4d-5e6f")]
     Approve {
         /// The code that your own browser shows.
-        #[arg(value_name = "CODE")]
         code: VerificationCode,
         /// Does not ask.
         #[arg(long)]
@@ -52,7 +51,6 @@ pub(crate) enum Passkey {
     #[command(after_help = "Examples:\n  luciactl passkey orders passkey.json\n  luciactl passkey orders -")]
     Orders {
         /// What the page showed when you made it there, in a file; - is standard input.
-        #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Does not ask.
         #[arg(long)]
@@ -65,7 +63,6 @@ pub(crate) enum Passkey {
     #[command(after_help = "Example:\n  luciactl passkey remove 1a2b-3c4d-5e6f")]
     Remove {
         /// Its code.
-        #[arg(value_name = "CODE")]
         code: VerificationCode,
         /// Does not ask.
         #[arg(long)]

@@ -37,7 +37,6 @@ pub(crate) enum Token {
     #[command(after_help = "Example:\n  luciactl token remove prometheus")]
     Remove {
         /// Its name, or its code.
-        #[arg(value_name = "NAME")]
         name: String,
     },
 }
@@ -53,7 +52,6 @@ where the file header holds: Authorization: Bearer t1.... A token looks, and ord
 changes nothing. It ends by itself, and at once when you are an owner no more.")]
 pub(crate) struct AddToken {
     /// What you call it: a-z first, then a-z, 0-9, _, . and -.
-    #[arg(value_name = "NAME")]
     name: TokenName,
     /// What it may look at, with commas between: nodes, onboarding, events, audit, orders, owners, status.
     #[arg(long = "scope", value_name = "SCOPE,...", value_delimiter = ',', required = true)]

@@ -30,7 +30,6 @@ use crate::text::line;
 #[command(after_help = "Example:\n  luciactl why web-1")]
 pub(crate) struct Why {
     /// Its hostname, node id or verification code.
-    #[arg(value_name = "NODE")]
     node: String,
 }
 
