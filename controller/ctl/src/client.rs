@@ -1,5 +1,6 @@
 //! One call: over the controller's Unix socket as the operator, or over TLS as an owner who signs each request.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,7 +13,6 @@ use lucia_people::calls::People;
 use lucia_people::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
-use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{DEVICES_MAX, JSON_DEPTH_MAX};
 use lucia_proto::node::challenge::{Challenge, NEXT_CHALLENGE_HEADER, NextChallenge};
@@ -153,8 +153,8 @@ impl Me {
         if let Some(challenge) = self.challenge.lock().await.take() {
             return Ok(challenge);
         }
-        let row = People::Challenge;
-        let answer = self.once(&Call::new(row.method(), row.path().to_owned(), None)?, None).await?;
+        let call = Call::new(People::Challenge, People::Challenge.path().to_owned(), None)?;
+        let answer = self.once(&call, None).await?;
         // What came in its header as well is not needed.
         *self.challenge.lock().await = None;
         answer.read()
@@ -189,33 +189,33 @@ impl Client {
         }
     }
 
-    /// A call without a form.
-    pub(crate) async fn call<T: DeserializeOwned>(
-        &self,
-        endpoint: People,
-        id: Option<&NodeId>,
-    ) -> Result<T, CallError> {
-        self.send(Call::new(endpoint.method(), path(endpoint, id), None)?).await?.read()
+    /// A call without a form. `at` is the id or code in its path, and nothing where that has none.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: People, at: &dyn Display) -> Result<T, CallError> {
+        self.send(Call::new(call, call.path_for(&at), None)?).await?.read()
     }
 
     /// A call with a form.
     pub(crate) async fn post<F: Serialize, T: DeserializeOwned>(
         &self,
-        endpoint: People,
-        id: Option<&NodeId>,
+        call: People,
+        at: &dyn Display,
         form: &F,
     ) -> Result<T, CallError> {
-        self.send(Call::new(endpoint.method(), path(endpoint, id), Some(written(form)?))?).await?.read()
+        self.send(Call::new(call, call.path_for(&at), Some(written(form)?))?).await?.read()
+    }
+
+    /// The part of a list that comes after this one.
+    pub(crate) async fn after<T: DeserializeOwned>(&self, call: People, after: &dyn Display) -> Result<T, CallError> {
+        self.send(Call::new(call, format!("{}?after={after}", call.path()), None)?).await?.read()
     }
 
     /// Every node: part after part.
     pub(crate) async fn nodes(&self) -> Result<NodesView, CallError> {
-        let mut all: NodesView = self.call(People::Nodes, None).await?;
+        let mut all: NodesView = self.call(People::Nodes, &"").await?;
         // No controller has more nodes than this many parts hold; one that goes on is not believed.
         for _ in 0..DEVICES_MAX {
             let Some(last) = all.next.take() else { return Ok(all) };
-            let target = format!("{}?after={last}", People::Nodes.path());
-            let mut part: NodesView = self.send(Call::new(People::Nodes.method(), target, None)?).await?.read()?;
+            let mut part: NodesView = self.after(People::Nodes, &last).await?;
             if part.nodes.iter().any(|node| node.hostname <= last)
                 || part.next.as_ref().is_some_and(|next| *next <= last)
             {
@@ -230,58 +230,23 @@ impl Client {
     /// Events after `after`; with `wait`, not before there are some or 25 s are over.
     pub(crate) async fn events<T: DeserializeOwned>(&self, after: u64, wait: bool) -> Result<T, CallError> {
         let wait = if wait { EVENTS_WAIT_MAX.as_secs() } else { 0 };
-        let target = format!("{}?after={after}&limit=500&wait={wait}", People::Events.path());
-        self.send(Call::new(People::Events.method(), target, None)?).await?.read()
-    }
-
-    /// A look at what owners have.
-    pub(crate) async fn look<T: DeserializeOwned>(
-        &self,
-        row: People,
-        code: Option<&VerificationCode>,
-    ) -> Result<T, CallError> {
-        self.send(Call::new(row.method(), owner_path(row, code), None)?).await?.read()
-    }
-
-    /// The part of a list that comes after the one of this code.
-    pub(crate) async fn look_after<T: DeserializeOwned>(
-        &self,
-        row: People,
-        after: &VerificationCode,
-    ) -> Result<T, CallError> {
-        self.send(Call::new(row.method(), format!("{}?after={after}", row.path()), None)?).await?.read()
-    }
-
-    /// The audit after line `after`: some of it.
-    pub(crate) async fn audit<T: DeserializeOwned>(&self, after: u64) -> Result<T, CallError> {
-        let row = People::Audit;
-        self.send(Call::new(row.method(), format!("{}?after={after}", row.path()), None)?).await?.read()
-    }
-
-    /// Hands something in; the answer is its copy.
-    pub(crate) async fn hand_in<F: Serialize, T: DeserializeOwned>(
-        &self,
-        row: People,
-        form: &F,
-    ) -> Result<T, CallError> {
-        self.send(Call::new(row.method(), row.path().to_owned(), Some(written(form)?))?).await?.read()
+        self.after(People::Events, &format!("{after}&limit=500&wait={wait}")).await
     }
 
     /// Does something about a draft; that it was done is all the answer.
     pub(crate) async fn act<F: Serialize>(
         &self,
-        row: People,
+        call: People,
         code: &VerificationCode,
         form: Option<&F>,
     ) -> Result<(), CallError> {
         let form = form.map(written).transpose()?;
-        self.send(Call::new(row.method(), owner_path(row, Some(code)), form)?).await?.done()
+        self.send(Call::new(call, call.path_for(code), form)?).await?.done()
     }
 
     /// Asks to become an owner: the one call that carries its own proof.
     pub(crate) async fn apply<F: Serialize, T: DeserializeOwned>(me: &Me, form: &F) -> Result<T, CallError> {
-        let row = People::Apply;
-        let call = Call::new(row.method(), row.path().to_owned(), Some(written(form)?))?;
+        let call = Call::new(People::Apply, People::Apply.path().to_owned(), Some(written(form)?))?;
         in_time(me.once(&call, None)).await?.read()
     }
 
@@ -315,14 +280,6 @@ async fn in_time<T>(answer: impl Future<Output = Result<T, CallError>>) -> Resul
     tokio::time::timeout(PATIENCE + EVENTS_WAIT_MAX, answer).await.map_err(|_| CallError::Silent)?
 }
 
-fn path(endpoint: People, id: Option<&NodeId>) -> String {
-    id.map_or_else(|| endpoint.path().to_owned(), |id| endpoint.path_for(id))
-}
-
-fn owner_path(row: People, code: Option<&VerificationCode>) -> String {
-    code.map_or_else(|| row.path().to_owned(), |code| row.path_for(code))
-}
-
 fn written<F: Serialize>(form: &F) -> Result<String, CallError> {
     json::to_string(form).map_err(|error| strange(&error))
 }
@@ -336,8 +293,8 @@ struct Call {
 }
 
 impl Call {
-    fn new(method: &str, target: String, form: Option<String>) -> Result<Self, CallError> {
-        let method = Method::of_word(method).ok_or_else(|| strange(&method))?;
+    fn new(call: People, target: String, form: Option<String>) -> Result<Self, CallError> {
+        let method = Method::of_word(call.method()).ok_or_else(|| strange(&call.method()))?;
         let target = target.parse().map_err(|error| strange(&error))?;
         Ok(Self { method, target, body: form.unwrap_or_default() })
     }

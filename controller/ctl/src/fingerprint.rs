@@ -1,11 +1,9 @@
 //! The fingerprint of a machine's key, as somebody reads it from that machine's own screen and types it here.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-
 use lucia_proto::pki::key::Fingerprint;
 
 use crate::problem::{FAILED, Failure, USAGE, problems};
-use crate::tell::AskError;
+use crate::tell;
 
 /// Hex digits of a fingerprint.
 const FINGERPRINT_DIGITS: usize = 64;
@@ -40,22 +38,13 @@ pub(crate) fn typed(given: Option<Fingerprint>, yes: bool) -> Result<Fingerprint
     if let Some(given) = given {
         return Ok(given);
     }
-    if yes || !io::stdin().is_terminal() {
-        return Err(FingerprintError::Missing.into());
-    }
-    let mut out = io::stderr();
-    write!(out, "The whole fingerprint, as the machine's own screen shows it: ")
-        .and_then(|()| out.flush())
-        .map_err(AskError::Output)?;
-    let mut line = String::new();
-    let mut input = io::stdin().lock();
-    input.read_line(&mut line).map_err(AskError::Output)?;
+    let question = "The whole fingerprint, as the machine's own screen shows it: ";
+    let mut text = tell::typed(question, yes)?.ok_or(FingerprintError::Missing)?;
     // It is shown in two rows, and who types them so types two lines.
-    if digits(&line).len() == FINGERPRINT_DIGITS / 2 {
-        write!(out, "Its second row: ").and_then(|()| out.flush()).map_err(AskError::Output)?;
-        input.read_line(&mut line).map_err(AskError::Output)?;
+    if digits(&text).len() == FINGERPRINT_DIGITS / 2 {
+        text.extend(tell::typed("Its second row: ", yes)?);
     }
-    parse(&line).map_err(|_| FingerprintError::Malformed.into())
+    parse(&text).map_err(|_| FingerprintError::Malformed.into())
 }
 
 #[cfg(test)]

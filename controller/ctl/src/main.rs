@@ -14,6 +14,7 @@ mod files;
 mod find;
 mod fingerprint;
 mod given;
+mod happened;
 mod names;
 mod nodes_named;
 mod order;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if json {
-                tell::error_in_json(failure.code(), &failure.sentence(), failure.cure());
+                tell::error_in_json(failure.code(), &failure.sentence(), failure.cure().as_deref());
             } else {
                 tell::note(&format!("luciactl: {}", failure.sentence()));
             }

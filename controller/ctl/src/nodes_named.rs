@@ -111,7 +111,7 @@ struct Seen {
 
 /// The worker's list, if it is believed and recent.
 async fn list(client: &Client, me: &Me) -> Result<Result<Names, NoNames>, Failure> {
-    let view: NamesView = match client.look(People::Names, None).await {
+    let view: NamesView = match client.call(People::Names, &"").await {
         Ok(view) => view,
         // A controller of before these lists.
         Err(error) if error.code() == Some(Code::NotFound) => return Ok(Err(NoNames::None)),

@@ -76,7 +76,7 @@ pub(crate) async fn ask(client: &Client, me: &Me) -> Result<VerifiedRoster, Fail
     if let Some(seen) = me.roster.get() {
         return Ok(seen.clone());
     }
-    let view: RosterView = client.look(People::Roster, None).await?;
+    let view: RosterView = client.call(People::Roster, &"").await?;
     let roster = newest(&view, me)?;
     Ok(me.roster.get_or_init(|| roster).clone())
 }
@@ -93,7 +93,7 @@ pub(crate) async fn names(client: &Client, of: impl Iterator<Item = &OwnerId>) -
     let roster = match client.me() {
         Some(me) => ask(client, me).await.ok().map(|roster| roster.roster().clone()),
         None => {
-            let view: Result<RosterView, _> = client.look(People::Roster, None).await;
+            let view: Result<RosterView, _> = client.call(People::Roster, &"").await;
             view.ok().and_then(|view| unchecked(&view).ok())
         }
     };

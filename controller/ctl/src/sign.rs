@@ -93,7 +93,7 @@ pub(crate) async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> R
 pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<OrderSignature, Failure> {
     let read = draft.read_new().map_err(SignError::Draft)?;
     own(&read, &me.fleet())?;
-    let kept: Result<DraftView, _> = client.hand_in(People::AddDraft, draft).await;
+    let kept: Result<DraftView, _> = client.post(People::AddDraft, &"", draft).await;
     let kept = kept.map_err(|error| Failure::from(error).unsigned())?;
     if kept.draft != *draft {
         return Err(SignError::OtherDraft.into());
@@ -129,11 +129,11 @@ pub(crate) async fn order(
 
 /// The orders there are, newest first: as many answers as the controller's list has.
 pub(crate) async fn drafts(client: &Client) -> Result<DraftsView, Failure> {
-    let mut all: DraftsView = client.look(People::Drafts, None).await?;
+    let mut all: DraftsView = client.call(People::Drafts, &"").await?;
     let mut goes_on = all.goes_on();
     while goes_on && all.drafts.len() < DRAFTS_MAX {
         let Some(after) = all.drafts.last().map(|draft| draft.code.clone()) else { break };
-        let page: DraftsView = client.look_after(People::Drafts, &after).await?;
+        let page: DraftsView = client.after(People::Drafts, &after).await?;
         goes_on = page.goes_on();
         all.drafts.extend(page.drafts);
     }

@@ -76,7 +76,7 @@ pub(crate) fn paint(text: &str, tone: Tone, screen: Screen) -> String {
 }
 
 /// Said once under a table some of whose columns do not fit.
-const LEFT_OUT: &str = "More with -o wide.\n";
+pub(crate) const LEFT_OUT: &str = "More with -o wide.\n";
 
 /// A table with a heading. Where the terminal is narrow, columns go in which nothing stands; then the widest ones are
 /// shortened, marked by an ellipsis; then the last ones are cut, or left out when nothing of them would remain, which is
@@ -84,9 +84,7 @@ const LEFT_OUT: &str = "More with -o wide.\n";
 pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
     let mut growing = Growing::new(heading);
     let mut out = growing.head(rows, screen);
-    for row in rows {
-        out.push_str(&growing.row(row, screen));
-    }
+    rows.iter().for_each(|row| out.push_str(&growing.row(row, screen)));
     if growing.lost && screen.width.is_some_and(|width| width > LEFT_OUT.len()) {
         out.push_str(LEFT_OUT);
     }
@@ -94,21 +92,32 @@ pub(crate) fn table(heading: &[&str], rows: &[Row], screen: Screen) -> String {
 }
 
 /// A table that comes in parts: its columns only become wider.
-struct Growing {
+pub(crate) struct Growing {
     heading: Vec<String>,
+    begun: bool,
     widths: Vec<usize>,
     /// Columns that go, because nothing stands in them and the others need the room.
     empty: Vec<bool>,
     /// Whether something stands in a column that is not shown.
-    lost: bool,
+    pub(crate) lost: bool,
 }
 
 impl Growing {
     /// An empty one.
-    fn new(heading: &[&str]) -> Self {
+    pub(crate) fn new(heading: &[&str]) -> Self {
         let heading: Vec<String> = heading.iter().map(|title| (*title).to_owned()).collect();
         let widths = heading.iter().map(|title| display_width(title)).collect();
-        Self { widths, empty: vec![false; heading.len()], heading, lost: false }
+        Self { widths, empty: vec![false; heading.len()], heading, begun: false, lost: false }
+    }
+
+    /// These rows, each with what hangs under it; before the first ones the heading.
+    pub(crate) fn more(&mut self, rows: &[(Row, String)], screen: Screen) -> String {
+        let cells: Vec<Row> = rows.iter().map(|(row, _)| row.clone()).collect();
+        let mut out = if self.begun || rows.is_empty() { String::new() } else { self.head(&cells, screen) };
+        self.begun |= !rows.is_empty();
+        self.grow(&cells);
+        rows.iter().for_each(|(row, under)| out.extend([self.row(row, screen), under.clone()]));
+        out
     }
 
     /// Makes room for these rows.
@@ -151,42 +160,6 @@ impl Growing {
         out.push('\n');
         let lost = cells.iter().skip(drawn).chain(gone.iter().map(|(_, cell)| cell)).any(|cell| !is_empty(cell));
         (out, lost)
-    }
-}
-
-/// A list that grows: its heading once, then what comes.
-pub(crate) struct Happened {
-    table: Growing,
-    begun: bool,
-    told: bool,
-}
-
-impl Happened {
-    /// One of which nothing came yet.
-    pub(crate) fn new(heading: &[&str]) -> Self {
-        Self { table: Growing::new(heading), begun: false, told: false }
-    }
-
-    /// What is said once the list is caught up with, and only once: that something stands in a column that does not fit.
-    pub(crate) fn cut(&mut self) -> &'static str {
-        let first = self.table.lost && !self.told;
-        self.told |= first;
-        if first { LEFT_OUT } else { "" }
-    }
-
-    /// These rows, each with what hangs under it.
-    pub(crate) fn more(&mut self, rows: &[Row], under: impl Fn(usize) -> String, screen: Screen) -> String {
-        if rows.is_empty() {
-            return String::new();
-        }
-        let mut out = if self.begun { String::new() } else { self.table.head(rows, screen) };
-        self.begun = true;
-        self.table.grow(rows);
-        for (at, row) in rows.iter().enumerate() {
-            out.push_str(&self.table.row(row, screen));
-            out.push_str(&under(at));
-        }
-        out
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is written out, and what is asked on the terminal.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use lucia_proto::base::json;
@@ -53,21 +54,10 @@ pub(crate) fn in_json<T: Serialize>(view: &T) -> Result<String, Failure> {
 
 /// What went wrong, for programs: one line on standard error, `{"error":{"code","message","type":"luciactl_error","cure"}}`,
 /// which is the shape of the API's own refusals, and what cures it where that is known.
-pub(crate) fn error_in_json(code: &str, message: &str, cure: Option<String>) {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        error: Error<'a>,
-    }
-    #[derive(Serialize)]
-    struct Error<'a> {
-        code: &'a str,
-        message: &'a str,
-        r#type: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cure: Option<String>,
-    }
-    let body = Body { error: Error { code, message, r#type: "luciactl_error", cure } };
-    let text = json::to_string(&body).unwrap_or_default();
+pub(crate) fn error_in_json(code: &str, message: &str, cure: Option<&str>) {
+    let members = [("code", code), ("message", message), ("type", "luciactl_error")];
+    let error: BTreeMap<_, _> = members.into_iter().chain(cure.map(|cure| ("cure", cure))).collect();
+    let text = json::to_string(&BTreeMap::from([("error", error)])).unwrap_or_default();
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -81,11 +71,14 @@ pub(crate) fn typed(question: &str, yes: bool) -> Result<Option<String>, AskErro
     if yes || !io::stdin().is_terminal() {
         return Ok(None);
     }
-    let mut out = io::stderr();
+    prompted(question).map(Some)
+}
+
+fn prompted(question: &str) -> Result<String, AskError> {
+    let (mut out, mut line) = (io::stderr(), String::new());
     write!(out, "{question}").and_then(|()| out.flush()).map_err(AskError::Output)?;
-    let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(AskError::Output)?;
-    Ok(Some(line))
+    Ok(line)
 }
 
 /// Says on a terminal what is to be pasted there, and how it is ended; whatever else standard input is, it ends by itself.
@@ -100,11 +93,8 @@ pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), AskError> {
     if !io::stdin().is_terminal() {
         return Err(AskError::NobodyToAsk);
     }
-    let mut out = io::stderr();
     let sentence = wrapped(sentence, table::beside());
-    write!(out, "{sentence}\nType {word} to go on: ").and_then(|()| out.flush()).map_err(AskError::Output)?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(AskError::Output)?;
+    let line = prompted(&format!("{sentence}\nType {word} to go on: "))?;
     if line.trim_end_matches(['\r', '\n']) == word { Ok(()) } else { Err(AskError::NotConfirmed) }
 }
 

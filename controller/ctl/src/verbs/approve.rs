@@ -27,7 +27,20 @@ use crate::{order, roster, sign};
 problems! {
     /// Why no machine is let in.
     pub(crate) enum ApproveError {
-        NotApproved(why: String) = "not_approved", FAILED, ["nothing was approved: {why}"];
+        NotDiscovered(code: VerificationCode, phase: DevicePhase) = "not_approved", FAILED,
+            ["nothing was approved: {code} is {phase:?} and waits for no approval"], ["luciactl onboarding shows what is next"];
+        Over(code: VerificationCode) = "not_approved", FAILED, ["nothing was approved: the discovery of {code} is over"],
+            ["start the installer on it again while the window is open"];
+        Runs(code: VerificationCode) = "not_approved", FAILED,
+            ["nothing was approved: {code} runs an installed system and joins as it is, so no disk of it is erased"],
+            ["leave --disk out"];
+        NoDisk(code: VerificationCode, disk: DiskId) = "not_approved", FAILED,
+            ["nothing was approved: {code} has no disk {disk} that can be erased"], ["luciactl onboarding shows its disks"];
+        SayDisk(code: VerificationCode) = "not_approved", FAILED,
+            ["nothing was approved: {code} runs an installer, which erases a disk"],
+            ["name it with --disk; luciactl onboarding shows its disks"];
+        NameTaken(name: Hostname, node: NodeId, names: String) = "not_approved", FAILED,
+            ["nothing was approved: {name} is the name of node {node}"], ["choose another, or add --replaces {names}"];
         NoHostname(code: String) = "", FAILED, ["nothing was ordered: nobody approved a name for {code}"],
             ["say it with --hostname NAME, or luciactl approve it first"];
         OtherHostname(given: Hostname, approved: Hostname) = "hostname_mismatch", FAILED,
@@ -85,7 +98,7 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
     if let Some(me) = client.me() {
         roster::signer(client, me, &[OrderKind::Admit]).await?;
     }
-    let seen: OnboardingView = client.call(People::Onboarding, None).await?;
+    let seen: OnboardingView = client.call(People::Onboarding, &"").await?;
     let now = seen.server_time;
     let device = of_code(seen, asked.code.clone())?;
     let fingerprint = fingerprint::typed(asked.fingerprint, asked.yes)?;
@@ -120,7 +133,7 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
     }
     let confirmation = asked.disk.as_ref().map(|_| ERASE.to_owned());
     let form = ApproveForm { hostname: asked.hostname, disk_id: asked.disk, confirmation, replaces };
-    let view = client.post(People::Approve, Some(&device.device_id), &form).await;
+    let view = client.post(People::Approve, &device.device_id, &form).await;
     let view = view.map_err(|error| ended(error.into()))?;
     if let (Some(me), Some(draft)) = (client.me(), &admission) {
         // What was approved waits for this order, so whoever reads why it failed reads how to give it.
@@ -209,56 +222,29 @@ async fn may_be_approved(
     approval: &Approve,
     replaces: Option<&NodeId>,
 ) -> Result<(), Failure> {
-    let refuse = |why: String| Err(ApproveError::NotApproved(why).into());
-    let code = &device.verification_code;
-    if device.phase != DevicePhase::Discovered {
-        return refuse(format!(
-            "{code} is {:?} and waits for no approval; luciactl onboarding shows what is next",
-            device.phase
-        ));
-    }
-    if device.expires_at <= now {
-        return refuse(format!(
-            "the discovery of {code} is over; start the installer on it again while the window is open"
-        ));
-    }
+    let code = || device.verification_code.clone();
     let fits = |id: &DiskId| {
         let disk = device.inventory.disk(id);
         disk.is_some_and(|disk| !disk.is_removable && !disk.is_read_only && disk.size_bytes > 0)
     };
-    match &approval.disk {
-        None if device.running => {}
-        Some(_) if device.running => {
-            return refuse(format!(
-                "{code} runs an installed system and joins as it is, so no disk of it is erased; leave --disk out"
-            ));
+    let why = match (&approval.disk, device.running) {
+        _ if device.phase != DevicePhase::Discovered => ApproveError::NotDiscovered(code(), device.phase),
+        _ if device.expires_at <= now => ApproveError::Over(code()),
+        (Some(_), true) => ApproveError::Runs(code()),
+        (None, false) => ApproveError::SayDisk(code()),
+        (Some(disk), false) if !fits(disk) => ApproveError::NoDisk(code(), disk.clone()),
+        // The operator's call signs and shows no order, so the controller's own word is soon enough.
+        _ if client.me().is_none() => return Ok(()),
+        _ => {
+            let (name, nodes) = (&approval.hostname, client.nodes().await?.nodes);
+            let is_taken = |node: &&NodeLine| {
+                node.is_called(name.as_str()) && Some(&node.node_id) != replaces && node.node_id != device.device_id
+            };
+            let Some(node) = nodes.iter().find(is_taken) else { return Ok(()) };
+            ApproveError::NameTaken(name.clone(), node.node_id.clone(), node.names())
         }
-        Some(disk) if fits(disk) => {}
-        Some(disk) => {
-            return refuse(format!(
-                "{code} has no disk {disk} that can be erased; luciactl onboarding shows its disks"
-            ));
-        }
-        None => {
-            return refuse(format!(
-                "{code} runs an installer, which erases a disk: name it with --disk; luciactl onboarding shows its disks"
-            ));
-        }
-    }
-    // The operator's call signs and shows no order, so the controller's own word is soon enough.
-    if client.me().is_some() {
-        let name = approval.hostname.as_str();
-        let nodes = client.nodes().await?.nodes;
-        let taken = nodes.iter().find(|node| node.is_called(name) && Some(&node.node_id) != replaces);
-        if let Some(node) = taken.filter(|node| node.node_id != device.device_id) {
-            return refuse(format!(
-                "{name} is the name of node {}; choose another, or add --replaces {}",
-                node.node_id,
-                node.names()
-            ));
-        }
-    }
-    Ok(())
+    };
+    Err(why.into())
 }
 
 /// The node whose place a device takes, and what becomes of it in words. One that was removed before still has its name at

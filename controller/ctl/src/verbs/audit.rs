@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lucia_people::audit::{AuditActor, AuditEntry, AuditError, AuditVia, AuditView};
+use lucia_people::calls::People;
 use lucia_people::words;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -23,11 +24,12 @@ use lucia_proto::orders::OrderCode;
 use crate::client::{Client, Me};
 use crate::files::{self, FileError, Turn};
 use crate::given;
+use crate::happened::Happened;
 use crate::names::Names;
 use crate::patience::Progress;
 use crate::problem::{FAILED, Failure, problems};
 use crate::session::{At, Session};
-use crate::table::{Happened, Row, Tone, plain};
+use crate::table::{Row, Tone, plain};
 use crate::tell::{Out, in_json, write};
 
 /// Between two looks for more.
@@ -120,7 +122,7 @@ pub(super) async fn audit(at: &At, asked: Audit) -> Result<(), Failure> {
     let session = Session::open(at).await?;
     let (client, out) = (&session.client, at.out);
     match asked.verb {
-        None => watch(client, out, asked.after, asked.follow).await,
+        None => watch(&session, asked.after, asked.follow).await,
         Some(AuditVerb::Export) => whole(client, &[], |line| Ok(write(line.as_bytes())?)).await.map(drop),
         Some(AuditVerb::Verify { anchor, .. }) => {
             let seen = client.me().map(seen).transpose()?.flatten();
@@ -162,27 +164,21 @@ fn verify_file(out: Out, file: &Path, anchor: Option<AuditChain>) -> Result<(), 
     out.say(&chain, || verified(&chain, anchor.as_ref()))
 }
 
-async fn watch(client: &Client, out: Out, mut after: u64, follow: bool) -> Result<(), Failure> {
-    let begin = after;
-    let (mut names, mut list) = (Names::default(), Happened::new(&heading(out.wide)));
+async fn watch(session: &Session, mut after: u64, follow: bool) -> Result<(), Failure> {
+    let (begin, wide) = (after, session.out.wide);
+    let heading = ["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"];
+    let mut list = Happened::new(&heading, &["NODE ID", "REFUSAL"], wide);
     loop {
-        let view: AuditView = client.audit(after).await?;
-        if out.json {
-            for entry in &view.entries {
-                write(format!("{}\n", in_json(entry)?).as_bytes())?;
-            }
-        } else {
-            names.learn(client, view.entries.iter().flat_map(ids), follow).await;
-            let rows: Vec<Row> = view.entries.iter().map(|entry| row(entry, &names, out.wide)).collect();
-            write(list.more(&rows, |_| String::new(), out.screen).as_bytes())?;
-        }
+        let view: AuditView = session.client.after(People::Audit, &after).await?;
+        let line = |entry: &AuditEntry, names: &Names| (row(entry, names, wide), String::new());
+        list.write(session, &view.entries, follow, ids, line).await?;
         after = view.entries.iter().map(|entry| entry.sequence).fold(after, u64::max);
         if after < view.last_sequence && !view.entries.is_empty() {
             continue;
         }
-        write(list.cut().as_bytes())?;
+        list.cut()?;
         if !follow {
-            if after == begin && !out.json {
+            if after == begin && !session.out.json {
                 write(b"No lines yet.\n")?;
             }
             return Ok(());
@@ -213,7 +209,7 @@ async fn whole(
     let mut checked = Checked::new(anchors);
     let mut progress = None;
     loop {
-        let view: AuditView = client.audit(checked.chain.entries).await?;
+        let view: AuditView = client.after(People::Audit, &checked.chain.entries).await?;
         let all = usize::try_from(view.last_sequence).unwrap_or(usize::MAX);
         let progress = progress.get_or_insert_with(|| Progress::new("Reading the audit, line", all));
         for entry in &view.entries {
@@ -288,11 +284,6 @@ fn note(me: &Me, chain: &AuditChain) -> Result<(), Failure> {
         return Ok(());
     }
     turn.replace(&file, &in_json(chain)?).map_err(|error| AuditProblem::Note(error).into())
-}
-
-fn heading(wide: bool) -> Vec<&'static str> {
-    let ids: &[_] = if wide { &["NODE ID", "REFUSAL"] } else { &[] };
-    [&["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"], ids].concat()
 }
 
 fn row(entry: &AuditEntry, names: &Names, wide: bool) -> Row {

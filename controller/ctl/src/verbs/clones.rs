@@ -103,7 +103,7 @@ async fn keep(session: &Session, node: &str, start: StartId, yes: bool) -> Resul
     if !yes {
         ask(&keeping(&view, &start), &name)?;
     }
-    let view = client.post(People::KeepClone, Some(&id), &KeepForm { start_id: start }).await?;
+    let view = client.post(People::KeepClone, &id, &KeepForm { start_id: start }).await?;
     nodes::say(session.out, &view)
 }
 
@@ -118,7 +118,7 @@ async fn split(session: &Session, node: &str, yes: bool) -> Result<(), Failure> 
     if !yes {
         ask(&splitting(&view), &name)?;
     }
-    onboarding::say(session.out, &client.call(People::SplitClone, Some(&id)).await?)
+    onboarding::say(session.out, &client.call(People::SplitClone, &id).await?)
 }
 
 /// What `clone keep` will do.

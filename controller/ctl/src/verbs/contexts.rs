@@ -90,10 +90,10 @@ pub(crate) struct Whoami;
 pub(super) async fn whoami(session: &Session, _: Whoami) -> Result<(), Failure> {
     let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
         // Whoever may not call is nobody there.
-        let _: StatusView = session.client.call(People::Status, None).await?;
+        let _: StatusView = session.client.call(People::Status, &"").await?;
         return session.out.say(&"operator", || operator(&session.context));
     };
-    let looked: Result<RosterView, CallError> = session.client.look(People::Roster, None).await;
+    let looked: Result<RosterView, CallError> = session.client.call(People::Roster, &"").await;
     let roster = match looked {
         Ok(view) => match roster::newest(&view, me) {
             Err(RosterProblem::None) => None,
@@ -121,7 +121,7 @@ fn contexts(all: &Contexts, screen: Screen) -> String {
             let socket = entry.socket.as_ref().map(|socket| shown(&socket.to_string_lossy()));
             let to = entry.controller.as_ref().map(PageOrigin::to_string).or(socket);
             let who = entry.name.as_ref().map_or_else(|| "operator".to_owned(), OwnerName::to_string);
-            vec![plain(mark.to_owned()), plain(name.to_string()), plain(who), plain(to.unwrap_or_default())]
+            vec![plain(mark.to_owned()), plain(&name), plain(who), plain(to.unwrap_or_default())]
         })
         .collect();
     table(&["", "CONTEXT", "AS", "CONTROLLER"], &rows, screen)

@@ -5,12 +5,12 @@ use lucia_people::host_api::{EventLine, EventsView};
 use lucia_people::words;
 
 use super::nodes::holder;
+use crate::happened::Happened;
 use crate::names::Names;
 use crate::problem::Failure;
 use crate::session::Session;
-use crate::table::{Happened, Row, plain};
-use crate::tell::{in_json, write};
-use crate::text::wrapped;
+use crate::table::{Row, plain};
+use crate::tell::write;
 
 /// Shows what happened to the window, to devices and to nodes.
 #[derive(Debug, Args)]
@@ -25,39 +25,24 @@ pub(crate) struct Events {
 }
 
 pub(super) async fn events(session: &Session, asked: Events) -> Result<(), Failure> {
-    let (client, out) = (&session.client, session.out);
-    let mut after = asked.after;
-    let (mut names, mut list) = (Names::default(), Happened::new(&heading(out.wide)));
+    let (mut after, wide) = (asked.after, session.out.wide);
+    let mut list = Happened::new(&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], &["NODE ID"], wide);
     loop {
-        let view: EventsView = client.events(after, asked.follow).await?;
-        if out.json {
-            for event in &view.events {
-                write(format!("{}\n", in_json(event)?).as_bytes())?;
-            }
-        } else {
-            let ids = view.events.iter().filter_map(|event| event.device_id.as_ref());
-            names.learn(client, ids, asked.follow).await;
-            let rows: Vec<Row> = view.events.iter().map(|event| row(event, &names, out.wide)).collect();
-            let text = list.more(&rows, |at| view.events.get(at).map(under).unwrap_or_default(), out.screen);
-            write(wrapped(&text, out.screen.width).as_bytes())?;
-        }
+        let view: EventsView = session.client.events(after, asked.follow).await?;
+        let line = |event: &EventLine, names: &Names| (row(event, names, wide), under(event));
+        list.write(session, &view.events, asked.follow, |event| event.device_id.iter(), line).await?;
         after = view.events.last().map_or(after, |event| event.sequence);
         let caught_up = after >= view.last_sequence || view.events.is_empty();
         if caught_up {
-            write(list.cut().as_bytes())?;
+            list.cut()?;
         }
         if !asked.follow && caught_up {
-            if after == 0 && !out.json {
+            if after == 0 && !session.out.json {
                 write(b"No events yet.\n")?;
             }
             return Ok(());
         }
     }
-}
-
-fn heading(wide: bool) -> Vec<&'static str> {
-    let ids: &[_] = if wide { &["NODE ID"] } else { &[] };
-    [&["NUMBER", "AT", "WHAT", "BY", "NODE", "MORE"], ids].concat()
 }
 
 fn row(line: &EventLine, names: &Names, wide: bool) -> Row {

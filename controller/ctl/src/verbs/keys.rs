@@ -4,6 +4,7 @@
 //! word: an older one is refused by nodes that hold a newer, and the next is shown whole before it is signed, each key that
 //! the account will have, in full. Which node has which name is the worker's word.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -116,9 +117,9 @@ pub(super) async fn keys(session: &Session, asked: Keys) -> Result<(), Failure> 
         Keys::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
     };
     let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
-    let held = held(client, me, &roster, &account).await?;
-    let keys = change.of(&account, held.keys)?;
-    let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, held.nodes)?;
+    let (last, keys, nodes) = held(client, me, &roster, &account).await?;
+    let keys = change.of(&account, keys)?;
+    let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, nodes)?;
     nodes.sort();
     nodes.dedup();
     if nodes.is_empty() {
@@ -126,24 +127,13 @@ pub(super) async fn keys(session: &Session, asked: Keys) -> Result<(), Failure> 
     }
     let revision = match wanted.revision {
         Some(revision) => revision,
-        None => held.revision.checked_add(1).ok_or(KeysError::NoRevision)?,
+        None => last.checked_add(1).ok_or(KeysError::NoRevision)?,
     };
     let no_subject = |_| KeysError::NoKey(account.clone(), String::new());
     let terms = Terms::State { subject: account.as_str().parse().map_err(no_subject)?, revision };
     let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX);
     let draft = drafted(me, nodes, &Body::SshKey(SshKeys { account, keys }), terms)?;
     sign::order(session, me, &draft, &meant, &format!("This is for {}.", counted(count, "node")), wanted.yes).await
-}
-
-/// What was ordered about an account before.
-#[derive(Debug, Default)]
-struct Held {
-    /// The highest number of any order that somebody signed.
-    revision: u64,
-    /// By the last of them that was given.
-    keys: Vec<LabelledKey>,
-    /// Whom that is for.
-    nodes: Vec<NodeId>,
 }
 
 /// What an account has by the last order about it.
@@ -221,47 +211,61 @@ fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(V
     Ok((meant.iter().map(|meant| meant.node.clone()).collect(), meant))
 }
 
-/// What was ordered about this account.
-async fn held(client: &Client, me: &Me, roster: &VerifiedRoster, account: &AccountName) -> Result<Held, Failure> {
-    let mut held = Held::default();
-    let (lines, mut progress) = lines(client).await?;
-    for line in lines {
-        progress.step();
-        let Some(order) = signed(client, me, roster, &line).await?.filter(|order| order.account == *account) else {
-            continue;
-        };
-        held.revision = held.revision.max(order.revision);
-        if was_given(line.state) {
-            (held.keys, held.nodes) = (order.keys, order.nodes);
-            return Ok(held);
+/// What was ordered about this account: the highest number of any order that somebody signed, and by the last of them that
+/// was given the keys, and the nodes that it is for.
+async fn held(
+    client: &Client,
+    me: &Me,
+    roster: &VerifiedRoster,
+    account: &AccountName,
+) -> Result<(u64, Vec<LabelledKey>, Vec<NodeId>), Failure> {
+    let (mut last, mut keys, mut nodes) = (0, Vec::new(), Vec::new());
+    let each = |order: Ordered| {
+        if order.account != *account {
+            return false;
         }
-    }
-    Ok(held)
+        last = last.max(order.revision);
+        let given = was_given(order.state);
+        if given {
+            (keys, nodes) = (order.keys, order.nodes);
+        }
+        given
+    };
+    read(client, me, roster, each).await?;
+    Ok((last, keys, nodes))
 }
 
 /// What was ordered last about each account, in their order.
 async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<Ordered>, Failure> {
-    let mut all: Vec<Ordered> = Vec::new();
-    let (lines, mut progress) = lines(client).await?;
-    for line in lines {
-        progress.step();
-        let Some(order) = signed(client, me, roster, &line).await? else { continue };
-        let is_known = all.iter().any(|later| later.account == order.account);
-        if is_known || !was_given(line.state) {
-            continue;
+    let mut all = BTreeMap::new();
+    let each = |order: Ordered| {
+        if was_given(order.state) {
+            all.entry(order.account.clone()).or_insert(order);
         }
-        all.push(order);
-    }
-    all.sort_by(|one, other| one.account.cmp(&other.account));
-    Ok(all)
+        false
+    };
+    read(client, me, roster, each).await?;
+    Ok(all.into_values().collect())
 }
 
-/// The orders about SSH keys that somebody signed. Each is read by a call of its own, which takes its time.
-async fn lines(client: &Client) -> Result<(Vec<DraftLine>, Progress), Failure> {
+/// Reads the orders about SSH keys that somebody signed, the newest first, until `each` has what it looks for. Each is read by
+/// a call of its own, which takes its time.
+async fn read(
+    client: &Client,
+    me: &Me,
+    roster: &VerifiedRoster,
+    mut each: impl FnMut(Ordered) -> bool,
+) -> Result<(), Failure> {
     let mut lines = sign::drafts(client).await?.drafts;
     lines.retain(|line| line.kind == OrderKind::SshKey && !line.signers.is_empty());
-    let progress = Progress::new("Reading earlier orders", lines.len());
-    Ok((lines, progress))
+    let mut progress = Progress::new("Reading earlier orders", lines.len());
+    for line in lines {
+        progress.step();
+        if signed(client, me, roster, &line).await?.is_some_and(&mut each) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// An earlier order about SSH keys, as the controller has it. One that no owner of the roster signed counts for nothing:
@@ -272,7 +276,7 @@ async fn signed(
     roster: &VerifiedRoster,
     line: &DraftLine,
 ) -> Result<Option<Ordered>, Failure> {
-    let view: DraftView = client.look(People::Draft, Some(&line.code)).await?;
+    let view: DraftView = client.call(People::Draft, &line.code).await?;
     let read = sign::read(&view.draft, &line.code, &me.fleet())?;
     let order = read.signed(view.signatures);
     let is_signed =
@@ -313,13 +317,13 @@ fn ordered(all: &[Ordered], screen: Screen) -> String {
         let nodes = counted(u64::try_from(order.nodes.len()).unwrap_or(u64::MAX), "node");
         let mut row = |fingerprint: String, label: String| {
             rows.push(vec![
-                plain(order.account.to_string()),
+                plain(&order.account),
                 plain(fingerprint),
                 plain(label),
                 plain(nodes.clone()),
-                plain(order.revision.to_string()),
-                plain(order.order.to_string()),
-                plain(order.at.to_string()),
+                plain(&order.revision),
+                plain(&order.order),
+                plain(&order.at),
             ]);
         };
         if order.keys.is_empty() {

@@ -180,7 +180,7 @@ async fn wait(client: Client, asked: &OwnerName) -> Result<(), Failure> {
     note("Waiting for that. Ctrl-C ends the waiting and nothing else.");
     let most = APPLICATION_LIFETIME.as_secs() / PAUSE.as_secs();
     for _ in 0..most {
-        let looked: Result<RosterView, CallError> = client.look(People::Roster, None).await;
+        let looked: Result<RosterView, CallError> = client.call(People::Roster, &"").await;
         match looked {
             Ok(view) => {
                 let roster = match roster::newest(&view, me) {

@@ -71,7 +71,7 @@ pub(super) async fn show(session: &Session, asked: Node) -> Result<(), Failure> 
             watch(out, &about(client, &id).await?)?;
             tokio::time::sleep(Duration::from_secs(asked.every)).await;
         },
-        Looked::Node(id) => say(out, &client.call(People::Node, Some(&id)).await?),
+        Looked::Node(id) => say(out, &client.call(People::Node, &id).await?),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Rename {
 pub(super) async fn rename(session: &Session, asked: Rename) -> Result<(), Failure> {
     let client = &session.client;
     let (id, _) = find(client, &asked.node).await?;
-    say(session.out, &client.post(People::Rename, Some(&id), &RenameForm { hostname: asked.name }).await?)
+    say(session.out, &client.post(People::Rename, &id, &RenameForm { hostname: asked.name }).await?)
 }
 
 /// Removes a node or device for good: its key is refused from then on.
@@ -128,7 +128,7 @@ pub(super) async fn remove(session: &Session, asked: Remove) -> Result<(), Failu
     if !asked.yes {
         ask(&sentence(&name, &id), &name)?;
     }
-    let view = client.call(People::Remove, Some(&id)).await?;
+    let view = client.call(People::Remove, &id).await?;
     note(&format!(
         "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
          lucia-enrollment-worker confirm-removals shows it, if it was a node."
@@ -209,8 +209,8 @@ fn nodes(view: &NodesView, screen: Screen) -> String {
                 ),
                 plain(node.address.map_or_else(|| "-".to_owned(), |address| address.to_string())),
                 certificate(node, now),
-                plain(node.verification_code.as_str().to_owned()),
-                plain(node.node_id.to_string()),
+                plain(node.verification_code.as_str()),
+                plain(&node.node_id),
             ]
         })
         .collect();

@@ -25,7 +25,7 @@ use crate::text::{compared, left, line};
 pub(crate) struct Onboarding;
 
 pub(super) async fn onboarding(session: &Session, _: Onboarding) -> Result<(), Failure> {
-    say(session.out, &session.client.call(People::Onboarding, None).await?)
+    say(session.out, &session.client.call(People::Onboarding, &"").await?)
 }
 
 /// Opens or closes the discovery window.
@@ -49,8 +49,8 @@ pub(super) async fn window(session: &Session, asked: Window) -> Result<(), Failu
     say(
         session.out,
         &match asked {
-            Window::Open { minutes } => client.post(People::OpenWindow, None, &OpenWindow { minutes }).await?,
-            Window::Close => client.call(People::CloseWindow, None).await?,
+            Window::Open { minutes } => client.post(People::OpenWindow, &"", &OpenWindow { minutes }).await?,
+            Window::Close => client.call(People::CloseWindow, &"").await?,
         },
     )
 }
@@ -94,7 +94,7 @@ pub(super) async fn restore(session: &Session, asked: Restore) -> Result<(), Fai
 async fn change(session: &Session, endpoint: People, code: VerificationCode) -> Result<(), Failure> {
     let client = &session.client;
     let device = device(client, code).await?;
-    say(session.out, &client.call(endpoint, Some(&device.device_id)).await?)
+    say(session.out, &client.call(endpoint, &device.device_id).await?)
 }
 
 /// The answer of most changes.

@@ -74,7 +74,7 @@ pub(super) async fn sign(session: &Session, asked: Sign) -> Result<(), Failure> 
 async fn sign_one(session: &Session, me: &Me, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
     let client = &session.client;
     let roster = roster::signer(client, me, &[]).await?;
-    let view: DraftView = client.look(People::Draft, Some(code)).await?;
+    let view: DraftView = client.call(People::Draft, code).await?;
     let draft = sign::read(&view.draft, code, &me.fleet())?;
     roster::may_order(&roster, draft.intent().kind)?;
     match draft.intent().terms {
@@ -257,16 +257,16 @@ fn row(view: &DraftsView, names: &Called, draft: &DraftLine) -> Row {
     };
     let signers: Vec<String> = draft.signers.iter().map(short).collect();
     vec![
-        plain(draft.code.to_string()),
-        plain(draft.kind.as_str().to_owned()),
+        plain(&draft.code),
+        plain(draft.kind.as_str()),
         plain(draft.about.as_ref().map_or_else(|| "-".to_owned(), |about| about.as_str().to_owned())),
         (state.to_owned(), tone),
         plain(draft.told_words(|node| names.nodes.of(node)).unwrap_or_else(|| "-".to_owned())),
         plain(if signers.is_empty() { "nobody".to_owned() } else { signers.join(" ") }),
         plain(span(view.server_time.since(draft.at))),
         plain(words::actor(draft.drafted_by.as_str())),
-        plain(draft.owner.to_string()),
-        plain(draft.intent.to_string()),
+        plain(&draft.owner),
+        plain(&draft.intent),
     ]
 }
 

@@ -22,7 +22,7 @@ use crate::tell::note;
 pub(crate) struct Owners;
 
 pub(super) async fn list(session: &Session, _: Owners) -> Result<(), Failure> {
-    let view: RosterView = session.client.look(People::Roster, None).await?;
+    let view: RosterView = session.client.call(People::Roster, &"").await?;
     let roster = match session.client.me() {
         Some(me) => roster::newest(&view, me)?.roster().clone(),
         None => {
@@ -56,12 +56,12 @@ fn owners(roster: &Roster, screen: Screen) -> String {
                 KeyUse::OrderPasskey => "passkey for orders",
             };
             rows.push(vec![
-                plain(owner.name.to_string()),
+                plain(&owner.name),
                 (role(owner.role).to_owned(), if owner.role == Role::Owner { Tone::Good } else { Tone::Plain }),
                 plain(text(&|key| key.verification_code().to_string())),
                 plain(key_use.to_owned()),
                 plain(text(&Fingerprint::to_string)),
-                plain(owner.id.to_string()),
+                plain(&owner.id),
             ]);
         }
     }

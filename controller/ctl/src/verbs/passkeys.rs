@@ -73,13 +73,13 @@ pub(crate) enum Passkey {
 pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Failure> {
     let (client, out) = (&session.client, session.out);
     let view: PasskeysView = match asked {
-        Passkey::List => client.look(People::Passkeys, None).await?,
+        Passkey::List => client.call(People::Passkeys, &"").await?,
         Passkey::Remove { code, yes } => {
             if !yes {
                 let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
                 ask(&sentence, "yes")?;
             }
-            client.look(People::RemovePasskey, Some(&code)).await?
+            client.call(People::RemovePasskey, &code).await?
         }
         // The one way by which a passkey comes to sign anybody in.
         Passkey::Approve { code, yes } => {
@@ -89,7 +89,7 @@ pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Fai
                     format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
                 ask(&sentence, "yes")?;
             }
-            let view: PasskeyView = client.look(People::ApprovePasskey, Some(&code)).await?;
+            let view: PasskeyView = client.call(People::ApprovePasskey, &code).await?;
             PasskeysView { passkeys: vec![view] }
         }
         Passkey::Orders { file, yes } => {
@@ -161,7 +161,7 @@ fn passkeys(view: &PasskeysView, screen: Screen) -> String {
         let owner = passkey.owner.as_ref().map_or_else(|| "nobody of the roster".to_owned(), ToString::to_string);
         let tone = if passkey.owner.is_some() { Tone::Plain } else { Tone::Bad };
         let (code, label) = (passkey.code.to_string(), shown(passkey.label.as_str()));
-        vec![plain(code), (owner, tone), plain(label), plain(passkey.added_at.to_string())]
+        vec![plain(code), (owner, tone), plain(label), plain(&passkey.added_at)]
     };
     let rows: Vec<_> = view.passkeys.iter().map(row).collect();
     table(&["CODE", "SIGNS IN", "NAME", "SINCE"], &rows, screen)

@@ -36,7 +36,7 @@ pub(crate) enum Sessions {
 pub(super) async fn session(session: &Session, asked: Sessions) -> Result<(), Failure> {
     let (client, out) = (&session.client, session.out);
     let view: SessionsView = match asked {
-        Sessions::List => client.look(People::Sessions, None).await?,
+        Sessions::List => client.call(People::Sessions, &"").await?,
         Sessions::End { code, yes, .. } => {
             if !yes {
                 let whose = if client.me().is_some() { "your session" } else { "session" };
@@ -46,8 +46,10 @@ pub(super) async fn session(session: &Session, asked: Sessions) -> Result<(), Fa
                 };
                 ask(&sentence, "yes")?;
             }
-            let row = if code.is_some() { People::EndSession } else { People::EndSessions };
-            client.look(row, code.as_ref()).await?
+            match code {
+                Some(code) => client.call(People::EndSession, &code).await?,
+                None => client.call(People::EndSessions, &"").await?,
+            }
         }
     };
     out.say(&view, || sessions(&view, out.screen))
@@ -60,12 +62,12 @@ fn sessions(view: &SessionsView, screen: Screen) -> String {
     let now = view.server_time;
     let row = |session: &SessionView| {
         vec![
-            plain(session.code.to_string()),
-            plain(session.owner.to_string()),
-            plain(session.address.to_string()),
+            plain(&session.code),
+            plain(&session.owner),
+            plain(&session.address),
             plain(format!("{} ago", span(now.since(session.used_at)))),
             plain(format!("in {}", span(session.expires_at.since(now)))),
-            plain(session.passkey.to_string()),
+            plain(&session.passkey),
         ]
     };
     let rows: Vec<_> = view.sessions.iter().map(row).collect();

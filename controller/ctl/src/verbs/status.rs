@@ -19,7 +19,7 @@ const REFUSED_USUAL: u64 = 50;
 pub(crate) struct Status;
 
 pub(super) async fn status(session: &Session, _: Status) -> Result<(), Failure> {
-    let view = session.client.call(People::Status, None).await?;
+    let view = session.client.call(People::Status, &"").await?;
     session.out.say(&view, || words(&view, session.out.wide))
 }
 

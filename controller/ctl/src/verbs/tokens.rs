@@ -68,13 +68,13 @@ pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure
             session.owner("to make a token")?;
             return add(client, out, args).await;
         }
-        Token::List => client.look(People::Tokens, None).await?,
+        Token::List => client.call(People::Tokens, &"").await?,
         Token::Remove { name } => {
-            let view: TokensView = client.look(People::Tokens, None).await?;
+            let view: TokensView = client.call(People::Tokens, &"").await?;
             let is_named = |token: &&TokenView| token.name.as_str() == name || token.code.as_str() == name;
             let mut found = view.tokens.iter().filter(is_named);
             match (found.next(), found.next()) {
-                (Some(token), None) => client.look(People::RemoveToken, Some(&token.code)).await?,
+                (Some(token), None) => client.call(People::RemoveToken, &token.code).await?,
                 (None, _) => return Err(TokenError::NoToken(name).into()),
                 // Over the socket two owners may call theirs alike.
                 (Some(_), Some(_)) => return Err(TokenError::TokensAlike(name).into()),
@@ -88,7 +88,7 @@ pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure
 async fn add(client: &Client, out: Out, args: AddToken) -> Result<(), Failure> {
     let scopes = TokenScopes::try_from(args.scopes).map_err(|_| TokenError::ScopesTwice)?;
     let form = TokenForm { name: args.name, scopes, days: args.days };
-    let made: TokenMade = client.hand_in(People::MakeToken, &form).await?;
+    let made: TokenMade = client.post(People::MakeToken, &"", &form).await?;
     // The token itself goes where the answer goes and nowhere else.
     out.say(&made, || format!("{}\n", made.secret.reveal()))?;
     note(&token_made(&made.token));
@@ -118,11 +118,11 @@ fn tokens(view: &TokensView, screen: Screen) -> String {
         let tone = if token.owner.is_some() { Tone::Plain } else { Tone::Bad };
         let used = token.used_at.map_or_else(|| "not since the start".to_owned(), |at| at.to_string());
         vec![
-            plain(token.name.to_string()),
-            plain(token.code.to_string()),
+            plain(&token.name),
+            plain(&token.code),
             (owner, tone),
             plain(scopes(token)),
-            plain(token.expires_at.to_string()),
+            plain(&token.expires_at),
             plain(used),
         ]
     };

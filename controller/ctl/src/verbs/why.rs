@@ -40,7 +40,7 @@ pub(super) async fn why(session: &Session, asked: Why) -> Result<(), Failure> {
         Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
     };
     let view = about(client, &id).await?;
-    let drafts: Result<DraftsView, CallError> = client.look(People::Drafts, None).await;
+    let drafts: Result<DraftsView, CallError> = client.call(People::Drafts, &"").await;
     let drafts = match drafts {
         Ok(view) => view.drafts,
         // One that knows no owners has no orders either.
