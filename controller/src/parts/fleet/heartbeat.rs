@@ -78,7 +78,8 @@ impl Fleet {
         };
         let reply = HeartbeatReply { accepted: true, chain: heard.chain, frozen: heard.frozen, hostname, orders: None };
         let orders = heartbeat.orders.clone();
-        let asker = orders.as_ref().and_then(|report| report.freshness.as_ref()).and(heartbeat.start_id.clone());
+        let asker =
+            orders.as_ref().and_then(|report| report.freshness.as_ref()).and_then(|_| heartbeat.start_id.clone());
         let accepted = AcceptedHeartbeat { reply, orders, asker, caller, at: now };
         self.heartbeats.fetch_add(1, Ordering::Relaxed);
         if heard.verdict == Verdict::Refused {

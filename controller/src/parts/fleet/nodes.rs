@@ -168,7 +168,7 @@ impl Nodes {
         nonce: &Nonce,
     ) -> Result<(Arc<Known>, Verified<T>), Refusal> {
         let known = self.get(id).filter(|_| !refused);
-        let key = known.as_ref().map_or(self.verifier.dummy(), |known| &known.key);
+        let key = known.as_ref().map_or_else(|| self.verifier.dummy(), |known| &known.key);
         self.verifier.count();
         let verified = proof.verify::<T>(nonce, key, id, purpose);
         match (known, verified) {

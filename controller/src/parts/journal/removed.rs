@@ -52,7 +52,7 @@ fn event_line(event: &Event) -> Option<EventLine> {
     Some(EventLine {
         sequence: event.sequence,
         at: event.at,
-        kind: Label::fitted(&format!("{:?}", event.kind))?,
+        kind: Label::fitted(event.kind.journal_word())?,
         actor: Label::fitted(event.actor.as_str())?,
         device_id: event.device_id.clone(),
         task_id: event.task_id.clone(),
