@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use super::head::HEAD_MAX;
 use super::memory::{SOCKET_IN, SOCKET_OUT, TLS_OUT};
 use super::pace::{Ended, LINGER, Pace, Paced, RequestWait, Watch};
-use super::{Edge, Peer, stopped};
+use super::site::{Edge, Peer, stopped};
 
 /// Header lines of a request at most.
 const HEADERS_MAX: usize = 64;

@@ -16,7 +16,7 @@ use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{Body, OrderKind, Terms};
 use lucia_proto::pki::key::VerificationCode;
 
-use super::page::Page;
+use super::pages::Page;
 use super::route::RouteTarget;
 use crate::page::{
     Audit, AuditPart, Device, Drafting, Frame, GivenKeys, Gone, Keys, Order, OrderFacts, OrderedKeys, Orders, Owners,

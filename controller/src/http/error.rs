@@ -4,7 +4,8 @@ use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use lucia_proto::base::code::{Code, ErrorBody, ErrorKind, ErrorText};
 
-use super::live::Body;
+use super::answer::json;
+use super::body::Body;
 use crate::parts::Refusal;
 
 /// A call that is not answered.
@@ -76,7 +77,7 @@ pub(super) fn response(error: &ApiError, path: &str) -> Response<Body> {
     let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body =
         ErrorBody { error: ErrorText { code: error.code, message: error.message.clone(), kind: kind(path, status) } };
-    let mut response = super::json(status, &body);
+    let mut response = json(status, &body);
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after(status) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));

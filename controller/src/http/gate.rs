@@ -597,7 +597,8 @@ mod tests {
     // spec: HT-369
     #[tokio::test(start_paused = true)]
     async fn bytes_of_a_proven_node_are_its_own_from_whatever_source() {
-        use super::super::{Holder, Peer, holder};
+        use super::super::budget::Holder;
+        use super::super::site::{Peer, holder};
         let gate = gate(1000, 64, 25);
         let now = Instant::now();
         let whose = |n: u32, name: Option<&str>| {

@@ -5,29 +5,23 @@
 //! in; one by proof ends after an hour, and at once when the roster has its owner no more, or not by that key.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Response;
 use http::header::{self, HeaderMap, HeaderValue};
-use http_body_util::Full;
-use hyper::body::{Bytes, Frame, SizeHint};
+use hyper::body::Bytes;
 use lucia_people::audit::AuditVia;
-use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::base::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
 use lucia_proto::base::time::UnixTime;
-use lucia_proto::orders::owner::OwnerId;
-use lucia_proto::pki::key::Fingerprint;
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::body::Body;
 use super::error::ApiError;
-use super::{Edge, blocking, edge, stopped, who};
+use super::hub::{WatchGrant, Watcher};
+use super::site::{Edge, blocking, stopped};
+use super::{edge, who};
 use crate::page::{Cells, cells};
 use crate::parts::By;
 use crate::refusal::Refusal;
@@ -36,119 +30,6 @@ use crate::refusal::Refusal;
 const LOOK: Duration = Duration::from_secs(2);
 /// Looks between two ticks, by which a browser knows that what it shows is live.
 const LOOKS_PER_TICK: u32 = 2;
-/// A stream by proof ends after this long; whoever watches on proves again.
-const PROVED_FOR: Duration = Duration::from_secs(3600);
-/// Messages that wait for a slow reader.
-const WAITING_MAX: usize = 8;
-
-/// The body of an answer: small and whole, or events as they come.
-#[derive(Debug)]
-pub(super) enum Body {
-    /// All of it.
-    Whole(Full<Bytes>),
-    /// A file that is part of the program.
-    File(Full<Bytes>),
-    /// One after the other.
-    Events(mpsc::Receiver<Bytes>),
-}
-
-impl Body {
-    /// What is there at once; nothing of events.
-    pub(super) fn whole(self) -> Bytes {
-        match self {
-            Self::Whole(body) | Self::File(body) => body.into_inner().unwrap_or_default(),
-            Self::Events(_) => Bytes::new(),
-        }
-    }
-}
-
-impl hyper::body::Body for Body {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Whole(body) | Self::File(body) => hyper::body::Body::poll_frame(Pin::new(body), cx),
-            Self::Events(events) => events.poll_recv(cx).map(|event| event.map(|bytes| Ok(Frame::data(bytes)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(body) | Self::File(body) => hyper::body::Body::is_end_stream(body),
-            Self::Events(_) => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(body) | Self::File(body) => hyper::body::Body::size_hint(body),
-            Self::Events(_) => SizeHint::default(),
-        }
-    }
-}
-
-/// What lets somebody watch on.
-#[derive(Clone, Debug)]
-enum WatchGrant {
-    /// The Unix socket.
-    Socket,
-    /// A session of the page.
-    Session(String),
-    /// A key of somebody's of the roster, by which they proved who they are.
-    Key(OwnerId, Fingerprint),
-}
-
-/// Somebody who watches.
-#[derive(Debug)]
-struct Watcher {
-    /// Where events go.
-    send: mpsc::Sender<Bytes>,
-    /// Whose it is, as the journal has them.
-    whose: String,
-    /// By what.
-    held: WatchGrant,
-    /// When it ends at the latest; a session knows that itself.
-    until: Instant,
-    /// It has not been told everything yet.
-    is_new: bool,
-}
-
-/// All who watch.
-#[derive(Debug, Default)]
-pub(super) struct Hub(Mutex<Vec<Watcher>>);
-
-impl Hub {
-    fn with<T>(&self, act: impl FnOnce(&mut Vec<Watcher>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn join(&self, by: &By, held: WatchGrant, now: Instant) -> Result<mpsc::Receiver<Bytes>, ApiError> {
-        let whose = by.actor();
-        self.with(|watchers| {
-            watchers.retain(|watcher| !watcher.send.is_closed());
-            let own = watchers.iter().filter(|watcher| watcher.whose == whose).count();
-            if watchers.len() >= STREAMS_MAX || own >= STREAMS_PER_OWNER_MAX {
-                let message = format!("at most {STREAMS_PER_OWNER_MAX} streams a person, {STREAMS_MAX} in all");
-                return Err(ApiError::new(Code::TooManyRequests, &message));
-            }
-            let (send, events) = mpsc::channel(WAITING_MAX);
-            watchers.push(Watcher { send, whose, held, until: now + PROVED_FOR, is_new: true });
-            Ok(events)
-        })
-    }
-
-    /// Sends `all` to whoever is new and `news` to the others; whoever has gone, or reads too slowly, leaves.
-    fn tell(&self, all: &Bytes, news: Option<&Bytes>) {
-        self.with(|watchers| {
-            watchers.retain_mut(|watcher| {
-                let message = if std::mem::take(&mut watcher.is_new) { Some(all) } else { news };
-                message.is_none_or(|message| watcher.send.try_send(message.clone()).is_ok())
-            });
-        });
-    }
-}
-
 /// A row as it is sent.
 #[derive(Serialize)]
 struct LiveRow<'a> {
@@ -291,6 +172,10 @@ impl Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::hub::{Hub, WAITING_MAX};
+    use lucia_proto::base::code::Code;
+    use lucia_proto::base::limits::{STREAMS_MAX, STREAMS_PER_OWNER_MAX};
+    use tokio::sync::mpsc;
 
     fn cell(load: &str) -> Cells {
         let text = str::to_owned;

@@ -6,10 +6,13 @@ use lucia_proto::base::limits::{DEVICE_ROW_MAX, DISCOVER_REPORT_MAX, JOURNAL_MAX
 
 use super::budget::{BODIES_MAX, SMALL};
 use super::head::HEAD_MAX;
-use super::observe::OBSERVERS_MAX;
-use super::operator::OPERATORS_MAX;
 use crate::config::Config;
 
+/// Connections over the socket at most: an operator has a few, a runaway script must not have all descriptors.
+pub(super) const OPERATORS_MAX: usize = 64;
+/// Connections at most: a scraper has one or two. The next one takes the place of the oldest, so that nobody on this
+/// machine blinds the others by holding all of them.
+pub(super) const OBSERVERS_MAX: usize = 16;
 const KIB: usize = 1024;
 /// What the unit gives.
 const UNIT_MAX: usize = 1024 * KIB * KIB;

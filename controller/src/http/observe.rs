@@ -12,31 +12,24 @@ use http::{Method, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use tokio::net::TcpListener;
-use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Duration, Instant, timeout};
 
 use super::accept::{accept_failed, connection, drain};
+use super::body::Body;
 use super::edge::is_host;
 use super::head::Verdict;
-use super::live::Body;
+use super::memory::OBSERVERS_MAX;
 use super::pace::{Arrived, Pace};
-use super::{Edge, Peer, blocking, stopped};
+use super::site::{Edge, Peer, blocking, stopped};
 use crate::metrics::{self, Health};
 
-/// Connections at most: a scraper has one or two. The next one takes the place of the oldest, so that nobody on this
-/// machine blinds the others by holding all of them.
-pub(super) const OBSERVERS_MAX: usize = 16;
 /// How long one look serves every asker.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long an asker waits for a look that the disk holds up; then nothing here is ready.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// What was last seen, and when.
-#[derive(Default)]
-pub(super) struct Observed(Arc<Mutex<Option<(Instant, Bytes, Health)>>>);
 
 /// Serves metrics and health until the edge's stop signal, as [`super::serve_tls`] does.
 pub async fn serve_observers(listener: TcpListener, edge: Edge) {

@@ -11,10 +11,8 @@ use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 
 use super::accept::{accept_failed, connection, drain};
-use super::{Edge, Peer, stopped};
-
-/// Connections over the socket at most: an operator has a few, a runaway script must not have all descriptors.
-pub(super) const OPERATORS_MAX: usize = 64;
+use super::memory::OPERATORS_MAX;
+use super::site::{Edge, Peer, stopped};
 
 /// Why there is no socket.
 #[derive(Debug, Error)]

@@ -22,8 +22,9 @@ use lucia_proto::base::code::Code;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::error;
 use super::head::{BadHead, HeadScan, Verdict};
-use super::{Timeouts, error};
+use super::timeouts::Timeouts;
 
 /// Where a connection is.
 #[derive(Debug)]

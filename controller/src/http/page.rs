@@ -7,85 +7,15 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use lucia_proto::base::code::Code;
 
+use super::answer::{HttpAnswer, respond};
+use super::body::Body;
 use super::documents::DocumentCall;
 use super::error::ApiError;
-use super::live::Body;
+use super::pages::{BACKGROUND, Page};
 use super::route::RouteTarget;
-use super::{Edge, HttpAnswer, blocking, respond, who};
+use super::site::{Edge, blocking};
+use super::who;
 use crate::page::{Frame, SCRIPT, STYLE, Trouble, Who, render};
-
-/// With this header the page asks by itself, and nobody is kept signed in by that.
-pub(super) const BACKGROUND: &str = "lucia-background";
-
-/// A document or a file of the page. A closed list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
-    Servers,
-    Server,
-    Device,
-    Orders,
-    Order,
-    Keys,
-    Owners,
-    Audit,
-    Window,
-    SignIn,
-    Passkeys,
-    Style,
-    Script,
-}
-
-impl Page {
-    pub(super) const ALL: &'static [Self] = &[
-        Self::Servers,
-        Self::Server,
-        Self::Device,
-        Self::Orders,
-        Self::Order,
-        Self::Keys,
-        Self::Owners,
-        Self::Audit,
-        Self::Window,
-        Self::SignIn,
-        Self::Passkeys,
-        Self::Style,
-        Self::Script,
-    ];
-
-    pub(super) const fn path(self) -> &'static str {
-        match self {
-            Self::Servers => "/",
-            Self::Server => "/servers/{id}",
-            Self::Device => "/devices/{id}",
-            Self::Orders => "/orders",
-            Self::Order => "/orders/{code}",
-            Self::Keys => "/keys",
-            Self::Owners => "/owners",
-            Self::Audit => "/audit",
-            Self::Window => "/window",
-            Self::SignIn => "/sign-in",
-            Self::Passkeys => "/passkeys",
-            Self::Style => "/assets/lucia.css",
-            Self::Script => "/assets/lucia.js",
-        }
-    }
-
-    /// Whether it is there before signing in.
-    const fn is_for_anyone(self) -> bool {
-        match self {
-            Self::SignIn | Self::Passkeys | Self::Style | Self::Script => true,
-            Self::Servers
-            | Self::Server
-            | Self::Device
-            | Self::Orders
-            | Self::Order
-            | Self::Keys
-            | Self::Owners
-            | Self::Audit
-            | Self::Window => false,
-        }
-    }
-}
 
 /// What a browser is told about every document and file: nothing from elsewhere, nothing inline, in no frame.
 const HEADERS: &[(&str, &str)] = &[

@@ -13,7 +13,7 @@ use lucia_proto::node::challenge::Scope;
 use lucia_proto::pki::key::VerificationCode;
 
 use super::error::ApiError;
-use super::page::Page;
+use super::pages::Page;
 
 /// Through which door a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

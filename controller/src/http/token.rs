@@ -9,9 +9,9 @@ use lucia_people::calls::Person;
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
 
-use super::Edge;
 use super::calls::Asking;
 use super::error::ApiError;
+use super::site::Edge;
 
 /// Whether a call is one with a token. A proof goes before it, and it goes before a cookie.
 pub(super) fn is_presented(headers: &HeaderMap) -> bool {

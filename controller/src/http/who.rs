@@ -8,19 +8,20 @@ use lucia_people::audit::AuditVia;
 use lucia_people::calls::{People, Person, Takes, on};
 use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::base::code::Code;
-use lucia_proto::orders::owner::PageOrigin;
-use lucia_proto::orders::owner_proof::OWNER_PROOF_HEADER;
+use lucia_proto::orders::owner::{PageOrigin, Role};
+use lucia_proto::orders::owner_proof::{Method as ProofMethod, OWNER_PROOF_HEADER};
 
+use super::edge;
 use super::error::ApiError;
 use super::route::Row;
-use super::{Edge, calls, edge};
-use crate::parts::By;
+use super::site::Edge;
+use crate::parts::{By, OwnerCall};
 use crate::refusal::Refusal;
 
 /// Who of the roster makes this call, if they may. A proof goes before a cookie.
 ///
 /// # Errors
-/// As `calls::prove`; `actor_required` for a session that is none, for a change that another page made the browser send,
+/// As [`prove`]; `actor_required` for a session that is none, for a change that another page made the browser send,
 /// and for what confirms a passkey; `too_many_requests` for changes; `role_required`; `owners_sign` for what else takes
 /// the owner key itself.
 pub(super) fn of(
@@ -33,12 +34,12 @@ pub(super) fn of(
 ) -> Result<By, ApiError> {
     let Person { role, takes, .. } = asks;
     let Some(token) = token(&parts.headers).filter(|_| !parts.headers.contains_key(OWNER_PROOF_HEADER)) else {
-        return calls::prove(edge, role, parts, body, from);
+        return prove(edge, role, parts, body, from);
     };
     if matches!(takes, Takes::Proof) {
         return Err(Refusal::actor("a session does what takes an owner key").into());
     }
-    let uses = parts.method != Method::GET || !parts.headers.contains_key(super::page::BACKGROUND);
+    let uses = parts.method != Method::GET || !parts.headers.contains_key(super::pages::BACKGROUND);
     let session = edge.shared.controller.people.session(token, uses)?;
     if parts.method != Method::GET {
         is_from(edge.shared.origin.as_ref(), &parts.headers)?;
@@ -58,6 +59,23 @@ pub(super) fn of(
         return Err(Refusal::new(Code::OwnersSign, message).into());
     }
     Ok(By::Owner { id: session.id, name: session.name, from, via: AuditVia::Session })
+}
+
+/// Who of the roster makes this very call, if they may.
+///
+/// # Errors
+/// As `edge::owner_proof` and `People::owner`; `role_required`.
+fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> Result<By, ApiError> {
+    let proof = edge::owner_proof(&parts.headers)?;
+    let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
+    let method = ProofMethod::of_word(parts.method.as_str()).ok_or_else(unknown)?;
+    let target = parts.uri.path_and_query().ok_or_else(unknown)?.as_str();
+    let verified = edge.shared.controller.people.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
+    let owner = verified.owner();
+    verified.may(role).map_err(|code| {
+        ApiError::new(code, "this is for owners; a viewer may look only").log(format!("{} is a viewer", owner.name))
+    })?;
+    Ok(By::Owner { id: owner.id.clone(), name: owner.name.clone(), from, via: AuditVia::Key })
 }
 
 /// Whether a call says who of the roster makes it: by a proof, which is checked once the body is there, or in a session

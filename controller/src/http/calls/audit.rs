@@ -6,10 +6,10 @@ use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use tokio::sync::watch;
 
-use super::Asked;
+use super::asked::Asked;
 use super::query::Wanted;
 use crate::http::error::ApiError;
-use crate::http::{Edge, blocking, stopped};
+use crate::http::site::{Edge, blocking, stopped};
 
 /// What came after `after`; with `wait`, not before there is something or that time is over.
 pub(super) async fn events(edge: &Edge, asked: &Asked<'_>) -> Result<EventsView, ApiError> {

@@ -5,10 +5,10 @@ use lucia_people::host_api::{CountersView, NodeView, NodesView, OnboardingView, 
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 
+use super::asked::{Asked, Asking, changing};
 use super::query::part_of_nodes;
-use super::{Asked, Asking, changing};
 use crate::http::error::ApiError;
-use crate::http::{Edge, blocking};
+use crate::http::site::{Edge, blocking};
 use crate::parts::{Parts, Refusal};
 
 pub(super) async fn onboarding(edge: &Edge) -> Result<OnboardingView, ApiError> {

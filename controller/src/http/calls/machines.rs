@@ -6,9 +6,10 @@ use lucia_proto::node::challenge::{Challenge, Scope};
 use lucia_proto::node::first_contact::{Accepted, DeviceState, Discovered, Grant, Installation, Pending, PendingState};
 use lucia_proto::node::heartbeat::HeartbeatReply;
 
-use super::{Asked, whole};
+use super::asked::{Asked, whole};
+use crate::http::answer::HttpAnswer;
 use crate::http::error::ApiError;
-use crate::http::{Edge, HttpAnswer, blocking};
+use crate::http::site::{Edge, blocking};
 use crate::parts::Enrolled;
 
 pub(super) fn boot_challenge(edge: &Edge, asked: &Asked<'_>) -> Result<Challenge, ApiError> {

@@ -2,6 +2,7 @@
 //!
 //! Every row is named: a new one does not compile until somebody decided.
 
+mod asked;
 mod audit;
 mod fleet;
 mod machines;
@@ -11,100 +12,19 @@ mod query;
 mod sign_in;
 mod tokens;
 
-use std::net::IpAddr;
-
 use http::StatusCode;
 use http::header::HeaderMap;
 use lucia_people::calls::{People, on};
-use lucia_proto::base::code::Code;
-use lucia_proto::base::ids::NodeId;
-use lucia_proto::calls::{Call, Endpoint};
-use lucia_proto::node::report::HeaderProof;
-use lucia_proto::pki::key::VerificationCode;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use lucia_proto::calls::Endpoint;
 
+use self::asked::{Asked, not_here, whole};
+use super::answer::HttpAnswer;
 use super::error::ApiError;
+use super::page;
 use super::route::{RouteTarget, Row};
-use super::{Edge, HttpAnswer, blocking, edge, page};
-use crate::parts::{AuditedChange, By, Parts, Refusal};
+use super::site::Edge;
 
-pub(super) use owners::prove;
-
-/// Who makes a call.
-pub(super) enum Asking {
-    /// Nobody of the roster: a machine, or somebody who is met with.
-    Stranger(IpAddr),
-    /// The operator, or somebody of the roster.
-    Person(By),
-    /// A program with an automation token: it knows nobody and changes nothing.
-    Token,
-}
-
-/// A call whose head, body and caller were judged.
-struct Asked<'a> {
-    target: &'a RouteTarget,
-    headers: &'a HeaderMap,
-    body: &'a [u8],
-    by: &'a Asking,
-}
-
-impl Asked<'_> {
-    fn id(&self) -> Result<&NodeId, ApiError> {
-        self.target.id()
-    }
-
-    fn code(&self) -> Result<&VerificationCode, ApiError> {
-        self.target.code()
-    }
-
-    fn query(&self) -> &str {
-        self.target.query.as_deref().unwrap_or_default()
-    }
-
-    fn read<C: Call<Request: DeserializeOwned>>(&self) -> Result<C::Request, ApiError> {
-        edge::read::<C>(self.body)
-    }
-
-    fn proof(&self) -> Result<HeaderProof, ApiError> {
-        edge::proof(self.headers)
-    }
-
-    fn by(&self) -> Result<&By, ApiError> {
-        match self.by {
-            Asking::Person(by) => Ok(by),
-            Asking::Stranger(_) | Asking::Token => Err(not_here()),
-        }
-    }
-
-    fn from(&self) -> Result<IpAddr, ApiError> {
-        match self.by {
-            Asking::Stranger(from) => Ok(*from),
-            Asking::Person(_) | Asking::Token => Err(not_here()),
-        }
-    }
-}
-
-fn not_here() -> ApiError {
-    ApiError::new(Code::NotFound, "there is nothing at this path").closing()
-}
-
-/// A change that somebody asks for by this row, and the note of it in the same turn: a caller who goes away ends neither.
-async fn changing<T, F>(edge: &Edge, asked: &Asked<'_>, call: F) -> Result<T, ApiError>
-where
-    T: Send + 'static,
-    F: FnOnce(&Parts, &str) -> Result<T, Refusal> + Send + 'static,
-{
-    let (by, id) = (asked.by()?.clone(), asked.target.id.clone());
-    let act = asked.target.row.person().and_then(|person| person.act).ok_or_else(not_here)?;
-    let act = AuditedChange::new(act, id);
-    blocking(edge, move |controller| controller.audit.audited(&by, &act, || call(controller, &by.actor()))).await
-}
-
-/// The answer of a call, of the type that its row names.
-fn whole<C: Call<Answer: Serialize>>(answer: Result<C::Answer, ApiError>) -> Result<HttpAnswer, ApiError> {
-    answer.map(|answer| HttpAnswer::ok(&answer))
-}
+pub(super) use self::asked::Asking;
 
 /// Answers a call that was routed.
 ///
@@ -196,7 +116,10 @@ async fn people(edge: &Edge, call: People, asked: &Asked<'_>) -> Result<HttpAnsw
     }
 }
 
+/// The description of every call that people make; how it is made is in `http/openapi`.
+pub(super) const DESCRIPTION: &[u8] = include_bytes!("../../../openapi.json");
+
 /// `GET /api/openapi.json`: public, and the same everywhere.
 fn described() -> HttpAnswer {
-    HttpAnswer { status: StatusCode::OK, body: super::DESCRIPTION.into(), headers: Vec::new() }
+    HttpAnswer { status: StatusCode::OK, body: DESCRIPTION.into(), headers: Vec::new() }
 }

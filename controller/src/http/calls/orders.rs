@@ -3,10 +3,10 @@
 use lucia_people::calls::on;
 use lucia_people::owner_api::{DraftView, DraftsView};
 
-use super::Asked;
+use super::asked::Asked;
 use super::query::code_after;
 use crate::http::error::ApiError;
-use crate::http::{Edge, blocking};
+use crate::http::site::{Edge, blocking};
 
 /// The newest, or those older than the one whose code is `after`.
 pub(super) async fn drafts(edge: &Edge, asked: &Asked<'_>) -> Result<DraftsView, ApiError> {

@@ -6,9 +6,11 @@ use lucia_people::sign_in::{PasskeyAsked, PasskeyView, PasskeysView, SessionsVie
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner::PageOrigin;
 
-use super::{Asked, whole};
+use super::asked::{Asked, whole};
+use crate::http::answer::HttpAnswer;
 use crate::http::error::ApiError;
-use crate::http::{Edge, HttpAnswer, blocking, edge, who};
+use crate::http::site::{Edge, blocking};
+use crate::http::{edge, who};
 use crate::parts::By;
 use crate::refusal::Refusal;
 

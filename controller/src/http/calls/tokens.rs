@@ -3,9 +3,9 @@
 use lucia_people::calls::on;
 use lucia_people::token::{TokenMade, TokensView};
 
-use super::Asked;
+use super::asked::Asked;
 use crate::http::error::ApiError;
-use crate::http::{Edge, blocking};
+use crate::http::site::{Edge, blocking};
 
 pub(super) async fn all(edge: &Edge, asked: &Asked<'_>) -> Result<TokensView, ApiError> {
     let by = asked.by()?.clone();

@@ -1,31 +1,10 @@
 //! The description and the programs read the same: what one takes the other takes, member by member.
 
-use lucia_proto::base::json;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json as value};
 
+use super::committed;
 use super::judge::judge;
-use super::{committed, samples};
-
-/// A value with every member there is, and how the programs read it.
-pub(super) struct Sample {
-    /// The schema's name.
-    name: &'static str,
-    value: Value,
-    read: fn(&str) -> Option<Value>,
-}
-
-impl Sample {
-    pub(super) fn new<T: DeserializeOwned + Serialize>(name: &'static str, value: Value) -> Self {
-        Self { name, value, read: read::<T> }
-    }
-}
-
-/// As the programs read it, and write it again.
-fn read<T: DeserializeOwned + Serialize>(text: &str) -> Option<Value> {
-    json::from_str::<T>(text, 1 << 20, 24).ok().map(|read| serde_json::to_value(&read).unwrap())
-}
+use super::samples::{self, Sample};
 
 /// The place of every value in `value`, by JSON pointer.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {

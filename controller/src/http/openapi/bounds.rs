@@ -16,8 +16,8 @@ use lucia_proto::base::limits::{
 use lucia_proto::orders::{OrderCode, OrderKind};
 use serde_json::{Value, json};
 
-use super::source::BASE64;
-
+/// Padded base64.
+pub(super) const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 /// P1363, 64 bytes in base64.
 const SIGNATURE: &str = "^[A-Za-z0-9+/]{86}==$";
 

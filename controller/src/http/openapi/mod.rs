@@ -192,14 +192,14 @@ fn responses(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
 
 /// What is committed.
 fn committed() -> Value {
-    serde_json::from_slice(super::DESCRIPTION).unwrap()
+    serde_json::from_slice(super::calls::DESCRIPTION).unwrap()
 }
 
 // spec: AP-1
 #[test]
 fn the_committed_description_is_what_the_code_says() {
     let made = serde_json::to_string_pretty(&description(&Source::read())).unwrap() + "\n";
-    if made.as_bytes() != super::DESCRIPTION {
+    if made.as_bytes() != super::calls::DESCRIPTION {
         let beside = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi.json");
         std::fs::write(&beside, &made).unwrap();
         panic!(

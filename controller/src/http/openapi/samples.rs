@@ -11,9 +11,28 @@ use lucia_proto::base::code::ErrorBody;
 use lucia_proto::node::challenge::Challenge;
 use lucia_proto::orders::application::Application;
 use lucia_proto::orders::{Draft, OrderSignature};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::agree::Sample;
+/// A value with every member there is, and how the programs read it.
+pub(super) struct Sample {
+    /// The schema's name.
+    pub(super) name: &'static str,
+    pub(super) value: Value,
+    pub(super) read: fn(&str) -> Option<Value>,
+}
+
+impl Sample {
+    pub(super) fn new<T: DeserializeOwned + Serialize>(name: &'static str, value: Value) -> Self {
+        Self { name, value, read: read::<T> }
+    }
+}
+
+/// As the programs read it, and write it again.
+fn read<T: DeserializeOwned + Serialize>(text: &str) -> Option<Value> {
+    lucia_proto::base::json::from_str::<T>(text, 1 << 20, 24).ok().map(|read| serde_json::to_value(&read).unwrap())
+}
 
 const AT: &str = "2026-11-30T12:00:00Z";
 const ID: &str = "0123456789abcdef0123456789abcdef";

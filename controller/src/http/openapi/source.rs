@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemEnum, ItemStruct, Lit, Meta, PathArguments, Type};
 
-use super::bounds::{bound, constant, leaf};
+use super::bounds::{BASE64, bound, constant, leaf};
 
 /// The types of the protocol, by name.
 pub(super) struct Source {
@@ -203,8 +203,6 @@ impl Source {
     }
 }
 
-/// Padded base64.
-pub(super) const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 /// What may be shown to a person (`lucia_proto::base::text`), as far as one word of two bytes says it.
 const PRINTABLE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff0-\\uffff]*$";
 
