@@ -56,15 +56,15 @@ impl DocumentCall {
     }
 
     /// Where orders may be drafted: by an owner, in a fleet with a roster.
-    fn drafting(&self, controller: &Parts) -> Option<Drafting> {
+    fn drafting(&self, parts: &Parts) -> Option<Drafting> {
         let session = self.session.as_ref().filter(|session| session.role >= Role::Owner)?;
-        let roster = controller.people.verified_roster();
+        let roster = parts.people.verified_roster();
         let here = roster
             .as_deref()
             .map(VerifiedRoster::roster)
             .filter(|roster| roster.page_origin.as_ref() == Some(&self.origin));
         let page_kinds = here.map(|roster| roster.page_kinds.to_vec()).unwrap_or_default();
-        Some(Drafting { fleet: controller.verifier.fleet(), owner: session.id.clone(), page_kinds })
+        Some(Drafting { fleet: parts.verifier.fleet(), owner: session.id.clone(), page_kinds })
     }
 
     fn id(&self) -> Result<&NodeId, Refusal> {
@@ -78,102 +78,100 @@ impl DocumentCall {
         value.and_then(|value| value.parse().ok()).map(Some).ok_or_else(not_there)
     }
 
-    fn sessions(&self, controller: &Parts) -> Vec<SessionView> {
-        self.by().map(|by| controller.people.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
+    fn sessions(&self, parts: &Parts) -> Vec<SessionView> {
+        self.by().map(|by| parts.people.sessions(&by, self.token.as_deref()).sessions).unwrap_or_default()
     }
 
     /// The document, as text.
     ///
     /// # Errors
     /// Where there is no such thing; `busy` for a template of ours that cannot be filled in.
-    pub(super) fn document(&self, controller: &Parts) -> Result<String, Refusal> {
+    pub(super) fn document(&self, parts: &Parts) -> Result<String, Refusal> {
         // Before anything is looked at: what happens meanwhile is told to who watches.
-        let sequence = controller.journal.events(u64::MAX, 1).last_sequence;
+        let sequence = parts.journal.events(u64::MAX, 1).last_sequence;
         let frame = |title: &str| {
-            let frame = Frame::new(title, self.page.path(), self.who(), controller.clock.now());
-            frame.drafting(self.drafting(controller)).after(sequence)
+            let frame = Frame::new(title, self.page.path(), self.who(), parts.clock.now());
+            frame.drafting(self.drafting(parts)).after(sequence)
         };
         let text = match self.page {
-            Page::Servers => {
-                render(&Servers::new(frame("Servers"), &controller.enrollment.onboarding(), &controller.servers()))
-            }
+            Page::Servers => render(&Servers::new(frame("Servers"), &parts.enrollment.onboarding(), &parts.servers())),
             // A machine becomes a node, and a node is removed, while somebody looks at it: whatever it is now is shown.
             Page::Server | Page::Device => {
                 let id = self.id()?;
-                if let Some(removed) = controller.orders.removed(id) {
-                    let document = Gone::new(frame(&removed.name()), &removed, &newest_of(controller, id));
+                if let Some(removed) = parts.orders.removed(id) {
+                    let document = Gone::new(frame(&removed.name()), &removed, &newest_of(parts, id));
                     return written(render(&document));
                 }
-                let onboarding = controller.enrollment.onboarding();
+                let onboarding = parts.enrollment.onboarding();
                 if let Some(device) = onboarding.devices.iter().find(|device| device.device_id == *id) {
                     let title = match &device.task {
                         Some(task) => task.hostname.to_string(),
                         None => format!("Machine {}", device.verification_code),
                     };
-                    return written(render(&Device::new(frame(&title), device, admission(controller, id)?.as_ref())));
+                    return written(render(&Device::new(frame(&title), device, admission(parts, id)?.as_ref())));
                 }
                 let unknown = |refusal: Refusal| {
                     let words = "This machine does not wait for a decision.";
                     if matches!(self.page, Page::Device) { Refusal::new(Code::DeviceNotFound, words) } else { refusal }
                 };
-                let view = controller.node(id).map_err(unknown)?;
-                let why = Why::of(&view, &controller.orders.drafts(None)?.drafts);
-                let (events, certificate) = (newest_of(controller, id), controller.fleet.certificate_of(id));
+                let view = parts.node(id).map_err(unknown)?;
+                let why = Why::of(&view, &parts.orders.drafts(None)?.drafts);
+                let (events, certificate) = (newest_of(parts, id), parts.fleet.certificate_of(id));
                 let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
                 render(&Server::new(frame(view.node.hostname.as_str()), &facts))
             }
             Page::Orders => {
                 let after: Option<VerificationCode> = self.query("after")?;
-                let drafts = controller.orders.drafts(after.as_ref())?.drafts;
+                let drafts = parts.orders.drafts(after.as_ref())?.drafts;
                 let more = match drafts.last() {
-                    Some(last) => !controller.orders.drafts(Some(&last.code))?.drafts.is_empty(),
+                    Some(last) => !parts.orders.drafts(Some(&last.code))?.drafts.is_empty(),
                     None => false,
                 };
-                render(&Orders::new(frame("Orders"), (&drafts, &controller.journal.names()), after.is_none(), more))
+                render(&Orders::new(frame("Orders"), (&drafts, &parts.journal.names()), after.is_none(), more))
             }
             Page::Order => {
                 let code = self.target.code.as_ref().ok_or_else(not_there)?;
-                let view = controller.orders.draft(code)?;
-                let line = line_of(controller, code)?;
+                let view = parts.orders.draft(code)?;
+                let line = line_of(parts, code)?;
                 let read = view.draft.read();
                 let read =
                     read.map_err(|error| Refusal::logged(Code::NotFound, "It cannot be read.", chain(&error)))?;
-                let roster = controller.people.verified_roster();
+                let roster = parts.people.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let names = controller.journal.names();
+                let names = parts.journal.names();
                 let facts = OrderFacts { line: &line, read: &read, roster, names: &names };
                 render(&Order::new(frame(&format!("Order {code}")), &facts))
             }
             Page::Keys => {
-                let nodes = controller.nodes().nodes;
-                render(&Keys::new(frame("SSH keys"), &ordered_keys(controller, &nodes)?, &nodes))
+                let nodes = parts.nodes().nodes;
+                render(&Keys::new(frame("SSH keys"), &ordered_keys(parts, &nodes)?, &nodes))
             }
             Page::Owners => {
-                let roster = controller.people.verified_roster();
+                let roster = parts.people.verified_roster();
                 let roster = roster.as_deref().map(VerifiedRoster::roster);
-                let (applicants, sessions) = (controller.people.applicants(), self.sessions(controller));
-                let tokens = self.by().map(|by| controller.people.tokens(&by).tokens).unwrap_or_default();
+                let (applicants, sessions) = (parts.people.applicants(), self.sessions(parts));
+                let tokens = self.by().map(|by| parts.people.tokens(&by).tokens).unwrap_or_default();
                 render(&Owners::new(frame("Owners"), roster, &applicants, (&sessions, &tokens)))
             }
             Page::Audit => {
-                let last = controller.audit.entries(u64::MAX, 1)?.last_sequence;
+                let last = parts.audit.entries(u64::MAX, 1)?.last_sequence;
                 let before = self.query("before")?.map_or(last, |before: u64| before.saturating_sub(1).min(last));
                 let from = before.saturating_sub(ENTRIES_SHOWN);
                 let limit = usize::try_from(before - from).unwrap_or(0);
-                let entries = controller.audit.entries(from, limit)?.entries;
+                let entries = parts.audit.entries(from, limit)?.entries;
                 let part = AuditPart { entries, last };
-                let audit = Audit::new(frame("Audit"), &part, &controller.journal.names());
-                render(&audit.linking(|order| controller.orders.has_draft(order)))
+                let audit = Audit::new(frame("Audit"), &part, &parts.journal.names());
+                render(&audit.linking(|order| parts.orders.has_draft(order)))
             }
-            Page::Window => render(&Window::new(frame("Discovery window"), &controller.enrollment.onboarding())),
+            Page::Window => render(&Window::new(frame("Discovery window"), &parts.enrollment.onboarding())),
             Page::SignIn => render(&SignIn::new(frame("Sign in"), self.origin.rp_id())),
             Page::Passkeys => {
-                let passkeys = self.by().map(|by| controller.people.passkeys(&by).passkeys).unwrap_or_default();
-                let sessions = self.sessions(controller);
+                let passkeys = self.by().map(|by| parts.people.passkeys(&by).passkeys).unwrap_or_default();
+                let sessions = self.sessions(parts);
                 let asked: Option<VerificationCode> = self.query("asked")?;
-                let asked = asked.map(|code| controller.people.asked_passkey(&code));
+                let asked = asked.map(|code| parts.people.asked_passkey(&code));
                 let document = Passkeys::new(frame("Passkeys"), self.origin.rp_id(), (&passkeys, &sessions), asked);
-                render(&document.waiting(controller.people.waiting_passkeys()))
+                render(&document.waiting(parts.people.waiting_passkeys()))
             }
             // Answered before.
             Page::Style | Page::Script => return Err(not_there()),
@@ -187,11 +185,11 @@ fn written(text: Result<String, PageError>) -> Result<String, Refusal> {
 }
 
 /// Every order there is, newest first, one answer's worth at a time until `see` has seen enough.
-fn orders(controller: &Parts, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
+fn orders(parts: &Parts, mut see: impl FnMut(DraftLine) -> bool) -> Result<(), Refusal> {
     let mut after = None;
     // One answer may have a single order: one for very many nodes.
     for _ in 0..=DRAFTS_MAX {
-        let drafts = controller.orders.drafts(after.as_ref())?.drafts;
+        let drafts = parts.orders.drafts(after.as_ref())?.drafts;
         let Some(last) = drafts.last().map(|line| line.code.clone()) else { return Ok(()) };
         for line in drafts {
             if !see(line) {
@@ -204,9 +202,9 @@ fn orders(controller: &Parts, mut see: impl FnMut(DraftLine) -> bool) -> Result<
 }
 
 /// Where the order of this code stands.
-fn line_of(controller: &Parts, code: &VerificationCode) -> Result<DraftLine, Refusal> {
+fn line_of(parts: &Parts, code: &VerificationCode) -> Result<DraftLine, Refusal> {
     let mut found = None;
-    orders(controller, |line| {
+    orders(parts, |line| {
         let is_it = line.code == *code;
         found = is_it.then_some(line);
         !is_it
@@ -215,15 +213,15 @@ fn line_of(controller: &Parts, code: &VerificationCode) -> Result<DraftLine, Ref
 }
 
 /// The newest order that admits this machine, unless nothing comes of it any more.
-fn admission(controller: &Parts, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
+fn admission(parts: &Parts, id: &NodeId) -> Result<Option<DraftLine>, Refusal> {
     let mut found = None;
-    orders(controller, |line| {
+    orders(parts, |line| {
         let counts = match line.state {
             DraftState::Drafted | DraftState::Signed | DraftState::Done => true,
             DraftState::Refused | DraftState::Replaced | DraftState::NobodyLeft | DraftState::Expired => false,
         };
         let is_its = || {
-            let view = controller.orders.draft(&line.code).ok()?;
+            let view = parts.orders.draft(&line.code).ok()?;
             let read = view.draft.read().ok()?;
             Some(read.intent().nodes.contains(id))
         };
@@ -235,10 +233,10 @@ fn admission(controller: &Parts, id: &NodeId) -> Result<Option<DraftLine>, Refus
 }
 
 /// What was ordered about the keys of each account, by account.
-fn ordered_keys(controller: &Parts, nodes: &[NodeLine]) -> Result<Vec<OrderedKeys>, Refusal> {
+fn ordered_keys(parts: &Parts, nodes: &[NodeLine]) -> Result<Vec<OrderedKeys>, Refusal> {
     let there: BTreeSet<&NodeId> = nodes.iter().map(|node| &node.node_id).collect();
     let mut lines = Vec::new();
-    orders(controller, |line| {
+    orders(parts, |line| {
         if line.kind == OrderKind::SshKey {
             lines.push(line);
         }
@@ -247,7 +245,7 @@ fn ordered_keys(controller: &Parts, nodes: &[NodeLine]) -> Result<Vec<OrderedKey
     let mut accounts: BTreeMap<AccountName, OrderedKeys> = BTreeMap::new();
     for line in lines {
         // It may have been thrown away since.
-        let Ok(view) = controller.orders.draft(&line.code) else { continue };
+        let Ok(view) = parts.orders.draft(&line.code) else { continue };
         let Ok(read) = view.draft.read() else { continue };
         let (Body::SshKey(keys), Terms::State { revision, .. }) = (read.body(), &read.intent().terms) else { continue };
         let account = keys.account.clone();
@@ -282,10 +280,10 @@ fn ordered_keys(controller: &Parts, nodes: &[NodeLine]) -> Result<Vec<OrderedKey
 }
 
 /// The newest events of one machine, newest first.
-fn newest_of(controller: &Parts, id: &NodeId) -> Vec<EventLine> {
-    let last = controller.journal.events(u64::MAX, 1).last_sequence;
+fn newest_of(parts: &Parts, id: &NodeId) -> Vec<EventLine> {
+    let last = parts.journal.events(u64::MAX, 1).last_sequence;
     let most = u64::try_from(EVENTS_PER_ANSWER_MAX).unwrap_or(u64::MAX);
-    let mut events = controller.journal.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;
+    let mut events = parts.journal.events(last.saturating_sub(most), EVENTS_PER_ANSWER_MAX).events;
     events.reverse();
     events.retain(|event| event.device_id.as_ref() == Some(id));
     events.truncate(EVENTS_OF_ONE);

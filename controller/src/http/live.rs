@@ -132,10 +132,10 @@ impl Edge {
     async fn look(&self, seen: LastSent, ticks: bool) -> LastSent {
         let hub = Arc::clone(&self.shared.hub);
         let now = Instant::now();
-        let controller = &self.shared.controller;
+        let parts = &self.shared.parts;
         let goes_on = |watcher: &Watcher| match &watcher.held {
-            WatchGrant::Session(token) => controller.people.session_goes_on(token),
-            WatchGrant::Key(owner, key) => now < watcher.until && controller.people.is_key_of(owner, key),
+            WatchGrant::Session(token) => parts.people.session_goes_on(token),
+            WatchGrant::Key(owner, key) => now < watcher.until && parts.people.is_key_of(owner, key),
             WatchGrant::Socket => now < watcher.until,
         };
         if hub.with(|watchers| {
@@ -144,9 +144,9 @@ impl Edge {
         }) {
             return LastSent::default();
         }
-        let looked = blocking(self, move |controller| {
-            let now = controller.clock.now();
-            let rows = controller
+        let looked = blocking(self, move |parts| {
+            let now = parts.clock.now();
+            let rows = parts
                 .servers()
                 .into_iter()
                 .map(|row| {
@@ -154,7 +154,7 @@ impl Edge {
                     (row.line.node_id, cells)
                 })
                 .collect();
-            let new = LastSent { rows, sequence: controller.journal.events(u64::MAX, 1).last_sequence };
+            let new = LastSent { rows, sequence: parts.journal.events(u64::MAX, 1).last_sequence };
             let mut told = news(&seen, &new);
             if ticks {
                 told.push_str(&tick(now));

@@ -75,7 +75,7 @@ pub(super) fn not_there(edge: &Edge, error: &ApiError, parts: &Parts) -> Option<
     if error.code != Code::NotFound || edge.shared.origin.is_none() || !is_for_people(parts) {
         return None;
     }
-    let controller = &edge.shared.controller;
+    let controller = &edge.shared.parts;
     let session = who::token(&parts.headers).and_then(|token| controller.people.session(token, false).ok());
     let who = session.map(|session| Who { name: session.name, role: session.role });
     let frame = Frame::new("Not there", "", who, controller.clock.now());
@@ -114,7 +114,7 @@ pub(super) async fn answer(
     let origin = edge.shared.origin.clone().ok_or_else(|| ApiError::new(Code::NotFound, message))?;
     let token = who::token(headers).map(str::to_owned);
     let uses = !headers.contains_key(BACKGROUND);
-    let session = token.as_deref().and_then(|token| edge.shared.controller.people.session(token, uses).ok());
+    let session = token.as_deref().and_then(|token| edge.shared.parts.people.session(token, uses).ok());
     if session.is_none() && !page.is_for_anyone() {
         return Ok(elsewhere("/sign-in"));
     }
@@ -124,7 +124,7 @@ pub(super) async fn answer(
         Ok(text) => Ok(html(StatusCode::OK, text)),
         Err(error) => {
             let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let frame = Frame::new("Not there", page.path(), who, edge.shared.controller.clock.now());
+            let frame = Frame::new("Not there", page.path(), who, edge.shared.parts.clock.now());
             let text = render(&Trouble::new(frame, &error.message));
             text.map(|text| html(status, text)).map_err(|_| error)
         }

@@ -118,7 +118,7 @@ impl Edge {
         if let (Some(from), Some(target)) = (from, &target)
             && (target.row.is_signed() || refused_challenge)
         {
-            let next = self.shared.controller.challenges.issue(&target.scope(), from);
+            let next = self.shared.parts.challenges.issue(&target.scope(), from);
             if let Ok(value) = HeaderValue::from_str(&next.to_header()) {
                 response.headers_mut().insert(NEXT_CHALLENGE_HEADER, value);
             }
@@ -133,7 +133,7 @@ impl Edge {
     /// `Enrollment::may_discover`.
     fn admit(&self, row: Row, headers: &http::HeaderMap, source: IpAddr) -> Result<(), ApiError> {
         if row == Row::Node(Endpoint::Discover) {
-            return self.shared.controller.enrollment.may_discover(source).map_err(ApiError::from);
+            return self.shared.parts.enrollment.may_discover(source).map_err(ApiError::from);
         }
         if row.person().is_none() || token::is_presented(headers) || who::is_named(self, headers) {
             return Ok(());

@@ -30,7 +30,7 @@ pub struct Edge {
 }
 
 pub(super) struct Shared {
-    pub(super) controller: Arc<Parts>,
+    pub(super) parts: Arc<Parts>,
     pub(super) certificate: Arc<EndpointCertificate>,
     pub(super) started_at: UnixTime,
     pub(super) gate: Arc<Gate>,
@@ -51,7 +51,7 @@ impl Edge {
     /// The edge of `controller`, started at `now`; everything it serves ends in order when `stop` turns true.
     #[must_use]
     pub fn new(
-        controller: Arc<Parts>,
+        parts: Arc<Parts>,
         certificate: Arc<EndpointCertificate>,
         config: &Config,
         now: UnixTime,
@@ -59,9 +59,9 @@ impl Edge {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let gate = Gate::new(config.connections, config.trusted_proxies.clone());
-        gate.remember(controller.fleet.node_addresses(), Instant::now());
+        gate.remember(parts.fleet.node_addresses(), Instant::now());
         let shared = Shared {
-            controller,
+            parts,
             certificate,
             started_at: now,
             gate,
@@ -113,11 +113,11 @@ where
     T: Send + 'static,
     F: FnOnce(&Parts) -> Result<T, Refusal> + Send + 'static,
 {
-    let controller = Arc::clone(&edge.shared.controller);
+    let parts = Arc::clone(&edge.shared.parts);
     // Whoever hangs up meanwhile leaves the call where it waits, and what was read of it.
     let held = edge.held.clone();
     let call = move || {
-        let result = call(&controller);
+        let result = call(&parts);
         drop(held);
         result
     };

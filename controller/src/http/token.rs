@@ -31,7 +31,7 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
 /// # Errors
 /// As `People::token`; `role_required` for what no token may, or this one may not.
 pub(super) fn of(edge: &Edge, asks: Person, headers: &HeaderMap, from: IpAddr) -> Result<Asking, ApiError> {
-    let looking = edge.shared.controller.people.token(presented(headers), from)?;
+    let looking = edge.shared.parts.people.token(presented(headers), from)?;
     let refused = |message: &str| {
         ApiError::new(Code::RoleRequired, message).log(format!("the token {} may not: {message}", looking.name))
     };

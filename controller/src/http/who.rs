@@ -40,10 +40,10 @@ pub(super) fn of(
         return Err(Refusal::actor("a session does what takes an owner key").into());
     }
     let uses = parts.method != Method::GET || !parts.headers.contains_key(super::pages::BACKGROUND);
-    let session = edge.shared.controller.people.session(token, uses)?;
+    let session = edge.shared.parts.people.session(token, uses)?;
     if parts.method != Method::GET {
         is_from(edge.shared.origin.as_ref(), &parts.headers)?;
-        edge.shared.controller.people.count_change(&session.id, from)?;
+        edge.shared.parts.people.count_change(&session.id, from)?;
     }
     if session.role < role {
         let message = "this is for owners; a viewer may look only";
@@ -70,7 +70,7 @@ fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> R
     let unknown = || ApiError::new(Code::NotFound, "there is nothing at this path");
     let method = ProofMethod::of_word(parts.method.as_str()).ok_or_else(unknown)?;
     let target = parts.uri.path_and_query().ok_or_else(unknown)?.as_str();
-    let verified = edge.shared.controller.people.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
+    let verified = edge.shared.parts.people.owner(&OwnerCall { proof: &proof, method, target, body }, from)?;
     let owner = verified.owner();
     verified.may(role).map_err(|code| {
         ApiError::new(code, "this is for owners; a viewer may look only").log(format!("{} is a viewer", owner.name))
@@ -82,7 +82,7 @@ fn prove(edge: &Edge, role: Role, parts: &Parts, body: &[u8], from: IpAddr) -> R
 /// that goes on.
 pub(super) fn is_named(edge: &Edge, headers: &HeaderMap) -> bool {
     headers.contains_key(OWNER_PROOF_HEADER)
-        || token(headers).is_some_and(|token| edge.shared.controller.people.session_goes_on(token))
+        || token(headers).is_some_and(|token| edge.shared.parts.people.session_goes_on(token))
 }
 
 /// Whether an approval puts a machine in the place of a node, and so removes that node. A body that is none is refused by

@@ -85,7 +85,7 @@ where
     let (by, id) = (asked.by()?.clone(), asked.target.id.clone());
     let act = asked.target.row.person().and_then(|person| person.act).ok_or_else(not_here)?;
     let act = AuditedChange::new(act, id);
-    blocking(edge, move |controller| controller.audit.audited(&by, &act, || call(controller, &by.actor()))).await
+    blocking(edge, move |parts| parts.audit.audited(&by, &act, || call(parts, &by.actor()))).await
 }
 
 /// The answer of a call, of the type that its row names.

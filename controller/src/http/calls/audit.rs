@@ -15,7 +15,7 @@ use crate::http::site::{Edge, blocking, stopped};
 pub(super) async fn events(edge: &Edge, asked: &Asked<'_>) -> Result<EventsView, ApiError> {
     let Wanted { after, limit, wait } = Wanted::parse(asked.query())?;
     if !wait.is_zero() {
-        let mut changed = edge.shared.controller.journal.events_changed();
+        let mut changed = edge.shared.parts.journal.events_changed();
         let mut stop = edge.shared.stop.clone();
         // Whatever ends the wait, the answer is what there is: an empty one says "nothing yet".
         tokio::select! {
@@ -24,7 +24,7 @@ pub(super) async fn events(edge: &Edge, asked: &Asked<'_>) -> Result<EventsView,
             () = tokio::time::sleep(wait) => {}
         }
     }
-    blocking(edge, move |controller| Ok(controller.journal.events(after, limit))).await
+    blocking(edge, move |parts| Ok(parts.journal.events(after, limit))).await
 }
 
 /// Waits until there is an event after `after`; for ever when there never will be one.
@@ -40,5 +40,5 @@ pub(super) async fn entries(edge: &Edge, asked: &Asked<'_>) -> Result<AuditView,
     if !wait.is_zero() {
         return Err(ApiError::new(Code::InvalidOnboardingRequest, "the audit is asked for with after and limit alone"));
     }
-    blocking(edge, move |controller| controller.audit.entries(after, limit.min(AUDIT_PER_ANSWER_MAX))).await
+    blocking(edge, move |parts| parts.audit.entries(after, limit.min(AUDIT_PER_ANSWER_MAX))).await
 }

@@ -12,12 +12,12 @@ use crate::http::site::{Edge, blocking};
 use crate::parts::{Parts, Refusal};
 
 pub(super) async fn onboarding(edge: &Edge) -> Result<OnboardingView, ApiError> {
-    blocking(edge, |controller| Ok(controller.enrollment.onboarding())).await
+    blocking(edge, |parts| Ok(parts.enrollment.onboarding())).await
 }
 
 pub(super) async fn open_window(edge: &Edge, asked: &Asked<'_>) -> Result<OnboardingView, ApiError> {
     let form = asked.read::<on::OpenWindow>()?;
-    changing(edge, asked, move |controller, actor| controller.enrollment.open_window(form.minutes, actor)).await?;
+    changing(edge, asked, move |parts, actor| parts.enrollment.open_window(form.minutes, actor)).await?;
     onboarding(edge).await
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn close_window(edge: &Edge, asked: &Asked<'_>) -> Result<Onboa
 
 pub(super) async fn approve(edge: &Edge, asked: &Asked<'_>) -> Result<OnboardingView, ApiError> {
     let (id, form) = (asked.id()?.clone(), asked.read::<on::Approve>()?);
-    changing(edge, asked, move |controller, actor| controller.enrollment.approve(&id, &form, actor)).await?;
+    changing(edge, asked, move |parts, actor| parts.enrollment.approve(&id, &form, actor)).await?;
     onboarding(edge).await
 }
 
@@ -39,27 +39,25 @@ pub(super) async fn change(
     change: fn(&Parts, &NodeId, &str) -> Result<(), Refusal>,
 ) -> Result<OnboardingView, ApiError> {
     let id = asked.id()?.clone();
-    changing(edge, asked, move |controller, actor| change(controller, &id, actor)).await?;
+    changing(edge, asked, move |parts, actor| change(parts, &id, actor)).await?;
     onboarding(edge).await
 }
 
 pub(super) async fn rename(edge: &Edge, asked: &Asked<'_>) -> Result<NodeView, ApiError> {
     let (id, form) = (asked.id()?.clone(), asked.read::<on::Rename>()?);
-    changing(edge, asked, move |controller, actor| controller.enrollment.rename(&id, &form, actor)).await?;
+    changing(edge, asked, move |parts, actor| parts.enrollment.rename(&id, &form, actor)).await?;
     node(edge, asked).await
 }
 
 pub(super) async fn keep_clone(edge: &Edge, asked: &Asked<'_>) -> Result<NodeView, ApiError> {
     let (id, form) = (asked.id()?.clone(), asked.read::<on::KeepClone>()?);
-    changing(edge, asked, move |controller, actor| controller.fleet.keep_clone(&id, &form, actor)).await?;
+    changing(edge, asked, move |parts, actor| parts.fleet.keep_clone(&id, &form, actor)).await?;
     node(edge, asked).await
 }
 
 pub(super) async fn status(edge: &Edge) -> Result<StatusView, ApiError> {
-    let (worker_available, counters, (_, audit_bytes)) = blocking(edge, |controller| {
-        Ok((controller.enrollment.onboarding().worker.ready, controller.counters(), controller.audit.size()))
-    })
-    .await?;
+    let (worker_available, counters, (_, audit_bytes)) =
+        blocking(edge, |parts| Ok((parts.enrollment.worker().ready, parts.counters(), parts.audit.size()))).await?;
     Ok(StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: edge.shared.started_at,
@@ -78,13 +76,13 @@ pub(super) async fn status(edge: &Edge) -> Result<StatusView, ApiError> {
 /// Those whose name comes after `after`, in the order of names.
 pub(super) async fn nodes(edge: &Edge, asked: &Asked<'_>) -> Result<NodesView, ApiError> {
     let (after, limit) = part_of_nodes(asked.query())?;
-    blocking(edge, move |controller| Ok(controller.nodes_after(after.as_ref(), limit))).await
+    blocking(edge, move |parts| Ok(parts.nodes_after(after.as_ref(), limit))).await
 }
 
 pub(super) async fn node(edge: &Edge, asked: &Asked<'_>) -> Result<NodeView, ApiError> {
     let id = asked.id()?;
     let of = id.clone();
-    blocking(edge, move |controller| controller.node(&of)).await.map_err(|error| match asked.by {
+    blocking(edge, move |parts| parts.node(&of)).await.map_err(|error| match asked.by {
         // Who removed one, and by which order, is of other scopes.
         Asking::Token if error.code == Code::UnknownNode => Refusal::unknown_node(id).into(),
         Asking::Token | Asking::Person(_) | Asking::Stranger(_) => error,

@@ -10,19 +10,19 @@ use crate::http::site::{Edge, blocking};
 
 /// The same for everybody.
 pub(super) fn challenge(edge: &Edge, asked: &Asked<'_>) -> Result<Challenge, ApiError> {
-    Ok(edge.shared.controller.challenges.issue(&Scope::Owner, asked.from()?).challenge())
+    Ok(edge.shared.parts.challenges.issue(&Scope::Owner, asked.from()?).challenge())
 }
 
 pub(super) async fn apply(edge: &Edge, asked: &Asked<'_>) -> Result<Applied, ApiError> {
     let (application, from) = (asked.read::<on::Apply>()?, asked.from()?);
-    blocking(edge, move |controller| controller.people.apply(application, from)).await
+    blocking(edge, move |parts| parts.people.apply(application, from)).await
 }
 
 pub(super) async fn roster(edge: &Edge) -> Result<RosterView, ApiError> {
-    blocking(edge, |controller| Ok(controller.people.roster())).await
+    blocking(edge, |parts| Ok(parts.people.roster())).await
 }
 
 /// The very bytes that the worker signed.
 pub(super) async fn names(edge: &Edge) -> Result<NamesView, ApiError> {
-    blocking(edge, |controller| Ok(controller.people.signed_names())).await
+    blocking(edge, |parts| Ok(parts.people.signed_names())).await
 }

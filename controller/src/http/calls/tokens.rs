@@ -9,17 +9,17 @@ use crate::http::site::{Edge, blocking};
 
 pub(super) async fn all(edge: &Edge, asked: &Asked<'_>) -> Result<TokensView, ApiError> {
     let by = asked.by()?.clone();
-    blocking(edge, move |controller| Ok(controller.people.tokens(&by))).await
+    blocking(edge, move |parts| Ok(parts.people.tokens(&by))).await
 }
 
 pub(super) async fn make(edge: &Edge, asked: &Asked<'_>) -> Result<TokenMade, ApiError> {
     let (form, by) = (asked.read::<on::MakeToken>()?, asked.by()?.clone());
-    blocking(edge, move |controller| controller.people.make_token(form, &by)).await
+    blocking(edge, move |parts| parts.people.make_token(form, &by)).await
 }
 
 /// The answer is what is left.
 pub(super) async fn remove(edge: &Edge, asked: &Asked<'_>) -> Result<TokensView, ApiError> {
     let (by, code) = (asked.by()?.clone(), asked.code()?.clone());
-    blocking(edge, move |controller| controller.people.remove_token(&code, &by)).await?;
+    blocking(edge, move |parts| parts.people.remove_token(&code, &by)).await?;
     all(edge, asked).await
 }

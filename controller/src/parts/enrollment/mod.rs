@@ -126,7 +126,7 @@ impl Enrollment {
     }
 
     /// How the enrollment worker looks.
-    pub(super) fn worker(&self) -> WorkerView {
+    pub(crate) fn worker(&self) -> WorkerView {
         worker::view(lock(&self.queue).responses(), self.clock.now())
     }
 }
