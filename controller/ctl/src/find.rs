@@ -85,16 +85,9 @@ pub(crate) async fn find_to_look(client: &Client, text: &str) -> Result<Looked, 
         return Ok(Looked::Node(node.node_id));
     }
     if let Some((device, now)) = find_device(client, text).await? {
-        return Ok(match device.phase {
-            // It became one between the two calls.
-            DevicePhase::Managed => Looked::Node(device.device_id),
-            DevicePhase::Discovered
-            | DevicePhase::Approved
-            | DevicePhase::Installing
-            | DevicePhase::AwaitingEnrollment
-            | DevicePhase::Failed
-            | DevicePhase::Rejected => Looked::Device(Box::new(device), now),
-        });
+        // It may have become a node between the two calls.
+        let is_node = device.phase == DevicePhase::Managed;
+        return Ok(if is_node { Looked::Node(device.device_id) } else { Looked::Device(Box::new(device), now) });
     }
     let removed = removed(client, text).await?;
     Ok(removed.map(Looked::Node).ok_or_else(|| FindError::NoNode(text.to_owned()))?)

@@ -24,7 +24,6 @@ use lucia_proto::orders::ReadDraft;
 use lucia_proto::orders::lists::{ListError, Names};
 use lucia_proto::pki::key::VerificationCode;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::call::CallError;
 use crate::client::{Client, Me};
@@ -42,19 +41,15 @@ const SEEN: &str = "nodes-seen";
 /// That file at its longest: 35 bytes a node.
 const SEEN_MAX: u64 = 2 * 1024 * 1024;
 
-/// Why no names are shown.
-#[derive(Debug, Error)]
-enum NoNames {
-    #[error("the controller has no list of names from the worker")]
-    None,
-    #[error("it came without the bundle that says who signs it")]
-    NoBundle,
-    #[error("{0}")]
-    Bundle(RosterProblem),
-    #[error("{}", shown(&chain(.0)))]
-    List(ListError),
-    #[error("it is of {0}, which is not within 24 h of this machine's clock")]
-    Old(UnixTime),
+problems! {
+    /// Why no names are shown.
+    enum NoNames {
+        None = "", FAILED, ["the controller has no list of names from the worker"];
+        NoBundle = "", FAILED, ["it came without the bundle that says who signs it"];
+        Bundle(why: RosterProblem) = "", FAILED, ["{why}"], ["{}", why.cure()];
+        List(why: ListError) = "", FAILED, ["{}", shown(&chain(why))];
+        Old(time: UnixTime) = "", FAILED, ["it is of {time}, which is not within 24 h of this machine's clock"];
+    }
 }
 
 problems! {

@@ -57,7 +57,7 @@ pub(crate) fn make(path: &Path, passphrase: Option<&str>) -> Result<NodeKey, Own
 }
 
 /// Reads the key; asks for its passphrase where it has one.
-pub(crate) fn open(path: &Path, source: &Source) -> Result<NodeKey, OwnerKeyError> {
+pub(crate) fn open(path: &Path, source: Source<'_>) -> Result<NodeKey, OwnerKeyError> {
     let name = path.to_string_lossy();
     let text = Zeroizing::new(files::read(path, KEY_FILE_MAX, Secret::Yes).map_err(|error| {
         if error.is_missing() { OwnerKeyError::Missing(name.to_string()) } else { OwnerKeyError::File(error) }

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
@@ -30,35 +30,26 @@ problems! {
     }
 }
 
-/// Where a passphrase comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum Source {
-    /// Somebody types it.
-    Terminal,
-    /// The first line of this file.
-    File(PathBuf),
-}
+/// Where a passphrase comes from: the first line of this file; without one somebody types it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a>(pub(crate) Option<&'a Path>);
 
-impl Source {
-    pub(crate) fn new(file: Option<&Path>) -> Self {
-        file.map_or(Self::Terminal, |file| Self::File(file.to_owned()))
-    }
-
+impl Source<'_> {
     /// The passphrase of a key that is there.
-    pub(crate) fn known(&self, of: &str) -> Result<Zeroizing<String>, PassphraseError> {
-        match self {
-            Self::Terminal => typed(&format!("Passphrase of {of}: ")),
-            Self::File(file) => files::first_line(file, file_most()).map_err(PassphraseError::File),
+    pub(crate) fn known(self, of: &str) -> Result<Zeroizing<String>, PassphraseError> {
+        match self.0 {
+            None => typed(&format!("Passphrase of {of}: ")),
+            Some(file) => files::first_line(file, file_most()).map_err(PassphraseError::File),
         }
     }
 
     /// A passphrase for a new key: typed twice.
-    pub(crate) fn new_one(&self, of: &str) -> Result<Zeroizing<String>, PassphraseError> {
+    pub(crate) fn new_one(self, of: &str) -> Result<Zeroizing<String>, PassphraseError> {
         let passphrase = self.known(&format!("the new {of}"))?;
         if passphrase.chars().count() < LEAST {
             return Err(PassphraseError::TooShort);
         }
-        if matches!(self, Self::Terminal) && *typed("The same again: ")? != *passphrase {
+        if self.0.is_none() && *typed("The same again: ")? != *passphrase {
             return Err(PassphraseError::Differ);
         }
         Ok(passphrase)

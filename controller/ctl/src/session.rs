@@ -55,7 +55,7 @@ impl Session {
             Context::Socket(socket) => Client::Socket(socket.clone()),
             Context::Owner(owner) => {
                 let root = root(&owner.root)?;
-                let key = owner_key::open(&owner.key, &Source::new(place.passphrase_file.as_deref()))?;
+                let key = owner_key::open(&owner.key, Source(place.passphrase_file.as_deref()))?;
                 Client::Owner(Box::new(Me::new(&owner.controller, root, key, &owner.key)?))
             }
         };

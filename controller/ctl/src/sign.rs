@@ -118,11 +118,9 @@ pub(crate) async fn order(
     yes: bool,
 ) -> Result<(), Failure> {
     tell(&session.client, me, draft, meant, yes).await?;
-    if !yes {
-        let read = draft.read_new().map_err(SignError::Draft)?;
-        let otherwise = nodes_named::otherwise(&read, meant).map(|line| format!("\n{line}")).unwrap_or_default();
-        ask(&format!("{sentence}{otherwise}"), "yes").map_err(|error| Failure::from(error).unsigned())?;
-    }
+    let read = draft.read_new().map_err(SignError::Draft)?;
+    let otherwise = nodes_named::otherwise(&read, meant).map(|line| format!("\n{line}")).unwrap_or_default();
+    ask(&format!("{sentence}{otherwise}"), "yes", yes).map_err(|error| Failure::from(error).unsigned())?;
     let signature = give(&session.client, me, draft).await?;
     session.out.say(&signature, || format!("{}\n", given(draft, &signature)))
 }

@@ -88,8 +88,11 @@ pub(crate) fn paste(what: &str) {
     }
 }
 
-/// Asks on the terminal for `word`.
-pub(crate) fn ask(sentence: &str, word: &str) -> Result<(), AskError> {
+/// Asks on the terminal for `word`, unless `yes` was said before.
+pub(crate) fn ask(sentence: &str, word: &str, yes: bool) -> Result<(), AskError> {
+    if yes {
+        return Ok(());
+    }
     if !io::stdin().is_terminal() {
         return Err(AskError::NobodyToAsk);
     }

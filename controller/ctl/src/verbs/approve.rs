@@ -49,8 +49,7 @@ problems! {
             ["with --yes say it yourself: --hostname {name}"];
         SayReplaces(node: NodeId) = "", FAILED,
             ["nothing was ordered: the controller says that the machine was approved in the place of {node}, whose key would be barred \
-              for good"],
-            ["if that is meant say it yourself: --replaces {node}"];
+              for good"], ["if that is meant say it yourself: --replaces {node}"];
     }
 }
 
@@ -116,21 +115,19 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
         sign::tell(client, me, draft, meant.as_slice(), asked.yes).await?;
     }
     let ended = |failure: Failure| if admission.is_some() { failure.unsigned() } else { failure };
-    if !asked.yes && asked.erase.is_none() {
-        let (code, name) = (&device.verification_code, &asked.hostname);
-        let mut sentence = match &asked.disk {
-            Some(disk) => format!("This erases disk {disk} of {code} and installs {name} on it."),
-            None => format!("This makes the running machine {code} the node {name}; nothing on it is erased."),
-        };
-        if let Some(removed) = &removed {
-            let _ = write!(sentence, "\n{removed}");
-        }
-        if admission.is_some() {
-            sentence.push_str("\nAnd it signs the order above.");
-        }
-        let word = if asked.disk.is_some() { ERASE } else { asked.hostname.as_str() };
-        ask(&sentence, word).map_err(|error| ended(error.into()))?;
+    let (code, name) = (&device.verification_code, &asked.hostname);
+    let mut sentence = match &asked.disk {
+        Some(disk) => format!("This erases disk {disk} of {code} and installs {name} on it."),
+        None => format!("This makes the running machine {code} the node {name}; nothing on it is erased."),
+    };
+    if let Some(removed) = &removed {
+        let _ = write!(sentence, "\n{removed}");
     }
+    if admission.is_some() {
+        sentence.push_str("\nAnd it signs the order above.");
+    }
+    let word = if asked.disk.is_some() { ERASE } else { asked.hostname.as_str() };
+    ask(&sentence, word, asked.yes || asked.erase.is_some()).map_err(|error| ended(error.into()))?;
     let confirmation = asked.disk.as_ref().map(|_| ERASE.to_owned());
     let form = ApproveForm { hostname: asked.hostname, disk_id: asked.disk, confirmation, replaces };
     let view = client.post(People::Approve, &device.device_id, &form).await;

@@ -189,14 +189,7 @@ async fn watch(session: &Session, mut after: u64, follow: bool) -> Result<(), Fa
 
 /// Whom a line is about, and the node that did it.
 fn ids(entry: &AuditEntry) -> impl Iterator<Item = &NodeId> {
-    let by = match &entry.actor {
-        AuditActor::Node(id) => Some(id),
-        AuditActor::Operator(_)
-        | AuditActor::Owner(..)
-        | AuditActor::Applicant(..)
-        | AuditActor::Worker
-        | AuditActor::Controller => None,
-    };
+    let by = if let AuditActor::Node(id) = &entry.actor { Some(id) } else { None };
     entry.node.as_ref().into_iter().chain(by)
 }
 

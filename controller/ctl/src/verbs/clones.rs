@@ -100,9 +100,7 @@ async fn keep(session: &Session, node: &str, start: StartId, yes: bool) -> Resul
         let meant = [Meant::new(node, &id)];
         return sign::order(session, me, &draft, &meant, &keeping(&view, &start), yes).await;
     }
-    if !yes {
-        ask(&keeping(&view, &start), &name)?;
-    }
+    ask(&keeping(&view, &start), &name, yes)?;
     let view = client.post(People::KeepClone, &id, &KeepForm { start_id: start }).await?;
     nodes::say(session.out, &view)
 }
@@ -115,9 +113,7 @@ async fn split(session: &Session, node: &str, yes: bool) -> Result<(), Failure> 
         let draft = decide(me, &view, None)?;
         return sign::order(session, me, &draft, &[Meant::new(node, &id)], &splitting(&view), yes).await;
     }
-    if !yes {
-        ask(&splitting(&view), &name)?;
-    }
+    ask(&splitting(&view), &name, yes)?;
     onboarding::say(session.out, &client.call(People::SplitClone, &id).await?)
 }
 

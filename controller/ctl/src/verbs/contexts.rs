@@ -121,7 +121,7 @@ fn contexts(all: &Contexts, screen: Screen) -> String {
             let socket = entry.socket.as_ref().map(|socket| shown(&socket.to_string_lossy()));
             let to = entry.controller.as_ref().map(PageOrigin::to_string).or(socket);
             let who = entry.name.as_ref().map_or_else(|| "operator".to_owned(), OwnerName::to_string);
-            vec![plain(mark.to_owned()), plain(&name), plain(who), plain(to.unwrap_or_default())]
+            vec![plain(mark.to_owned()), plain(name), plain(who), plain(to.unwrap_or_default())]
         })
         .collect();
     table(&["", "CONTEXT", "AS", "CONTROLLER"], &rows, screen)

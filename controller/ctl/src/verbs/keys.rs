@@ -110,14 +110,14 @@ pub(super) async fn keys(session: &Session, asked: Keys) -> Result<(), Failure> 
     let (client, me, out) = (&session.client, session.owner("to order SSH keys")?, session.out);
     let (account, change, wanted) = match asked {
         Keys::List => {
-            let view = list(client, me, &roster::ask(client, me).await?).await?;
+            let view = Reader { client, me, roster: roster::ask(client, me).await? }.list().await?;
             return out.say(&view, || ordered(&view, out.screen));
         }
         Keys::Add { account, file, label, wanted } => (account, Change::Add(label, public_key(&file)?), wanted),
         Keys::Remove { account, fingerprint, wanted } => (account, Change::Remove(fingerprint), wanted),
     };
     let roster = roster::signer(client, me, &[OrderKind::SshKey]).await?;
-    let (last, keys, nodes) = held(client, me, &roster, &account).await?;
+    let (last, keys, nodes) = Reader { client, me, roster }.last(&account).await?;
     let keys = change.of(&account, keys)?;
     let (mut nodes, meant) = named(&client.nodes().await?.nodes, &wanted, nodes)?;
     nodes.sort();
@@ -211,89 +211,80 @@ fn named(all: &[NodeLine], wanted: &NodesWanted, last: Vec<NodeId>) -> Result<(V
     Ok((meant.iter().map(|meant| meant.node.clone()).collect(), meant))
 }
 
-/// What was ordered about this account: the highest number of any order that somebody signed, and by the last of them that
-/// was given the keys, and the nodes that it is for.
-async fn held(
-    client: &Client,
-    me: &Me,
-    roster: &VerifiedRoster,
-    account: &AccountName,
-) -> Result<(u64, Vec<LabelledKey>, Vec<NodeId>), Failure> {
-    let (mut last, mut keys, mut nodes) = (0, Vec::new(), Vec::new());
-    let each = |order: Ordered| {
-        if order.account != *account {
-            return false;
-        }
-        last = last.max(order.revision);
-        let given = was_given(order.state);
-        if given {
-            (keys, nodes) = (order.keys, order.nodes);
-        }
-        given
-    };
-    read(client, me, roster, each).await?;
-    Ok((last, keys, nodes))
+/// Reads the orders about SSH keys that there are.
+struct Reader<'a> {
+    client: &'a Client,
+    me: &'a Me,
+    roster: VerifiedRoster,
 }
 
-/// What was ordered last about each account, in their order.
-async fn list(client: &Client, me: &Me, roster: &VerifiedRoster) -> Result<Vec<Ordered>, Failure> {
-    let mut all = BTreeMap::new();
-    let each = |order: Ordered| {
-        if was_given(order.state) {
-            all.entry(order.account.clone()).or_insert(order);
-        }
-        false
-    };
-    read(client, me, roster, each).await?;
-    Ok(all.into_values().collect())
-}
-
-/// Reads the orders about SSH keys that somebody signed, the newest first, until `each` has what it looks for. Each is read by
-/// a call of its own, which takes its time.
-async fn read(
-    client: &Client,
-    me: &Me,
-    roster: &VerifiedRoster,
-    mut each: impl FnMut(Ordered) -> bool,
-) -> Result<(), Failure> {
-    let mut lines = sign::drafts(client).await?.drafts;
-    lines.retain(|line| line.kind == OrderKind::SshKey && !line.signers.is_empty());
-    let mut progress = Progress::new("Reading earlier orders", lines.len());
-    for line in lines {
-        progress.step();
-        if signed(client, me, roster, &line).await?.is_some_and(&mut each) {
-            break;
-        }
+impl Reader<'_> {
+    /// What was ordered about this account: the highest number of any order that somebody signed, and by the last of them
+    /// that was given the keys, and the nodes that it is for.
+    async fn last(&self, account: &AccountName) -> Result<(u64, Vec<LabelledKey>, Vec<NodeId>), Failure> {
+        let (mut last, mut keys, mut nodes) = (0, Vec::new(), Vec::new());
+        let each = |order: Ordered| {
+            let is_its = order.account == *account;
+            last = if is_its { last.max(order.revision) } else { last };
+            let is_last = is_its && was_given(order.state);
+            if is_last {
+                (keys, nodes) = (order.keys, order.nodes);
+            }
+            is_last
+        };
+        self.all(each).await?;
+        Ok((last, keys, nodes))
     }
-    Ok(())
-}
 
-/// An earlier order about SSH keys, as the controller has it. One that no owner of the roster signed counts for nothing:
-/// neither its keys, which somebody may have slipped in, nor its number.
-async fn signed(
-    client: &Client,
-    me: &Me,
-    roster: &VerifiedRoster,
-    line: &DraftLine,
-) -> Result<Option<Ordered>, Failure> {
-    let view: DraftView = client.call(People::Draft, &line.code).await?;
-    let read = sign::read(&view.draft, &line.code, &me.fleet())?;
-    let order = read.signed(view.signatures);
-    let is_signed =
-        order.signatures.iter().any(|signature| order.check_signature(signature, read.intent().kind, roster).is_ok());
-    let (Body::SshKey(keys), Terms::State { revision, .. }, true) = (read.body(), &read.intent().terms, is_signed)
-    else {
-        return Ok(None);
-    };
-    Ok(Some(Ordered {
-        account: keys.account.clone(),
-        revision: *revision,
-        order: line.code.clone(),
-        state: line.state,
-        at: read.intent().issued_at,
-        nodes: read.intent().nodes.clone(),
-        keys: keys.keys.clone(),
-    }))
+    /// What was ordered last about each account, in their order.
+    async fn list(&self) -> Result<Vec<Ordered>, Failure> {
+        let mut all = BTreeMap::new();
+        let each = |order: Ordered| {
+            if was_given(order.state) {
+                all.entry(order.account.clone()).or_insert(order);
+            }
+            false
+        };
+        self.all(each).await?;
+        Ok(all.into_values().collect())
+    }
+
+    /// Every order that somebody signed, the newest first, until `each` has what it looks for. Each is read by a call of its
+    /// own, which takes its time.
+    async fn all(&self, mut each: impl FnMut(Ordered) -> bool) -> Result<(), Failure> {
+        let mut lines = sign::drafts(self.client).await?.drafts;
+        lines.retain(|line| line.kind == OrderKind::SshKey && !line.signers.is_empty());
+        let mut progress = Progress::new("Reading earlier orders", lines.len());
+        for line in lines {
+            progress.step();
+            if self.signed(&line).await?.is_some_and(&mut each) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One that no owner of the roster signed counts for nothing: neither its keys, which somebody may have slipped in, nor
+    /// its number.
+    async fn signed(&self, line: &DraftLine) -> Result<Option<Ordered>, Failure> {
+        let view: DraftView = self.client.call(People::Draft, &line.code).await?;
+        let read = sign::read(&view.draft, &line.code, &self.me.fleet())?;
+        let (order, intent) = (read.signed(view.signatures), read.intent());
+        let is_signed =
+            order.signatures.iter().any(|one| order.check_signature(one, intent.kind, &self.roster).is_ok());
+        let (Body::SshKey(keys), Terms::State { revision, .. }, true) = (read.body(), &intent.terms, is_signed) else {
+            return Ok(None);
+        };
+        Ok(Some(Ordered {
+            account: keys.account.clone(),
+            revision: *revision,
+            order: line.code.clone(),
+            state: line.state,
+            at: intent.issued_at,
+            nodes: intent.nodes.clone(),
+            keys: keys.keys.clone(),
+        }))
+    }
 }
 
 /// Whether somebody signed it: then it holds, or will, at whoever did not refuse it.
@@ -321,9 +312,9 @@ fn ordered(all: &[Ordered], screen: Screen) -> String {
                 plain(fingerprint),
                 plain(label),
                 plain(nodes.clone()),
-                plain(&order.revision),
+                plain(order.revision),
                 plain(&order.order),
-                plain(&order.at),
+                plain(order.at),
             ]);
         };
         if order.keys.is_empty() {

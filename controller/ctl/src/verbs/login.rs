@@ -157,8 +157,8 @@ fn keep_root(path: &Path, root: &Root) -> Result<(), Failure> {
 
 /// The key of before, or a new one.
 fn key(path: &Path, place: &Place, no_passphrase: bool) -> Result<NodeKey, OwnerKeyError> {
-    let source = Source::new(place.passphrase_file.as_deref());
-    match owner_key::open(path, &source) {
+    let source = Source(place.passphrase_file.as_deref());
+    match owner_key::open(path, source) {
         Err(OwnerKeyError::Missing(_)) => (),
         known => return known,
     }

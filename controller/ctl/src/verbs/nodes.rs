@@ -125,9 +125,7 @@ pub(super) async fn remove(session: &Session, asked: Remove) -> Result<(), Failu
         return sign::order(session, me, &draft, &meant, &sentence(name.as_str(), id), asked.yes).await;
     }
     let (id, name) = find(client, node).await?;
-    if !asked.yes {
-        ask(&sentence(&name, &id), &name)?;
-    }
+    ask(&sentence(&name, &id), &name, asked.yes)?;
     let view = client.call(People::Remove, &id).await?;
     note(&format!(
         "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \

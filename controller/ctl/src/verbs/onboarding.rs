@@ -202,15 +202,7 @@ fn next(device: &DeviceView, now: UnixTime) -> String {
         Next::Failed => format!("start the installer on it again, or take it off the list: luciactl dismiss {code}"),
         Next::Rejected => format!("luciactl restore {code}, or luciactl dismiss {code}"),
         Next::Barred => format!("{}: luciactl reject {code}", Next::Barred),
-        next @ (Next::Over
-        | Next::Asks(_)
-        | Next::Installs(_)
-        | Next::Starts
-        | Next::Answers
-        | Next::Refused(_)
-        | Next::Admit(_)
-        | Next::Here(_)
-        | Next::Nothing) => next.to_string(),
+        next => next.to_string(),
     }
 }
 

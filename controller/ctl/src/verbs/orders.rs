@@ -93,9 +93,8 @@ async fn sign_one(session: &Session, me: &Me, code: &VerificationCode, yes: bool
     if draft.intent().owner != *me.id() {
         note("Another owner gave this order; yours is the second signature.");
     }
-    if !yes {
-        ask("What stands above is all that is signed.", "yes").map_err(|error| Failure::from(error).unsigned())?;
-    }
+    let sentence = "What stands above is all that is signed.";
+    ask(sentence, "yes", yes).map_err(|error| Failure::from(error).unsigned())?;
     let signature = sign::hand_in(client, me, &draft).await?;
     session.out.say(&signature, || format!("{}\n", sign::given(&view.draft, &signature)))
 }
@@ -144,9 +143,7 @@ pub(super) async fn discard(session: &Session, asked: Drop) -> Result<(), Failur
     if let Some(why) = kept(line) {
         return Err(OrdersError::Kept(asked.code.clone(), why).into());
     }
-    if !asked.yes {
-        ask(&dropping(line), "yes")?;
-    }
+    ask(&dropping(line), "yes", asked.yes)?;
     client.act(People::DropDraft, &asked.code, None::<&()>).await?;
     let view = sign::drafts(client).await?;
     say(session, &view, drafts).await
@@ -266,7 +263,7 @@ fn row(view: &DraftsView, names: &Called, draft: &DraftLine) -> Row {
         plain(span(view.server_time.since(draft.at))),
         plain(words::actor(draft.drafted_by.as_str())),
         plain(&draft.owner),
-        plain(&draft.intent),
+        plain(draft.intent),
     ]
 }
 
@@ -277,15 +274,7 @@ fn kept(line: &DraftLine) -> Option<&'static str> {
         (DraftState::Signed, true) => {
             Some("was handed out and cannot be called back: luciactl drafts shows what becomes of it")
         }
-        (
-            DraftState::Drafted
-            | DraftState::Signed
-            | DraftState::Refused
-            | DraftState::Replaced
-            | DraftState::NobodyLeft
-            | DraftState::Expired,
-            _,
-        ) => None,
+        _ => None,
     }
 }
 
@@ -300,14 +289,7 @@ fn dropping(line: &DraftLine) -> String {
         (DraftState::Drafted, _) => "It waits for a signature, and can be signed no more.",
         (DraftState::Signed, true) => "It was handed out, and is not called back by this.",
         (DraftState::Signed, false) => "It is an order by now, and whoever was not handed it is not any more.",
-        (
-            DraftState::Done
-            | DraftState::Refused
-            | DraftState::Replaced
-            | DraftState::NobodyLeft
-            | DraftState::Expired,
-            _,
-        ) => "It is over; what became of it is in the audit alone from then on.",
+        _ => "It is over; what became of it is in the audit alone from then on.",
     };
     format!(
         "This throws away the order {} ({}), drafted by {} at {}, {signed}. {what}",

@@ -75,20 +75,16 @@ pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Fai
     let view: PasskeysView = match asked {
         Passkey::List => client.call(People::Passkeys, &"").await?,
         Passkey::Remove { code, yes } => {
-            if !yes {
-                let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
-                ask(&sentence, "yes")?;
-            }
+            let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
+            ask(&sentence, "yes", yes)?;
             client.call(People::RemovePasskey, &code).await?
         }
         // The one way by which a passkey comes to sign anybody in.
         Passkey::Approve { code, yes } => {
             session.owner("to confirm a passkey")?;
-            if !yes {
-                let sentence =
-                    format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
-                ask(&sentence, "yes")?;
-            }
+            let sentence =
+                format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
+            ask(&sentence, "yes", yes)?;
             let view: PasskeyView = client.call(People::ApprovePasskey, &code).await?;
             PasskeysView { passkeys: vec![view] }
         }
@@ -125,13 +121,11 @@ async fn orders(session: &Session, me: &Me, file: &Path, yes: bool) -> Result<()
     } else {
         kinds.join(", ")
     };
-    if !yes {
-        let sentence = format!(
-            "Once it is approved, whoever holds it signs orders as {name} on the page, of these kinds: {what}. The page shows what the controller \
+    let sentence = format!(
+        "Once it is approved, whoever holds it signs orders as {name} on the page, of these kinds: {what}. The page shows what the controller \
              says; what is signed may be something else."
-        );
-        ask(&sentence, "yes")?;
-    }
+    );
+    ask(&sentence, "yes", yes)?;
     let application =
         Application::confirm((me.id().clone(), name.clone()), (me.fleet(), now()), (&key, form.credential_id), &me.key);
     let applied = apply(me, &application, &code).await?;
@@ -161,7 +155,7 @@ fn passkeys(view: &PasskeysView, screen: Screen) -> String {
         let owner = passkey.owner.as_ref().map_or_else(|| "nobody of the roster".to_owned(), ToString::to_string);
         let tone = if passkey.owner.is_some() { Tone::Plain } else { Tone::Bad };
         let (code, label) = (passkey.code.to_string(), shown(passkey.label.as_str()));
-        vec![plain(code), (owner, tone), plain(label), plain(&passkey.added_at)]
+        vec![plain(code), (owner, tone), plain(label), plain(passkey.added_at)]
     };
     let rows: Vec<_> = view.passkeys.iter().map(row).collect();
     table(&["CODE", "SIGNS IN", "NAME", "SINCE"], &rows, screen)

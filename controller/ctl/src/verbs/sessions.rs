@@ -38,17 +38,13 @@ pub(super) async fn session(session: &Session, asked: Sessions) -> Result<(), Fa
     let view: SessionsView = match asked {
         Sessions::List => client.call(People::Sessions, &"").await?,
         Sessions::End { code, yes, .. } => {
-            if !yes {
-                let whose = if client.me().is_some() { "your session" } else { "session" };
-                let sentence = match &code {
-                    Some(code) => format!("This ends {whose} {code}: that browser has to sign in again."),
-                    None => format!("This ends every {whose} of the page: each browser has to sign in again."),
-                };
-                ask(&sentence, "yes")?;
-            }
-            match code {
-                Some(code) => client.call(People::EndSession, &code).await?,
-                None => client.call(People::EndSessions, &"").await?,
+            let whose = if client.me().is_some() { "your session" } else { "session" };
+            if let Some(code) = code {
+                ask(&format!("This ends {whose} {code}: that browser has to sign in again."), "yes", yes)?;
+                client.call(People::EndSession, &code).await?
+            } else {
+                ask(&format!("This ends every {whose} of the page: each browser has to sign in again."), "yes", yes)?;
+                client.call(People::EndSessions, &"").await?
             }
         }
     };
@@ -64,7 +60,7 @@ fn sessions(view: &SessionsView, screen: Screen) -> String {
         vec![
             plain(&session.code),
             plain(&session.owner),
-            plain(&session.address),
+            plain(session.address),
             plain(format!("{} ago", span(now.since(session.used_at)))),
             plain(format!("in {}", span(session.expires_at.since(now)))),
             plain(&session.passkey),

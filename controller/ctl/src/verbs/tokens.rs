@@ -5,11 +5,10 @@ use lucia_people::calls::People;
 use lucia_people::token::{Days, TokenForm, TokenMade, TokenName, TokenScope, TokenScopes, TokenView, TokensView};
 use lucia_proto::base::text::shown;
 
-use crate::client::Client;
 use crate::problem::{FAILED, Failure, USAGE, problems};
 use crate::session::Session;
 use crate::table::{Screen, Tone, plain, table};
-use crate::tell::{Out, note};
+use crate::tell::note;
 
 problems! {
     /// Why nothing became of a token.
@@ -66,7 +65,13 @@ pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure
     let view: TokensView = match asked {
         Token::Add(args) => {
             session.owner("to make a token")?;
-            return add(client, out, args).await;
+            let scopes = TokenScopes::try_from(args.scopes).map_err(|_| TokenError::ScopesTwice)?;
+            let form = TokenForm { name: args.name, scopes, days: args.days };
+            let made: TokenMade = client.post(People::MakeToken, &"", &form).await?;
+            // The token itself goes where the answer goes and nowhere else.
+            out.say(&made, || format!("{}\n", made.secret.reveal()))?;
+            note(&token_made(&made.token));
+            return Ok(());
         }
         Token::List => client.call(People::Tokens, &"").await?,
         Token::Remove { name } => {
@@ -82,17 +87,6 @@ pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure
         }
     };
     out.say(&view, || tokens(&view, out.screen))
-}
-
-/// Makes one; only an owner's client gets so far.
-async fn add(client: &Client, out: Out, args: AddToken) -> Result<(), Failure> {
-    let scopes = TokenScopes::try_from(args.scopes).map_err(|_| TokenError::ScopesTwice)?;
-    let form = TokenForm { name: args.name, scopes, days: args.days };
-    let made: TokenMade = client.post(People::MakeToken, &"", &form).await?;
-    // The token itself goes where the answer goes and nowhere else.
-    out.say(&made, || format!("{}\n", made.secret.reveal()))?;
-    note(&token_made(&made.token));
-    Ok(())
 }
 
 fn scopes(token: &TokenView) -> String {
@@ -122,7 +116,7 @@ fn tokens(view: &TokensView, screen: Screen) -> String {
             plain(&token.code),
             (owner, tone),
             plain(scopes(token)),
-            plain(&token.expires_at),
+            plain(token.expires_at),
             plain(used),
         ]
     };
