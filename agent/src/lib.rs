@@ -11,7 +11,8 @@
 //! | [`keys`] | SSH keys as owners ordered them: written, withdrawn |
 //! | [`client`] | where the controller is, the one connection to it, what a refusal means, how long to wait |
 //! | [`identity`] | key, CSR, answer and certificate; enrolment and renewal decided from times alone |
-//! | [`owners`] | who may order this node, what they ordered, what became of it |
+//! | [`owners`] | who may order this node, and what became of it |
+//! | [`orders`] | what each kind of order does here, and what is in force |
 //! | [`inventory`] | what the machine is |
 //! | [`install`] | the installer's verbs: discover, wait-install, installation-guard, stage-managed |
 //! | [`managed`] | `managed-run`: its four refusals and its loops |
@@ -29,5 +30,6 @@ pub mod install;
 pub mod inventory;
 pub mod keys;
 pub mod managed;
+pub mod orders;
 pub mod owners;
 pub mod units;

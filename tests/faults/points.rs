@@ -240,9 +240,9 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("agent/src/keys/files.rs", 1),
     // orders.json, roster.json and bundle.json of a node with owners: the agent's own tests walk them (AO-4, AO-16) until a
     // world here has owners.
+    ("agent/src/orders/record.rs", 1),
+    ("agent/src/orders/remove_identity.rs", 2),
     ("agent/src/owners/mod.rs", 2),
-    ("agent/src/owners/record.rs", 1),
-    ("agent/src/owners/remove.rs", 2),
     ("controller/src/bridge/owners.rs", 3),
     ("controller/src/bridge/queue.rs", 7),
     ("controller/src/parts/fleet/mod.rs", 1),

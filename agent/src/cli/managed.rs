@@ -25,8 +25,9 @@ use crate::managed::shared::Shared;
 use crate::managed::start::{self, Facts, NotInstalled};
 use crate::managed::usage::Sampler;
 use crate::managed::{self, Daemon, Ended};
-use crate::owners::record::{Loaded, Record};
-use crate::owners::remove;
+use crate::orders::clone_decision::stopped_by;
+use crate::orders::record::{Loaded, Record};
+use crate::orders::remove_identity;
 use crate::units::pid1::Pid1;
 
 /// An owner decided that another machine goes on as this node, or none.
@@ -40,19 +41,19 @@ const WANTED: [u8; 3] = [12, STOPPED, REMOVED];
 fn go_on_removing(root: &Root) -> Result<Exit, Exit> {
     let state = State::hold(root, "managed-run")?;
     let runtime = runtime()?;
-    runtime.block_on(remove::remove(root, &state, &Pid1))?;
+    runtime.block_on(remove_identity::remove(root, &state, &Pid1))?;
     let status = Status { doing: Doing::Removed, ..Status::default() };
     StatusFile::new(root).write(&state, &status);
-    Ok(Exit::said(REMOVED, remove::REMOVED))
+    Ok(Exit::said(REMOVED, remove_identity::REMOVED))
 }
 
 /// Refuses the start of a holder that an owner stopped.
 fn check_stopped(root: &Root, state: &State) -> Result<(), Exit> {
     let Loaded::Held(record) = Record::load(state) else { return Ok(()) };
-    let Some(stopped) = record.stopped() else { return Ok(()) };
+    let Some(stopped) = record.ending().and_then(stopped_by) else { return Ok(()) };
     let status = Status { doing: Doing::Stopped, ..Status::default() };
     StatusFile::new(root).write(state, &status);
-    Err(Exit::said(STOPPED, stopped.sentence()))
+    Err(Exit::said(STOPPED, stopped))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
@@ -112,7 +113,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     let facts = Facts::read(root)?;
     // A copy of the program that lies elsewhere is told so before it looks at anything of the node's.
     start::check_program(&facts).map_err(|error| Exit::with(error.exit_code(), &error))?;
-    if remove::is_under_way(root) {
+    if remove_identity::is_under_way(root) {
         return Err(go_on_removing(root)?);
     }
     let left = start::installed_facts(root)?;
@@ -216,7 +217,7 @@ mod tests {
             assert_eq!(told.doing, Doing::Stopped);
         }
         assert_eq!(messages.len(), 2, "{messages:?}");
-        assert!(!remove::is_under_way(&scratch.root()));
+        assert!(!remove_identity::is_under_way(&scratch.root()));
     }
 
     // spec: SD-280

@@ -102,6 +102,11 @@ impl StateFile {
         }
     }
 
+    /// The newest format that this agent reads; a file without a number has the first.
+    const fn format(self) -> u64 {
+        if matches!(self, Self::Orders) { 2 } else { 1 }
+    }
+
     fn name(self) -> Result<FileName, StateError> {
         FileName::new(self.as_str()).map_err(|_| StateError::Name)
     }
@@ -122,6 +127,17 @@ pub enum StateError {
     /// A file cannot be written.
     #[error("a file of the agent cannot be written")]
     Write(#[source] WriteError),
+    /// A newer agent wrote a file.
+    #[error(
+        "{} has format {found}, and this agent reads up to {}: a newer agent wrote it; install that version again",
+        file.as_str(), file.format()
+    )]
+    Newer {
+        /// Which file.
+        file: StateFile,
+        /// Its format.
+        found: u64,
+    },
     /// Nobody took the lease; a mistake in the program.
     #[error("this verb does not write; a mistake in the program, report it")]
     ReadOnly,
@@ -159,10 +175,27 @@ impl State {
     /// Opens the directory to read from it; it must be there.
     ///
     /// # Errors
-    /// [`StateError::Dir`].
+    /// [`StateError::Dir`] or [`StateError::Newer`].
     pub fn open(root: &Root) -> Result<Self, StateError> {
         let dir = PrivateDir::open(&root.state(), DirRules::private()).map_err(StateError::Dir)?;
-        Ok(Self { dir, lease: None })
+        Self { dir, lease: None }.known()
+    }
+
+    /// The directory, if no newer agent wrote in it. What cannot be read is for whoever reads it.
+    fn known(self) -> Result<Self, StateError> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Format {
+            schema_version: u64,
+        }
+        for file in StateFile::ALL {
+            let bytes = self.read(file).ok().flatten().unwrap_or_default();
+            let found = serde_json::from_slice(&bytes).map_or(1, |format: Format| format.schema_version);
+            if found > file.format() {
+                return Err(StateError::Newer { file, found });
+            }
+        }
+        Ok(self)
     }
 
     /// Makes the directory unless it is there, and takes it: no other process of the agent writes meanwhile. `who`
@@ -181,13 +214,13 @@ impl State {
     /// Takes a directory that is open already.
     ///
     /// # Errors
-    /// [`StateError::Lease`] or [`StateError::Write`].
+    /// [`StateError::Lease`], [`StateError::Write`] or [`StateError::Newer`].
     pub fn take(dir: PrivateDir, who: &str) -> Result<Self, StateError> {
         let name = FileName::hidden(LEASE).map_err(|_| StateError::Name)?;
         let holder = format!("pid {} lucia-node-agent {who}", std::process::id());
         let lease = Lease::take(&dir, &name, MARKER, &holder).map_err(StateError::Lease)?;
         dir.remove_leftovers(LEFTOVERS).map_err(StateError::Write)?;
-        Ok(Self { dir, lease: Some(lease) })
+        Self { dir, lease: Some(lease) }.known()
     }
 
     /// The verb that holds the directory now (`managed-run`, `discover`, ...), if one does. Nothing is taken for this look.
@@ -393,6 +426,25 @@ mod tests {
         std::os::unix::fs::symlink(outside.root().state(), root.state()).unwrap();
         assert!(matches!(State::open(&root), Err(StateError::Dir(_))), "a link");
         assert!(matches!(State::hold(&root, "test"), Err(StateError::Dir(_))), "a link");
+    }
+
+    // spec: OR-441
+    #[test]
+    fn a_file_of_a_newer_agent_is_refused_by_name() {
+        for file in StateFile::ALL {
+            let scratch = Scratch::new();
+            let root = scratch.root();
+            let put = |format: u64| {
+                let state = State::hold(&root, "test").unwrap();
+                let text = format!(r#"{{"later":[],"schemaVersion":{format}}}"#);
+                state.replace(file, text.as_bytes()).unwrap();
+            };
+            put(file.format());
+            put(file.format() + 1);
+            for refused in [State::open(&root), State::hold(&root, "test")] {
+                assert!(matches!(refused, Err(StateError::Newer { file: told, found }) if told == file && found > 1));
+            }
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ use crate::identity::accept::AcceptError;
 use crate::identity::enroll::{self, EnrollError, Turn};
 use crate::identity::renew::{Renewal, renewal};
 use crate::identity::{Certificate, Identity};
+use crate::orders::record::RecordError;
 use crate::owners::Owners;
-use crate::owners::record::RecordError;
 
 /// Time between two looks at a certificate that is good.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

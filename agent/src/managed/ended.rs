@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::owners::remove;
+use crate::orders::remove_identity;
 
 /// Why the daemon ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Broke(why) | Self::Stopped(why) => why,
-            Self::Removed => remove::REMOVED,
+            Self::Removed => remove_identity::REMOVED,
         })
     }
 }

@@ -29,9 +29,10 @@ use crate::host::random;
 use crate::host::status::Doing;
 use crate::identity::Certificate;
 use crate::identity::starts::{Starts, StartsError};
+use crate::orders::carry::Facts;
+use crate::orders::record::RecordError;
 use crate::owners::offer::Offer;
-use crate::owners::record::RecordError;
-use crate::owners::{Ending, Me, Owners};
+use crate::owners::{Ending, Owners};
 
 /// Longest wait for something that another loop brings, so that this loop is seen to be alive.
 const LISTEN: Duration = Duration::from_secs(60);
@@ -273,7 +274,7 @@ impl<T: Transport> HeartbeatLoop<T> {
                 return Err(error);
             }
         }
-        let me = Me { hostname, start_id, former_starts, since_boot: clock.since_boot(), now: clock.now() };
+        let me = Facts { hostname, start_id, former_starts, since_boot: clock.since_boot(), now: clock.now() };
         let notes = owners.take(state, offer, me)?;
         let told = owners.status();
         drop(owners);

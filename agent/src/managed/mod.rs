@@ -51,7 +51,8 @@ use crate::directory::ldap::Directory;
 use crate::host::root::Root;
 use crate::host::status::{Doing, Status};
 use crate::identity::Identity;
-use crate::owners::{Owners, remove};
+use crate::orders::remove_identity;
+use crate::owners::Owners;
 use crate::units::Runner;
 
 /// Time between two readings.
@@ -155,7 +156,7 @@ where
             shared.update(|status| status.doing = Doing::Stopped);
             Ended::Stopped(why)
         }
-        Ended::Removed => match remove::remove(&root, &shared.state, &runner).await {
+        Ended::Removed => match remove_identity::remove(&root, &shared.state, &runner).await {
             Ok(()) => {
                 shared.update(|status| *status = Status { doing: Doing::Removed, ..Status::default() });
                 Ended::Removed

@@ -7,8 +7,8 @@ use lucia_proto::orders::roster::{self, RosterError, SignedRoster, TakenRoster, 
 use lucia_proto::pki::bundle::VerifiedBundle;
 use serde::{Deserialize, Serialize};
 
-use super::record::RecordError;
 use crate::host::state::{State, StateFile};
+use crate::orders::record::RecordError;
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,7 @@
 //! |---|---|
 //! | [`policy`] | what may be ordered here at all, as this machine's own administrator says |
 //! | [`held`] | the newest roster |
-//! | [`record`] | what was ordered: remembered, holding, under way, told |
 //! | [`offer`] | what a heartbeat's reply brings, each part by itself |
-//! | [`remove`] | the way back to a plain machine |
 //!
 //! The controller carries all of it and is believed in nothing: a bundle is the root's, a roster and an answer how late it
 //! is are a worker's of the bundle, an order is an owner's of the roster. A part that is refused changes nothing and costs no
@@ -15,17 +13,14 @@
 pub mod held;
 pub mod offer;
 pub mod policy;
-pub mod record;
-pub mod remove;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::base::digest::Digest;
-use lucia_proto::base::ids::{NodeId, StartId};
+use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::OUTCOMES_MAX;
-use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
 use lucia_proto::orders::freshness::{Freshness, FreshnessError, SignedFreshness};
@@ -37,29 +32,17 @@ use lucia_proto::pki::chain::Root as FleetRoot;
 
 use self::held::HeldRoster;
 use self::offer::{Note, Offer, OfferError};
-use self::record::{Loaded, NotDone, Record, RecordError, Refused};
 use crate::host::root::Root;
 use crate::host::state::{State, StateFile};
 use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
 use crate::keys::OrderedKeys;
+use crate::orders;
+use crate::orders::carry::{Act, Facts, NotDone};
+use crate::orders::clone_decision::stopped_by;
+use crate::orders::record::{Loaded, Record, RecordError, Refused};
 
 /// Tries to say a last word before the identity is removed.
 const FAREWELLS: u32 = 5;
-
-/// Who this node is at the moment.
-#[derive(Clone, Copy, Debug)]
-pub struct Me<'a> {
-    /// The name of its certificate.
-    pub hostname: &'a Hostname,
-    /// The start it says.
-    pub start_id: Option<&'a StartId>,
-    /// What it said before, newest first.
-    pub former_starts: &'a [StartId],
-    /// Time since boot.
-    pub since_boot: Duration,
-    /// Its own clock: for what people read, and for nothing else.
-    pub now: UnixTime,
-}
 
 /// Why the daemon ends by an owner's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +200,7 @@ impl Owners {
     ///
     /// # Errors
     /// [`RecordError`] when nobody knows what the disk holds; whatever else fails is told in the notes.
-    pub fn take(&mut self, state: &State, offer: Offer, me: Me<'_>) -> Result<Vec<Note>, RecordError> {
+    pub fn take(&mut self, state: &State, offer: Offer, me: Facts<'_>) -> Result<Vec<Note>, RecordError> {
         let Offer { bundle, roster, freshness, order } = offer;
         let mut notes = Vec::new();
         let mut note = |call, done: Result<(), OfferError>| match done {
@@ -254,7 +237,7 @@ impl Owners {
         }
     }
 
-    fn take_freshness(&mut self, state: &State, signed: &SignedFreshness, me: Me<'_>) -> Result<(), OfferError> {
+    fn take_freshness(&mut self, state: &State, signed: &SignedFreshness, me: Facts<'_>) -> Result<(), OfferError> {
         let bundle = self.bundle.as_ref().ok_or(OfferError::NoBundle)?;
         match self.freshness.take(signed, bundle, &self.fleet, &self.node_id) {
             Ok(()) => {}
@@ -270,8 +253,8 @@ impl Owners {
         Ok(())
     }
 
-    fn take_order(&mut self, state: &State, signed: &SignedOrder, me: Me<'_>) -> Result<(), OfferError> {
-        if self.record.as_ref().is_some_and(|record| record.stopped().is_some() || record.leaving().is_some()) {
+    fn take_order(&mut self, state: &State, signed: &SignedOrder, me: Facts<'_>) -> Result<(), OfferError> {
+        if self.record.as_ref().is_some_and(|record| record.ending().is_some()) {
             return Ok(());
         }
         match self.judge(signed, me) {
@@ -293,7 +276,7 @@ impl Owners {
     }
 
     /// The record in which this order is remembered and holds, if it is an owner's for this node, now.
-    fn judge(&self, signed: &SignedOrder, me: Me<'_>) -> Result<Record, Refused> {
+    fn judge(&self, signed: &SignedOrder, me: Facts<'_>) -> Result<Record, Refused> {
         let time = self.freshness.time(me.since_boot);
         let (Some(record), Some(bundle)) = (&self.record, &self.bundle) else {
             return Err(OrderRefusal::NoFreshness.into());
@@ -315,7 +298,7 @@ impl Owners {
             memory: record.memory(),
         };
         match signed.check(&checker) {
-            Ok(verified) => record.after(signed, verified, me),
+            Ok(verified) => record.after(signed, verified, |body| orders::plan(body, &me), me.now),
             Err(refusal) => {
                 let Some(memory) = signed.remember_refused(&checker, &refusal) else { return Err(refusal.into()) };
                 let next = record.remembering(memory)?;
@@ -358,7 +341,7 @@ impl Owners {
     }
 
     fn gather_keys(&mut self) {
-        let keys = self.record.as_ref().map_or_else(OrderedKeys::unknown, Record::keys);
+        let keys = self.record.as_ref().map_or_else(OrderedKeys::unknown, |record| orders::in_force(record).keys);
         if *self.keys != keys {
             self.keys = Arc::new(keys);
         }
@@ -395,22 +378,19 @@ impl Owners {
     /// Whether this holder is about to end by an owner's word, and says so first.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.leaving().is_some() || record.splitting().is_some())
+        self.record.as_ref().is_some_and(|record| record.ending().is_some_and(|open| open.act != Act::OtherGoesOn))
     }
 
     /// Whether the daemon ends by an owner's word now.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         let record = self.record.as_ref()?;
-        let is_said = |intent: OrderId| {
-            self.farewells >= FAREWELLS || record.untold().iter().all(|outcome| outcome.intent != intent)
-        };
-        if let Some(stopped) = record.stopped() {
-            // Whoever was not kept speaks for nobody; after a split the controller waits to hear that it is over.
-            let is_over = record.splitting().is_none_or(is_said);
-            return is_over.then(|| Ending::Stopped(stopped.sentence()));
-        }
-        record.leaving().is_some_and(is_said).then_some(Ending::Remove)
+        let order = record.ending()?;
+        let is_said =
+            self.farewells >= FAREWELLS || record.untold().iter().all(|outcome| outcome.intent != order.intent);
+        // Whoever was not kept speaks for nobody; after a split the controller waits to hear that it is over.
+        let is_over = is_said || order.act == Act::OtherGoesOn;
+        is_over.then(|| stopped_by(order).map_or(Ending::Remove, Ending::Stopped))
     }
 
     /// What `status` and `why` say.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::record::{self, RecordError};
+use crate::orders::record::{self, RecordError};
 
 /// A part is not taken. The second colon of each ends what stays the same from one to the next.
 #[derive(Debug, Error)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lucia_durable::crash_point::{crash_at, fail_at};
+use lucia_proto::base::ids::StartId;
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::exchange::OrdersReply;
 use lucia_proto::orders::freshness::{FreshnessAnswer, SignedFreshness};
@@ -98,7 +99,7 @@ impl Door {
         let hostname = self.world.node.hostname.clone();
         let now = NOW.plus(self.up);
         let (start_id, former_starts) = (self.starts.first(), &self.starts[1..]);
-        let me = Me { hostname: &hostname, start_id, former_starts, since_boot: self.up, now };
+        let me = Facts { hostname: &hostname, start_id, former_starts, since_boot: self.up, now };
         self.owners.take(&self.state, Offer::of(value), me)
     }
 

@@ -133,6 +133,11 @@ impl OrderMemory {
         self.state(kind, subject).map(|state| (state.revision, state.intent))
     }
 
+    /// The order of every state in force.
+    pub fn states(&self) -> impl Iterator<Item = OrderId> {
+        self.states.iter().map(|state| state.intent)
+    }
+
     fn state(&self, kind: OrderKind, subject: &Subject) -> Option<&HeldState> {
         self.states.iter().find(|state| state.kind == kind && state.subject == *subject)
     }

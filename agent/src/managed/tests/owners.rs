@@ -414,17 +414,17 @@ async fn a_removal_that_a_crash_cut_is_ended_by_the_next_start() {
         let world = first.copied();
         let state = State::hold(&world.root(), "test").unwrap();
         world.installed().write(&state).unwrap();
-        assert!(!remove::is_under_way(&world.root()));
+        assert!(!remove_identity::is_under_way(&world.root()));
         let plan = crash_at(world.root().path(), nth);
-        let done = remove::remove(&world.root(), &state, &world.runner).await;
+        let done = remove_identity::remove(&world.root(), &state, &world.runner).await;
         let crashed = plan.crashed().is_some();
         drop((plan, state));
         assert!(done.is_ok() || crashed, "step {nth}: {done:?}");
-        let begun = remove::is_under_way(&world.root());
+        let begun = remove_identity::is_under_way(&world.root());
         if begun {
             // Whatever was left, the next start goes on before it looks at anything else.
             let state = State::hold(&world.root(), "test").unwrap();
-            remove::remove(&world.root(), &state, &world.runner).await.unwrap();
+            remove_identity::remove(&world.root(), &state, &world.runner).await.unwrap();
         }
         let whole = state_has(&world, StateFile::Orders);
         assert!(begun || !whole || crashed, "step {nth}");
@@ -454,7 +454,7 @@ async fn nothing_is_removed_that_nobody_ordered() {
     let world = World::with_certificate(i64::try_from(6 * DAY + 3600).unwrap());
     let before = world.files();
     let state = State::hold(&world.root(), "test").unwrap();
-    assert!(remove::remove(&world.root(), &state, &world.runner).await.is_err());
+    assert!(remove_identity::remove(&world.root(), &state, &world.runner).await.is_err());
     assert!(world.files() == before);
 }
 

@@ -136,11 +136,11 @@ fn a_refusal_that_has_no_room_in_the_record_spoils_nothing_of_it() {
         let mut record: serde_json::Value =
             serde_json::from_slice(&door.state.read(StateFile::Orders).unwrap().unwrap()).unwrap();
         let pad = |length: usize| serde_json::json!({"intentJson": "", "body": "x".repeat(length), "signatures": []});
-        let keys = record.get_mut("keys").unwrap().as_array_mut().unwrap();
-        keys.push(pad(0));
+        let states = record.get_mut("states").unwrap().as_array_mut().unwrap();
+        states.push(pad(0));
         let least = serde_json::to_string(&record).unwrap().len();
-        let keys = record.get_mut("keys").unwrap().as_array_mut().unwrap();
-        *keys.last_mut().unwrap() = pad(lucia_proto::base::limits::NODE_ORDERS_MAX - least - room);
+        let states = record.get_mut("states").unwrap().as_array_mut().unwrap();
+        *states.last_mut().unwrap() = pad(lucia_proto::base::limits::NODE_ORDERS_MAX - least - room);
         let text = serde_json::to_string(&record).unwrap();
         door.state.replace(StateFile::Orders, text.as_bytes()).unwrap();
         door.restart();

@@ -1,4 +1,4 @@
-//! The way back to a plain machine, on an owner's word: everything of the fleet goes, and people with an account of this
+//! `remove-identity`, the way back to a plain machine: everything of the fleet goes, and people with an account of this
 //! machine's own log in as before.
 //!
 //! | step | a crash before the next one |
@@ -11,9 +11,11 @@
 //! | `orders.json` is removed | nothing is left to do |
 
 use lucia_durable::DirError;
+use lucia_proto::orders::RemoveIdentity;
 use thiserror::Error;
 
-use super::record::{Loaded, Record, RecordError};
+use super::carry::{Act, Carry, Facts, NotDone};
+use super::record::{Loaded, OpenOrder, Record, RecordError};
 use crate::directory::files::{self, FilesError, SetUpFile};
 use crate::host::chain;
 use crate::host::root::Root;
@@ -49,11 +51,17 @@ pub enum RemoveError {
     NotOrdered,
 }
 
+impl Carry for RemoveIdentity {
+    fn plan(&self, _: &Facts<'_>) -> Result<Option<Act>, NotDone> {
+        Ok(Some(Act::Remove))
+    }
+}
+
 /// Whether a removal was begun, and is to be ended before anything else.
 #[must_use]
 pub fn is_under_way(root: &Root) -> bool {
     let state = State::open(root);
-    state.is_ok_and(|state| matches!(Record::load(&state), Loaded::Held(record) if record.is_wiping()))
+    state.is_ok_and(|state| matches!(Record::load(&state), Loaded::Held(record) if is_wiping(&record)))
 }
 
 /// Removes everything of the fleet. The daemon's loops have ended.
@@ -63,7 +71,7 @@ pub fn is_under_way(root: &Root) -> bool {
 pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result<(), RemoveError> {
     let Loaded::Held(record) = Record::load(state) else { return Err(RemoveError::NotOrdered) };
     let wiping = record.wiping().ok_or(RemoveError::NotOrdered)?;
-    if !record.is_wiping() {
+    if !is_wiping(&record) {
         wiping.write(state).map_err(RemoveError::Record)?;
     }
     // What is left is an installed system, and no installer: discovery says so, and no disk of it may be erased.
@@ -92,6 +100,11 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
     state.forget_key().map_err(RemoveError::State)?;
     state.remove(StateFile::Installed).map_err(RemoveError::State)?;
     state.remove(StateFile::Orders).map_err(RemoveError::State)
+}
+
+/// Whether there is no way back.
+fn is_wiping(record: &Record) -> bool {
+    matches!(record.ending(), Some(OpenOrder { act: Act::Wipe, .. }))
 }
 
 fn remove_keys(root: &Root) -> Result<(), RemoveError> {
