@@ -1,5 +1,8 @@
 //! What there is, in numbers: for metrics and health. Never a name, an id or an address.
 
+use std::collections::BTreeMap;
+
+use lucia_people::host_api::CountersView;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::phase::DevicePhase;
 
@@ -35,18 +38,7 @@ pub struct Readings {
     /// When the worker last wrote its status.
     pub worker_checked_at: Option<UnixTime>,
     /// Numbers since the start.
-    pub counters: Counters,
-}
-
-/// Numbers since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Signatures verified and chains built.
-    pub public_key_operations: u64,
-    /// Heartbeats accepted.
-    pub heartbeats: u64,
-    /// Used challenges remembered now.
-    pub used_challenges: u64,
+    pub counters: CountersView,
 }
 
 impl Parts {
@@ -72,12 +64,13 @@ impl Parts {
         }
     }
 
-    /// Numbers since the start.
-    pub fn counters(&self) -> Counters {
-        Counters {
+    /// Numbers since the start, but for refusals, which the edge counts.
+    pub fn counters(&self) -> CountersView {
+        CountersView {
             public_key_operations: self.verifier.operations(),
             heartbeats: self.fleet.heartbeats(),
             used_challenges: number(self.challenges.remembered()),
+            refusals: BTreeMap::new(),
         }
     }
 }

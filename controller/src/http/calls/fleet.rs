@@ -65,10 +65,8 @@ pub(super) async fn status(edge: &Edge) -> Result<StatusView, ApiError> {
         worker_available,
         audit_bytes,
         counters: CountersView {
-            public_key_operations: counters.public_key_operations,
-            heartbeats: counters.heartbeats,
-            used_challenges: counters.used_challenges,
             refusals: edge.shared.refusals.totals().into_iter().filter(|(_, count)| *count > 0).collect(),
+            ..counters
         },
     })
 }
