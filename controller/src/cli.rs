@@ -17,7 +17,7 @@ use lucia_proto::base::text::counted;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, AppError};
-use crate::config::{Config, DEFAULT_FILE, LogFormat};
+use crate::config::{Config, DEFAULT_FILE};
 use crate::http::Timeouts;
 use crate::parts::read_root;
 use crate::refusal::chain;
@@ -197,10 +197,7 @@ fn described(report: &Report) -> String {
 
 fn run(path: &Path, ready_file: Option<&Path>) -> Result<(), Exit> {
     let config = load(path)?;
-    match config.log.format {
-        LogFormat::Text => log::text(config.log.level.into()),
-        LogFormat::Json => log::json(config.log.level.into()),
-    }
+    log::start(config.log.format, config.log.level.into());
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_io()
         .enable_time()

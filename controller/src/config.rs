@@ -5,6 +5,7 @@ mod network;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use lucia_daemon::log::LogFormat;
 use lucia_proto::base::limits::{DEVICES_DEFAULT, TASKS_DEFAULT};
 use lucia_proto::files::journal::inventory_room;
 use lucia_proto::orders::owner::PageOrigin;
@@ -94,16 +95,6 @@ pub struct Log {
     pub format: LogFormat,
     /// The least urgent entries that are written.
     pub level: LogLevel,
-}
-
-/// For people or for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
-    /// One line of text an entry.
-    Text,
-    /// One JSON object an entry.
-    Json,
 }
 
 /// How urgent an entry is.

@@ -22,9 +22,10 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use lucia_daemon::clock::now;
 use lucia_daemon::exit::{self, Exit};
+use lucia_daemon::log;
 use serde::Serialize;
 
-use crate::config::{Config, DEFAULT_PATH, LogFormat};
+use crate::config::{Config, DEFAULT_PATH};
 use crate::directory::prepare::{CONFIG_DN, SOCKET};
 use crate::home::Home;
 use crate::ledger::Ledger;
@@ -297,12 +298,12 @@ fn act(command: Command) -> Result<ExitCode, Exit> {
         Command::Init { at, names, given } => begin::begin(&at, &names, &given),
         Command::Run { at } => {
             let config = at.enter()?;
-            log(config.log);
+            log::start(config.log, tracing::Level::INFO);
             run::run(config)
         }
         Command::Once { at, json } => {
             let config = at.enter()?;
-            log(config.log);
+            log::start(config.log, tracing::Level::INFO);
             run::once(config, json)
         }
         Command::CheckConfig { file, at } => {
@@ -364,13 +365,6 @@ fn act(command: Command) -> Result<ExitCode, Exit> {
 fn done(said: Result<String, Exit>) -> Result<ExitCode, Exit> {
     say(&said?);
     Ok(ExitCode::SUCCESS)
-}
-
-fn log(format: LogFormat) {
-    match format {
-        LogFormat::Text => lucia_daemon::log::text(tracing::Level::INFO),
-        LogFormat::Json => lucia_daemon::log::json(tracing::Level::INFO),
-    }
 }
 
 /// Writes to standard output; a closed pipe (`| head`) is no error.

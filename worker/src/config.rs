@@ -9,6 +9,7 @@ mod directory;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lucia_daemon::log::LogFormat;
 use lucia_proto::orders::OrderPolicy;
 use lucia_proto::pki::endpoint_names::{EndpointName, EndpointNameError, EndpointNames};
 use nix::unistd::{Group, User};
@@ -53,17 +54,6 @@ impl Admission {
 pub const HOURLY_MAX: usize = 16_384;
 /// Longest `max-lapse`: ten years.
 const LAPSE_DAYS_MAX: usize = 3653;
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// A user or group: its name, or its number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
