@@ -1,5 +1,6 @@
-//! What the controller decides, in parts. Each owns its locks and its files and calls only parts before it in this order,
-//! which is the order of all locks: `challenges`, `verifier`, `journal`, `audit`, `fleet`, `people`, `enrollment`, `orders`.
+//! What the controller decides, in parts: `challenges`, `verifier`, `journal`, `audit`, `fleet`, `people`, `enrollment`,
+//! `orders`. Each owns its locks and its files and calls only parts before it, so whoever holds a lock of one takes at most
+//! those of parts before it.
 //!
 //! Methods that move the journal or ask the enrollment queue wait for the disk, so they are called where blocking is
 //! allowed. What needs a part above another is made of what each answers, with no lock held ([`view`], [`readings`]).
@@ -47,7 +48,7 @@ pub use fleet::{CertificateFacts, Fleet, NodeCounts, ServerRow};
 pub use journal::Keeper;
 pub use open_error::OpenError;
 pub use orders::Orders;
-pub use people::{Applicant, AskedPasskey, InSession, Looking, NewSession, OwnerCall, People, WaitingPasskey};
+pub use people::{Applicant, AskedPasskey, InSession, NewSession, OwnerCall, People, TokenHolder, WaitingPasskey};
 pub use readings::Readings;
 pub use verifier::{Verifier, read_root};
 

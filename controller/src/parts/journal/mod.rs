@@ -2,7 +2,7 @@
 //!
 //! Every move is a function of (journal, input, now) that either changes the journal it is given or refuses and leaves
 //! it to be thrown away. [`Keeper::change`] runs one on a copy, writes the copy, and only then lets anyone see it: what
-//! was acknowledged is on disk, what is refused left no trace.
+//! was acknowledged is on disk, what is refused left no trace. Of several controllers one holds the lease and writes.
 
 mod approvals;
 mod clones;

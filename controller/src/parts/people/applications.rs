@@ -18,7 +18,7 @@ use lucia_proto::orders::owner::{self, OwnerId, OwnerName};
 use lucia_proto::pki::key::{Fingerprint, KeyError, NodePublicKey, VerificationCode};
 
 use super::People;
-use super::waiting::{Decision, Open, has};
+use super::waiting::{Decision, WaitingApplication, has};
 use crate::lock::lock;
 use crate::refusal::Refusal;
 use crate::source::Source;
@@ -120,7 +120,7 @@ impl People {
         let actor = AuditActor::Applicant(id.clone(), asked.name.clone());
         let note = AuditEntry::new(now, actor, Act::ApplicationReceived);
         self.audit.note(vec![AuditEntry { from: Some(from), ..note }])?;
-        applications.0.insert(id, Open { application: asked, expires_at, source: Some(source) });
+        applications.0.insert(id, WaitingApplication { application: asked, expires_at, source: Some(source) });
         Ok(Applied { verification_code, expires_at })
     }
 }

@@ -44,7 +44,7 @@ pub use applications::Applicant;
 pub use requests::WaitingPasskey;
 pub use roster::OwnerCall;
 pub use sign_in::{AskedPasskey, InSession, NewSession};
-pub use tokens::Looking;
+pub use tokens::TokenHolder;
 pub(super) use trust::Trust;
 
 /// What the controller holds of people.

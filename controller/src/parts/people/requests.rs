@@ -11,10 +11,10 @@ use crate::source::{Source, gives_way};
 
 /// Those that wait, in the order they came.
 #[derive(Debug, Default)]
-pub(super) struct PasskeyRequests(Vec<Open>);
+pub(super) struct PasskeyRequests(Vec<PasskeyRequest>);
 
 #[derive(Debug)]
-struct Open {
+struct PasskeyRequest {
     code: VerificationCode,
     form: PasskeyForm,
     /// Until when, by time since boot.
@@ -60,7 +60,7 @@ impl PasskeyRequests {
             let gone = self.0.remove(at);
             tracing::info!(code = %gone.code, "a passkey that waited gave way: its source has handed in the most");
         }
-        self.0.push(Open { code, form, until: now.saturating_add(PASSKEY_REQUEST_LIFETIME), source });
+        self.0.push(PasskeyRequest { code, form, until: now.saturating_add(PASSKEY_REQUEST_LIFETIME), source });
         Decision::Waits(PASSKEY_REQUEST_LIFETIME)
     }
 

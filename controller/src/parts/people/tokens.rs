@@ -24,7 +24,7 @@ use crate::store::tokens::Token;
 
 /// Whose token a call comes with, and what it may look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looking {
+pub struct TokenHolder {
     /// What its owner calls it.
     pub name: TokenName,
     /// What it may look at.
@@ -52,7 +52,7 @@ impl People {
     ///
     /// # Errors
     /// `actor_required` for whatever is none, `too_many_requests`.
-    pub fn token(&self, presented: Option<&str>, from: IpAddr) -> Result<Looking, Refusal> {
+    pub fn token(&self, presented: Option<&str>, from: IpAddr) -> Result<TokenHolder, Refusal> {
         let since_boot = self.clock.since_boot();
         self.token_calls.allow(from, since_boot)?;
         let secret = presented.and_then(|text| text.parse::<TokenSecret>().ok());
@@ -77,7 +77,7 @@ impl People {
             return Err(Refusal::new(Code::TooManyRequests, message));
         }
         used.at = now;
-        Ok(Looking { name: token.name.clone(), scopes: token.scopes.clone() })
+        Ok(TokenHolder { name: token.name.clone(), scopes: token.scopes.clone() })
     }
 
     /// Makes a token of whoever asks. The answer is the one place where it stands.

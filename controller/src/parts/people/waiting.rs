@@ -17,10 +17,10 @@ use crate::source::{Source, gives_way};
 
 /// Those that wait, as their files say.
 #[derive(Debug, Default)]
-pub(super) struct WaitingApplications(pub(super) BTreeMap<OwnerId, Open>);
+pub(super) struct WaitingApplications(pub(super) BTreeMap<OwnerId, WaitingApplication>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct WaitingApplication {
     pub(super) application: Application,
     pub(super) expires_at: UnixTime,
     /// Nothing after a restart: whoever filled the list before it does not block it for longer.
@@ -59,7 +59,7 @@ impl WaitingApplications {
                 read.filter(|read| key(&read.application).is_ok_and(|key| OwnerId::of(&key.fingerprint()) == *owner));
             match read {
                 Some(ApplicationFile { application, expires_at, .. }) => {
-                    open.insert(owner.clone(), Open { application, expires_at, source: None });
+                    open.insert(owner.clone(), WaitingApplication { application, expires_at, source: None });
                 }
                 None => queue.withdraw(&file)?,
             }
@@ -68,7 +68,7 @@ impl WaitingApplications {
     }
 
     pub(super) fn decide(&self, owner: &OwnerId, asked: &Application, source: Source, now: UnixTime) -> Decision {
-        let open = |other: &Open| other.expires_at > now;
+        let open = |other: &WaitingApplication| other.expires_at > now;
         if let Some(there) = self.0.get(owner).filter(|there| open(there)) {
             // The name alone may differ: who has the key may change it, and waits no longer for that.
             let same = there.application.asks_as(asked);
@@ -116,7 +116,7 @@ impl WaitingApplications {
         is_there: impl Fn(&Application) -> bool,
     ) -> Result<(), Refusal> {
         let rejected = self.rejected(queue)?;
-        let over = |owner: &OwnerId, open: &Open| {
+        let over = |owner: &OwnerId, open: &WaitingApplication| {
             open.expires_at <= now || rejected.contains(owner) || is_there(&open.application)
         };
         let gone = self.0.iter().filter(|(owner, open)| over(owner, open));
