@@ -6,6 +6,7 @@ use crate::base::time::UnixTime;
 use crate::test_support::{OrderWorld, hostile_intents};
 use std::time::Duration;
 
+mod contract;
 mod memory;
 mod passkey;
 mod text;

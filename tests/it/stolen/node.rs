@@ -23,12 +23,9 @@ use lucia_tests::jail::{self, Jail};
 use lucia_tests::programs::Running;
 use serde_json::{Value, json};
 
-use super::acts::{ACCOUNT, Aim, Deceit, EVIL_KEY, SSH_KEY, Want, body, intent, signed};
+use super::acts::{ACCOUNT, Aim, Deceit, EVIL_KEY, SSH_KEY, Want, body, intent, kinds, signed};
 use super::{COPIED, Story, WITH_CAROL, WITHOUT_CAROL, alice, is_unchanged, mallory};
 use crate::second::skip;
-
-/// What a node carries out, each with its control below.
-pub(super) const KINDS: &[OrderKind] = &[OrderKind::SshKey, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
 
 /// A key that somebody put there before owners decided.
 const OLD_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMD\n";
@@ -284,8 +281,8 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
     story.remove_carol();
     let new = story.disk.roster(WITHOUT_CAROL).unwrap();
     let before = machine.files();
-    for (serial, kind) in (20..).zip(KINDS) {
-        let aim = machine.aim(*kind, if kind.is_state() { &held } else { &keep }, serial);
+    for (serial, kind) in (20..).zip(kinds(Actor::Node)) {
+        let aim = machine.aim(kind, if kind.is_state() { &held } else { &keep }, serial);
         let order = aim.order(Deceit::RemovedOwner);
         let status = machine.beat(machine.carried(Some(&order), None));
         let refused = seen(&status, &order).and_then(|seen| seen.refused);
@@ -297,10 +294,10 @@ fn the_built_agent_carries_out_what_an_owner_signed_and_nothing_else() {
 
     let before = machine.files();
     let mut rows = 0;
-    for (serial, kind) in (30..).zip(KINDS) {
-        let aim = machine.aim(*kind, if kind.is_state() { &held } else { &keep }, serial);
+    for (serial, kind) in (30..).zip(kinds(Actor::Node)) {
+        let aim = machine.aim(kind, if kind.is_state() { &held } else { &keep }, serial);
         for act in Deceit::ALL {
-            let Some(want) = act.want(Actor::Node, *kind) else { continue };
+            let Some(want) = act.want(Actor::Node, kind) else { continue };
             let what = format!("{} {act:?}", kind.as_str());
             let order = aim.order(*act);
             let status = machine.beat(machine.plan(*act, &order, &old));

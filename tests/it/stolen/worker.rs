@@ -11,24 +11,15 @@ use lucia_proto::test_support::{TestCa, TestNode};
 use lucia_tests::hostile_controller::until;
 use lucia_worker::ledger::Ledger;
 
-use super::acts::{Aim, Deceit, SSH_KEY, Want, body, intent, signed};
+use super::acts::{Aim, Deceit, SSH_KEY, Seen, Want, body, control, intent, kinds, signed};
 use super::{COPIED, LAPSED, LEAVING, STRANGER, Story, WITHOUT_CAROL, alice, is_unchanged, mallory};
 
 /// Orders a worker looks at in one turn: as many are put before it at once.
 const A_TURN: usize = 16;
 
-/// What the worker carries out, each with its control below.
-pub(super) const KINDS: &[OrderKind] =
-    &[OrderKind::Admit, OrderKind::ReleaseLapse, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
-
 /// Whom orders of this kind are about.
 fn target(kind: OrderKind) -> TestNode {
-    TestNode::new(match kind {
-        OrderKind::Admit => STRANGER,
-        OrderKind::ReleaseLapse => LAPSED,
-        OrderKind::CloneDecision => COPIED,
-        OrderKind::SshKey | OrderKind::RemoveIdentity => LEAVING,
-    })
+    TestNode::new(control(kind).0)
 }
 
 impl Story {
@@ -84,11 +75,10 @@ impl Story {
 
     /// What an order of this kind does, once alice herself gives it.
     fn acts(&self, node: &TestNode, kind: OrderKind) -> bool {
-        match kind {
-            OrderKind::Admit | OrderKind::ReleaseLapse => until(|| self.has_certificate(node).then_some(())).is_some(),
-            OrderKind::CloneDecision | OrderKind::RemoveIdentity => self.is_barred(node),
-            // Nodes write keys, and nobody else.
-            OrderKind::SshKey => false,
+        match control(kind).1 {
+            Seen::Certificate => until(|| self.has_certificate(node).then_some(())).is_some(),
+            Seen::Barred => self.is_barred(node),
+            Seen::Elsewhere => false,
         }
     }
 }
@@ -115,18 +105,18 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
     story.settles(2);
     let before = story.worker_files();
     let mut refused = 0;
-    for (serial, kind) in (50..).zip(KINDS) {
-        let (node, fleet, now) = (target(*kind), story.fleet, story.now);
-        let aim = Aim { fleet, node, kind: *kind, now, done: done.clone(), serial };
-        let wanted = |act: &Deceit| act.want(Actor::Worker, *kind).map(|want| (*act, want, aim.order(*act)));
+    for (serial, kind) in (50..).zip(kinds(Actor::Worker)) {
+        let (node, fleet, now) = (target(kind), story.fleet, story.now);
+        let aim = Aim { fleet, node, kind, now, done: done.clone(), serial };
+        let wanted = |act: &Deceit| act.want(Actor::Worker, kind).map(|want| (*act, want, aim.order(*act)));
         let mut rows: Vec<_> = Deceit::ALL.iter().filter_map(wanted).collect();
         // By then what was said of it the first time is gone with its request.
         rows.sort_by_key(|(act, _, _)| *act == Deceit::Again);
-        story.refuses(&rows, *kind);
+        story.refuses(&rows, kind);
         is_unchanged(&before, &story.worker_files(), kind.as_str());
         assert!(!story.has_certificate(&aim.node) && !story.is_barred(&aim.node));
         refused += rows.iter().filter(|(_, want, _)| *want != Want::Nothing).count();
-        if *kind == OrderKind::Admit {
+        if kind == OrderKind::Admit {
             // Later ones are too many for the log's minute; what is answered says it of each.
             let log = story.worker.said();
             for (act, _, order) in rows.iter().filter(|(_, want, _)| *want != Want::Nothing) {
@@ -138,19 +128,19 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
     assert!(refused >= 4 * 17, "{refused} orders refused");
 
     // And each does what it says once alice gives it herself, once.
-    for (number, kind) in (60..).zip(KINDS) {
-        let node = target(*kind);
-        let order = story.order(&node, *kind, number);
+    for (number, kind) in (60..).zip(kinds(Actor::Worker)) {
+        let node = target(kind);
+        let order = story.order(&node, kind, number);
         assert_eq!(story.disk.ordered(&order).unwrap().outcome.refused, None, "{}", kind.as_str());
-        assert!(story.acts(&node, *kind), "{}: {}", kind.as_str(), story.worker.said());
+        assert!(story.acts(&node, kind), "{}: {}", kind.as_str(), story.worker.said());
         story.takes_away(&order);
     }
     // The same orders again change nothing.
     story.settles(3);
     let before = story.worker_files();
     let again: Vec<_> = (60..)
-        .zip(KINDS)
-        .map(|(number, kind)| (Deceit::Again, Want::Nothing, story.order(&target(*kind), *kind, number)))
+        .zip(kinds(Actor::Worker))
+        .map(|(number, kind)| (Deceit::Again, Want::Nothing, story.order(&target(kind), kind, number)))
         .collect();
     story.refuses(&again, OrderKind::Admit);
     is_unchanged(&before, &story.worker_files(), "again");
