@@ -2,8 +2,10 @@
 
 mod acts;
 mod admit;
+mod at;
 mod audit;
 mod begin;
+mod candidates;
 mod directory;
 mod hold;
 mod owner;
@@ -19,13 +21,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use lucia_daemon::clock::now;
 use lucia_daemon::exit::{self, Exit};
 use lucia_daemon::log;
-use serde::Serialize;
 
-use crate::config::{Config, DEFAULT_PATH};
+use self::at::{At, GivenFiles, say, to_json};
+use crate::config::Config;
 use crate::directory::prepare::{CONFIG_DN, SOCKET};
 use crate::home::Home;
 use crate::ledger::Ledger;
@@ -72,27 +74,6 @@ owner of state-dir by itself, and nothing in there becomes root's.";
 struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Debug, Args)]
-struct At {
-    /// The settings file.
-    #[arg(long, value_name = "FILE", default_value = DEFAULT_PATH)]
-    config: PathBuf,
-}
-
-/// With `[ca] kind = "step-ca"`: what the fleet begins with.
-#[derive(Debug, Args)]
-struct GivenFiles {
-    /// step-ca's root certificate, with `[ca] kind = "step-ca"`.
-    #[arg(long, value_name = "FILE", requires = "root_key", requires = "issuing")]
-    root: Option<PathBuf>,
-    /// The root's key, unencrypted PKCS #8: signs the first bundle and is not kept.
-    #[arg(long, value_name = "FILE", requires = "root")]
-    root_key: Option<PathBuf>,
-    /// step-ca's intermediate certificate.
-    #[arg(long, value_name = "FILE", requires = "root")]
-    issuing: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -365,16 +346,6 @@ fn act(command: Command) -> Result<ExitCode, Exit> {
 fn done(said: Result<String, Exit>) -> Result<ExitCode, Exit> {
     say(&said?);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes to standard output; a closed pipe (`| head`) is no error.
-fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-fn to_json(value: &impl Serialize) -> Result<String, Exit> {
-    let text = serde_json::to_string_pretty(value)?;
-    Ok(text + "\n")
 }
 
 #[cfg(test)]

@@ -17,40 +17,42 @@ mod audit;
 mod deliver;
 mod directory;
 mod endpoint;
+mod error;
 mod lists;
 mod owners;
 mod pass;
+mod places;
+mod summary;
 #[cfg(test)]
 mod tests;
+mod worker;
 
-use lucia_durable::crash_point::{Crashed, crash_point};
+use lucia_durable::crash_point::crash_point;
 use lucia_durable::{AppendError, FileName, Lease, LeaseError, WriteError};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::base::json::JsonError;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::worker_status::WorkerStatus;
-use lucia_proto::node::answer::AnswerError;
-use lucia_proto::orders::freshness::FreshnessError;
-use lucia_proto::orders::lists::ListError;
-use serde::Serialize;
-use thiserror::Error;
 use tracing::{info, warn};
 
 use deliver::{deliver, withdraw};
 pub(crate) use endpoint::ENDPOINT_AN_HOUR;
+pub use error::TurnError;
 use lists::Lists;
-use owners::{Places, current};
+use owners::current;
 pub(crate) use pass::REMOVALS_AN_HOUR;
 use pass::{Drafts, Pass};
+use places::Places;
+use summary::problem;
+pub use summary::{CRASH_POINTS, Summary};
+pub use worker::Worker;
 
 use crate::ca::{self, Pauses};
 use crate::config::Config;
-use crate::directory::readers::Readers;
-use crate::directory::{self as accounts, DirectoryError};
+use crate::directory::{self as accounts};
 use crate::files::{file, id_file};
-use crate::home::{Home, HomeError, Identity};
-use crate::ledger::{Ledger, LedgerError, Mark, Transaction};
+use crate::home::Home;
+use crate::ledger::{Ledger, LedgerError, Transaction};
 use crate::orders::kept::KeptError;
 use crate::owner_queue::OwnerQueue;
 use crate::queue::{ENTRIES_A_TURN, Queue, next_after};
@@ -60,149 +62,8 @@ use crate::{authority, chain};
 
 /// The lease file's first line, once a fleet was begun.
 pub(crate) const MARKER: &[u8] = b"Lucia.Worker.v1";
-/// Where a turn may die between two of its durable steps; the steps themselves have names of their own.
-pub const CRASH_POINTS: [&str; 5] =
-    ["worker/reader", "worker/signed", "worker/receipts", "worker/recorded", "worker/cleaned"];
 /// The status file, in the answers' directory.
 pub const STATUS_FILE: &str = "enrollment-worker.json";
-
-/// Why the worker has to stop. The service manager starts it again; what it cannot cure is in the message.
-#[derive(Debug, Error)]
-pub enum TurnError {
-    /// Its own directory cannot be used.
-    #[error("the worker cannot start")]
-    Home(#[source] HomeError),
-    /// The directory cannot be used, whatever it answers.
-    #[error("the worker cannot start")]
-    Directory(#[source] DirectoryError),
-    /// Another worker runs on it.
-    #[error("the worker cannot start")]
-    Lease(#[source] LeaseError),
-    /// The ledger cannot be used.
-    #[error("the worker stops")]
-    Ledger(#[source] LedgerError),
-    /// The roster is not the one that the ledger has.
-    #[error("the worker stops")]
-    Roster(#[source] RosterFileError),
-    /// What was ordered before cannot be read or stored.
-    #[error("the worker stops")]
-    Orders(#[source] KeptError),
-    /// An answer to a node's question could not be put together.
-    #[error("an answer could not be put together; this is a mistake in the program, report it")]
-    Freshness(#[source] FreshnessError),
-    /// A list could not be put together.
-    #[error("a list could not be put together; this is a mistake in the program, report it")]
-    List(#[source] ListError),
-    /// The ledger began with another root.
-    #[error("the ledger is of another fleet than ca/root.pem; restore both from one and the same backup")]
-    OtherFleet,
-    /// Something could not be written, and not for want of space.
-    #[error("the worker stops")]
-    Write(#[source] WriteError),
-    /// An answer could not be put together.
-    #[error("an answer could not be put together; this is a mistake in the program, report it")]
-    Answer(#[source] AnswerError),
-    /// A test stopped the worker.
-    #[error("the worker was stopped; only tests do this")]
-    Crashed(#[source] Crashed),
-    /// A file could not be put together.
-    #[error("a file could not be put together; this is a mistake in the program, report it")]
-    Json(#[source] JsonError),
-}
-
-/// What a turn did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Summary {
-    /// Whether nodes can get certificates.
-    pub ready: bool,
-    /// Leaves signed.
-    pub issued: usize,
-    /// Requests answered with the live leaf.
-    pub reused: usize,
-    /// Requests refused.
-    pub refused: usize,
-    /// Requests that wait for `admit`.
-    pub awaiting: usize,
-    /// Requests that wait until the hour has room for them.
-    pub limited: usize,
-    /// Nodes suspended since the journal removed them.
-    pub suspended: usize,
-    /// Nodes whose key was barred since the journal removed them.
-    pub removed: usize,
-    /// Owners' orders carried out.
-    pub ordered: usize,
-    /// Owners' orders refused, and told so for the first time.
-    pub orders_refused: usize,
-    /// Whether the endpoint's certificate was signed.
-    pub endpoint: bool,
-    /// Whether another turn should follow at once.
-    pub more: bool,
-    /// Whether nothing was done, because another command has the ledger for a moment.
-    #[serde(skip)]
-    pub busy: bool,
-    /// What is wrong, one sentence each, with the cure.
-    pub problems: Vec<String>,
-}
-
-/// The worker, ready to take turns.
-pub struct Worker {
-    config: Config,
-    home: Home,
-    identity: Identity,
-    ledger: Ledger,
-    /// Said about files of the queue: what the controller can make up as much of as it likes.
-    remarks: Remarks,
-    /// Said about what the worker needs: those must not go under among the others.
-    troubles: Remarks,
-    /// Where the journal stood when it was last read, and how often it had been accepted then. The ledger has it too,
-    /// but not at each turn.
-    seen: Option<(u64, Mark)>,
-    /// When a CA of somebody else's is asked again.
-    pauses: Pauses,
-    readers: Readers,
-    last: Option<NodeId>,
-    places: Places,
-    /// What was published last of the ledger's lists.
-    lists: Lists,
-    /// Requests looked at since the last time all had been.
-    swept: usize,
-    _lease: Lease,
-}
-
-impl Summary {
-    /// Adds a later turn of the same sweep: counts add up, the last word on the rest is the later one's.
-    pub fn add(&mut self, later: Self) {
-        self.issued += later.issued;
-        self.reused += later.reused;
-        self.refused += later.refused;
-        self.awaiting += later.awaiting;
-        self.limited += later.limited;
-        self.suspended += later.suspended;
-        self.removed += later.removed;
-        self.ordered += later.ordered;
-        self.orders_refused += later.orders_refused;
-        self.endpoint |= later.endpoint;
-        (self.ready, self.more, self.problems) = (later.ready, later.more, later.problems);
-    }
-
-    /// For people.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let Self { issued, reused, refused, awaiting, limited, suspended, removed, ordered, orders_refused, .. } = self;
-        let mut out = format!(
-            "issued {issued}, answered again {reused}, refused {refused}, awaiting admission {awaiting}, over the limits \
-             {limited}, suspended {suspended}, removed {removed}, orders carried out {ordered}, orders refused \
-             {orders_refused}\n"
-        );
-        for problem in &self.problems {
-            out.push_str("! ");
-            out.push_str(problem);
-            out.push('\n');
-        }
-        out
-    }
-}
 
 impl Worker {
     /// Opens the worker's directory and checks that all in it fits together.
@@ -423,13 +284,6 @@ impl Worker {
     fn problem(&mut self, summary: &mut Summary, about: &str, text: &str) {
         problem(&mut self.troubles, summary, about, text);
     }
-}
-
-fn problem(troubles: &mut Remarks, summary: &mut Summary, about: &str, text: &str) {
-    if troubles.is_new(about, text) {
-        warn!("{text}");
-    }
-    summary.problems.push(text.to_owned());
 }
 
 /// The durable steps, in the order the head of this module gives. Gives what could not leave: the next turn tries again.

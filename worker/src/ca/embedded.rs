@@ -16,8 +16,9 @@ use rcgen::{
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
+use super::contract::{Ca, CaError, Issuing, PemChain, ServerLeaf, Trust};
 use super::issuing::check_server;
-use super::{Ca, CaError, Issuing, PemChain, ServerCsr, ServerLeaf, Trust};
+use super::server::ServerCsr;
 
 /// 20 years of 365.25 days.
 const ROOT_LIFETIME: Duration = Duration::from_secs(7305 * 24 * 3600);

@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::ca::issuing::server_leaf;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use std::time::Duration;
 
 /// One question that is expected, and its answer.
 pub(crate) struct Scripted {

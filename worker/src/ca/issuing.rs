@@ -7,10 +7,11 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::pki::key::NodePublicKey;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::{Decode as _, DecodePem as _, Encode as _};
+use x509_cert::der::{Decode as _, Encode as _};
 use x509_cert::ext::pkix::ExtendedKeyUsage;
 
-use super::{CaError, PemChain, ServerCsr, ServerLeaf, blocks};
+use super::contract::{CaError, Issuing, PemChain, ServerLeaf, blocks};
+use super::server::ServerCsr;
 
 /// `subjectAltName`.
 const SUBJECT_ALT_NAME: &str = "2.5.29.17";
@@ -19,47 +20,7 @@ const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
 /// `serverAuth`.
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 
-/// The issuing CA, without its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issuing {
-    /// Its certificate.
-    pub(super) pem: String,
-    /// The last second it can issue for.
-    pub(super) not_after: UnixTime,
-    der: Vec<u8>,
-    subject: Vec<u8>,
-    spki: Vec<u8>,
-}
-
 impl Issuing {
-    /// Reads its certificate. That the root signed it is for the bundle to say.
-    ///
-    /// # Errors
-    /// [`CaError::Issuing`].
-    pub fn read(pem: &str) -> Result<Self, CaError> {
-        let certificate = Certificate::from_pem(pem).map_err(|_| CaError::Issuing)?;
-        let tbs = certificate.tbs_certificate();
-        Ok(Self {
-            pem: pem.to_owned(),
-            not_after: UnixTime::from_secs(tbs.validity().not_after.to_unix_duration().as_secs()),
-            der: certificate.to_der().map_err(|_| CaError::Issuing)?,
-            subject: tbs.subject().to_der().map_err(|_| CaError::Issuing)?,
-            spki: tbs.subject_public_key_info().to_der().map_err(|_| CaError::Issuing)?,
-        })
-    }
-
-    /// Its certificate, PEM.
-    #[must_use]
-    pub fn pem(&self) -> &str {
-        &self.pem
-    }
-
-    /// The last second it can issue for.
-    #[must_use]
-    pub fn not_after(&self) -> UnixTime {
-        self.not_after
-    }
-
     /// Its certificate, DER.
     #[must_use]
     pub fn der(&self) -> &[u8] {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lucia_proto::base::time::UnixTime;
 
-use super::{Ca, CaError, StepError, Trust};
+use super::contract::{Ca, CaError, Trust};
+use super::step::StepError;
 use crate::chain;
 
 /// First pause after a failure, doubled up to [`PAUSE_MAX`].

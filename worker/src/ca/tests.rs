@@ -10,6 +10,8 @@ use x509_cert::Certificate;
 use x509_cert::der::DecodePem as _;
 
 use super::*;
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 

@@ -12,8 +12,8 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{DeviceRow, Journal};
 use lucia_proto::pki::key::VerificationCode;
 
+use super::at::say;
 use super::hold::hold;
-use super::say;
 use crate::authority::{self, mark_of};
 use crate::config::Config;
 use crate::files::id_file;

@@ -15,8 +15,8 @@ use lucia_proto::files::audit_chain::AuditChain;
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
 use super::acts::typed;
+use super::at::{At, say, to_json};
 use super::hold::hold;
-use super::{At, say, to_json};
 use crate::config::Config;
 use crate::home::Home;
 use crate::ledger::{Anchored, Entry, Ledger};

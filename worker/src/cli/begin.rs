@@ -10,9 +10,9 @@ use lucia_daemon::exit::{self, Exit};
 use lucia_proto::base::limits::CHAIN_PEM_MAX;
 use zeroize::Zeroizing;
 
+use super::at::{At, GivenFiles, say};
 use super::hold::hold;
 use super::user::become_owner;
-use super::{At, GivenFiles, say};
 use crate::config::{Config, DEFAULT_FILE, endpoint_names};
 use crate::home::Home;
 use crate::init::{self, Given};

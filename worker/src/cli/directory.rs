@@ -6,7 +6,7 @@ use lucia_daemon::clock::now;
 use lucia_daemon::exit::{self, Exit};
 use lucia_proto::node::directory::Dn;
 
-use super::At;
+use super::at::At;
 use super::user::{become_owner, lend_owner};
 use crate::config::Config;
 use crate::directory::ldap::Ldap;

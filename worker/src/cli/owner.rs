@@ -13,11 +13,12 @@ use lucia_proto::pki::key::{Fingerprint, NodePublicKey, VerificationCode};
 use serde::Serialize;
 
 use super::acts::typed;
+use super::at::{At, say, to_json};
+use super::candidates::{LEFT, choose, none_of, open, typed_key, typed_name};
 use super::hold::hold;
-use super::{At, owner_key, say, to_json};
+use super::owner_key;
 use crate::applications::{Applicant, Applications, applications, node_of, taken};
 use crate::config::Config;
-use crate::home::{Home, Identity};
 use crate::ledger::Ledger;
 use crate::{owners, roster};
 
@@ -212,35 +213,10 @@ pub(super) fn list_table(rows: &[OwnerRow]) -> String {
     out
 }
 
-pub(super) fn open(config: &Config) -> Result<(Home, Identity), Exit> {
-    let home = Home::open(config)?;
-    let identity = home.identity(config)?;
-    Ok((home, identity))
-}
-
 pub(super) fn look(config: &Config) -> Result<Option<VerifiedRoster>, Exit> {
     let (home, identity) = open(config)?;
     roster::look(&home.dir, &identity).map_err(Exit::from)
 }
-
-/// What was typed of a key.
-pub(super) fn typed_key(code: &str, fingerprint: &str) -> Result<(VerificationCode, Fingerprint), Exit> {
-    let usage = |text: String| Exit::usage(text);
-    let code = code.parse().map_err(|error| usage(format!("CODE is not {error}")))?;
-    let fingerprint = Fingerprint::typed(fingerprint).map_err(|_| {
-        usage("--fingerprint is not 64 hex digits; type all of them from the person's own machine".into())
-    })?;
-    Ok((code, fingerprint))
-}
-
-/// A name as it was typed.
-pub(super) fn typed_name(name: &str) -> Result<OwnerName, Exit> {
-    name.parse().map_err(|error| Exit::usage(format!("NAME is not {error}")))
-}
-
-/// A key that was somebody's once.
-pub(super) const LEFT: &str = "this key is that of somebody who was removed, and counts never again; nobody was approved. Make a new key on the \
-     person's machine: `luciactl login` with another --context, or move the old key's file away; then approve that";
 
 fn approve(config: &Config, code: &str, fingerprint: &str, role: Role) -> Result<String, Exit> {
     let (code, fingerprint) = typed_key(code, fingerprint)?;
@@ -305,36 +281,6 @@ fn reject(config: &Config, code: &str) -> Result<String, Exit> {
         let _ = writeln!(said, "Rejected {code} ({}). The controller drops it within a minute.", applicant.name);
     }
     if said.is_empty() { Err(Exit::refused(none_of(&found, &code))) } else { Ok(said) }
-}
-
-/// Why there is no application of this code.
-fn none_of(found: &Applications, code: &VerificationCode) -> String {
-    let mut text = format!(
-        "nobody with code {code} asks to become an owner; see `owner pending`. They ask by luciactl login, and wait an hour"
-    );
-    for problem in &found.problems {
-        text.push_str("\n! ");
-        text.push_str(&shown(problem));
-    }
-    text
-}
-
-/// The one application meant, or why there is none.
-pub(super) fn choose<'a>(
-    found: &'a Applications,
-    code: &VerificationCode,
-    fingerprint: &Fingerprint,
-) -> Result<&'a Applicant, String> {
-    let mut same = found.open.iter().filter(|applicant| applicant.code == *code).peekable();
-    if same.peek().is_none() {
-        return Err(none_of(found, code));
-    }
-    same.find(|applicant| applicant.fingerprint == *fingerprint).ok_or_else(|| {
-        format!(
-            "who asks with code {code} has another fingerprint than the one given; nobody was approved. Compare all 64 \
-             digits with the person's own machine; if they were typed right, this is not that person"
-        )
-    })
 }
 
 fn remove(config: &Config, name: &str, yes: bool, last: bool) -> Result<String, Exit> {

@@ -11,9 +11,9 @@ use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::key::{Fingerprint, NodePublicKey};
 
 use super::acts::typed;
+use super::at::say;
+use super::candidates::{LEFT, choose, open, typed_key, typed_name};
 use super::hold::hold;
-use super::owner::{LEFT, choose, open, typed_key, typed_name};
-use super::say;
 use crate::applications::{Applicant, applications, node_of};
 use crate::config::Config;
 use crate::home::{Home, Identity};

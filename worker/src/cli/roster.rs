@@ -15,9 +15,10 @@ use lucia_proto::orders::{LaterKind, OrderKind, OrderPolicy, PageKinds, Rule};
 use serde::Serialize;
 
 use super::acts::typed;
+use super::at::{At, say, to_json};
+use super::candidates::open;
 use super::hold::hold;
-use super::owner::{OwnerRow, list_table, look, open, rows};
-use super::{At, say, to_json};
+use super::owner::{OwnerRow, list_table, look, rows};
 use crate::config::Config;
 use crate::ledger::Ledger;
 use crate::{owners, roster as file};

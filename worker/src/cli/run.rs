@@ -9,7 +9,7 @@ use lucia_daemon::exit::{self, Exit};
 use lucia_daemon::notify::Notify;
 use lucia_daemon::process::protect;
 
-use super::{say, to_json};
+use super::at::{say, to_json};
 use crate::config::Config;
 use crate::owner_queue::OwnerQueue;
 use crate::queue::Queue;

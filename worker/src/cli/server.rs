@@ -10,7 +10,7 @@ use lucia_proto::base::limits::CSR_PEM_MAX;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 
-use super::At;
+use super::at::At;
 use super::hold::hold;
 use crate::ca::ServerCsr;
 use crate::home::Home;

@@ -14,7 +14,7 @@ use nix::unistd::{
 
 use lucia_daemon::exit::Exit;
 
-use super::At;
+use super::at::At;
 use crate::config::Config;
 
 impl At {

@@ -26,8 +26,9 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use zeroize::Zeroizing;
 
+use super::contract::{Directory, Found};
+use super::error::DirectoryError;
 use super::password::Stored;
-use super::{Directory, DirectoryError, Found};
 use crate::config::{Config, DirectoryConfig};
 use crate::files::file;
 

@@ -11,7 +11,7 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::DirectoryError;
+use super::error::DirectoryError;
 
 const SCHEME: &str = "{SSHA}";
 const SALT_LEN: usize = 16;

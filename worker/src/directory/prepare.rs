@@ -14,8 +14,8 @@ use serde::Serialize;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::DirectoryError;
 use super::acl::{self, Drift, Plan};
+use super::error::DirectoryError;
 use super::ldap::{Asking, Ldap, Link, password};
 use super::secrets;
 use crate::config::DirectoryConfig;

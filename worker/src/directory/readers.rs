@@ -16,8 +16,9 @@ use lucia_proto::pki::sealed::Sealed;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ANSWERS, Budget, LOOK, Stopwatch};
+use super::contract::{Directory, Found};
+use super::error::DirectoryError;
 use super::password::{self, Stored};
-use super::{Directory, DirectoryError, Found};
 use crate::chain;
 
 /// First pause after a failure; doubled up to [`PAUSE_MAX`].

@@ -4,8 +4,8 @@
 use ldap3::Scope;
 use lucia_proto::node::directory::Dn;
 
-use super::DirectoryError;
 use super::acl;
+use super::error::DirectoryError;
 use super::ldap::{Asking, Ldap};
 
 /// Samba, MIT Kerberos, Heimdal, FreeIPA, and OpenLDAP's own overlays for former passwords and one-time passwords.

@@ -10,7 +10,7 @@ use lucia_proto::base::json;
 use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 
-use super::LedgerError;
+use super::error::LedgerError;
 use crate::files::file;
 
 /// The file's name.

@@ -2,9 +2,10 @@
 
 use lucia_proto::files::owner_queue::{AuditHeadFile, OwnerFile};
 
-use super::owners::OwnerFiles;
+use super::error::TurnError;
 use super::pass::Pass;
-use super::{Summary, TurnError};
+use super::places::OwnerFiles;
+use super::summary::Summary;
 use crate::ledger::Entry;
 use crate::owner_queue::OwnerQueue;
 use crate::{audit, chain};

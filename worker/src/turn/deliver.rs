@@ -3,7 +3,7 @@
 
 use lucia_durable::{FileName, PrivateDir, WriteError};
 
-use super::TurnError;
+use super::error::TurnError;
 use crate::chain;
 use crate::queue::ANSWER_MODE;
 

@@ -3,7 +3,8 @@
 use lucia_proto::base::time::UnixTime;
 use tracing::{debug, info};
 
-use super::{Summary, Worker, problem};
+use super::summary::{Summary, problem};
+use super::worker::Worker;
 use crate::answers;
 use crate::directory::readers::{ReaderPlace, WantedReaders};
 

@@ -10,8 +10,9 @@ use lucia_proto::node::enrollment::{EndpointRequest, request_hash};
 use lucia_proto::pki::csr;
 use tracing::{info, warn};
 
+use super::error::TurnError;
 use super::pass::Pass;
-use super::{Summary, TurnError};
+use super::summary::Summary;
 use crate::ca::{self, CaError, ServerLeaf};
 use crate::files::file;
 use crate::home::{ENDPOINT, EndpointReceipt};

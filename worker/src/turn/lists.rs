@@ -7,8 +7,9 @@ use lucia_proto::files::owner_queue::{BARRED_FILE, NAMES_FILE};
 use lucia_proto::orders::lists::{List, ListEntry, NamedNode, SignedList, VerifiedList};
 use lucia_proto::pki::key::Fingerprint;
 
+use super::error::TurnError;
 use super::pass::Pass;
-use super::{Summary, TurnError};
+use super::summary::Summary;
 use crate::files::file;
 use crate::ledger::Records;
 use crate::owner_queue::OwnerQueue;

@@ -15,42 +15,18 @@ use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::orders::{Body, OrderCode, OrderHead, OrderId, SignedOrder};
 use tracing::{info, warn};
 
+use super::error::TurnError;
 use super::pass::Pass;
-use super::{Summary, TurnError, Worker};
+use super::places::OwnerFiles;
+use super::summary::Summary;
+use super::worker::Worker;
 use crate::files::file;
 use crate::home::{Home, Identity};
 use crate::ledger::{Entry, NodeNames, OrderEffect, OrderedBy, Transaction};
-use crate::orders::kept::{ORDERS_A_TURN, Open, OrderStore};
+use crate::orders::kept::{Open, OrderStore};
 use crate::orders::{self, Facts, Judged};
-use crate::owner_queue::{OwnerQueue, OwnerScan, file_name};
-use crate::queue::{ENTRIES_A_TURN, next_after};
+use crate::owner_queue::{OwnerQueue, file_name};
 use crate::{answers, chain, roster};
-
-/// Which question and which order was looked at last.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    question: Option<NodeId>,
-    intent: Option<OrderId>,
-}
-
-/// What a turn looks at of the owners' queue.
-#[derive(Debug, Default)]
-pub(super) struct OwnerFiles {
-    questions: Vec<NodeId>,
-    intents: Vec<OrderId>,
-    /// Whether the controller says how far its audit reaches.
-    pub(super) audit: bool,
-}
-
-impl Places {
-    /// Whose turn it is: those that were not looked at for longest.
-    pub(super) fn next(&mut self, scan: &OwnerScan) -> OwnerFiles {
-        let questions = next_after(&scan.questions, self.question.as_ref(), ENTRIES_A_TURN);
-        let intents = next_after(&scan.intents, self.intent.as_ref(), ORDERS_A_TURN);
-        (self.question, self.intent) = (questions.last().cloned(), intents.last().copied());
-        OwnerFiles { questions, intents, audit: scan.audit }
-    }
-}
 
 /// The roster in force, as ledger and file agree on it.
 pub(super) fn current(

@@ -17,8 +17,9 @@ use lucia_proto::pki::certificate::Leaf;
 use lucia_proto::pki::csr::CheckedCsr;
 use tracing::{info, warn};
 
-use super::owners::OwnerFiles;
-use super::{CRASH_POINTS, Summary, TurnError};
+use super::error::TurnError;
+use super::places::OwnerFiles;
+use super::summary::{CRASH_POINTS, Summary};
 use crate::authority::mark_of;
 use crate::ca::{self, CaError, Issued, Pauses};
 use crate::config::Config;
