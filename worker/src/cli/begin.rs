@@ -20,7 +20,7 @@ use crate::retire::retire;
 
 /// `init`, and the settings file with it when there is none and the names are given.
 pub(super) fn begin(at: &At, names: &[String], given: &GivenFiles) -> Result<ExitCode, Exit> {
-    let wanted = endpoint_names(names)?;
+    let wanted = endpoint_names(names).map_err(Exit::config)?;
     if wanted.is_some() && !at.config.exists() {
         let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         let text = DEFAULT_FILE.replace("#endpoint-names = []", &format!("endpoint-names = [{list}]"));
