@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lucia_proto::base::digest::Digest;
 use lucia_proto::orders::{CloneDecision, OrderKind, OrderPolicy, RemoveIdentity, Rule};
+use lucia_proto::pki::key::Fingerprint;
 use lucia_proto::test_support::{OrderWorld, TestNode, hostile_intents};
 
 use super::*;
@@ -82,12 +83,7 @@ impl World {
 
     /// An order of alice's about the fleet's node.
     fn order(&self, body: &Body) -> SignedOrder {
-        let node = match body {
-            Body::Admit(body) => body.fingerprint.node_id(),
-            Body::SshKey(_) | Body::ReleaseLapse(_) | Body::CloneDecision(_) | Body::RemoveIdentity(_) => {
-                self.fleet.node.node_id.clone()
-            }
-        };
+        let node = body.new_key().map_or_else(|| self.fleet.node.node_id.clone(), Fingerprint::node_id);
         let draft = draft(&self.fleet.alice, self.fleet.fleet, NOW, &node, body, 9);
         signed(&draft, &[&self.fleet.alice])
     }

@@ -415,7 +415,7 @@ fn what_is_decided_about_a_node_is_an_order() {
                 assert_eq!((body.fingerprint, body.ended_at), (world.node.fingerprint, ended_at));
             }
             Body::RemoveIdentity(body) => assert_eq!(body.hostname, world.node.hostname),
-            Body::Admit(_) | Body::SshKey(_) => panic!("{args:?}"),
+            other => panic!("{args:?}: {other:?}"),
         }
     }
     let server = Server::new(world.clone(), vec![who(&world), nodes(&world), node(&world, "", "")]);
