@@ -116,6 +116,9 @@ impl Parts {
             owner_queue,
             DraftFiles::new(dir),
         )?;
+        // Before the first call: an owner is not to be refused for a second after each start.
+        people.follow();
+        orders.follow_trust();
         Ok(Self { clock, challenges, verifier, journal, audit, fleet, people, enrollment, orders })
     }
 

@@ -67,7 +67,6 @@ impl Orders {
         let book = Mutex::new(OrderBook::open(files).map_err(OpenError::Drafts)?);
         let relay = Mutex::default();
         let orders = Self { clock, verifier, journal, audit, fleet, people, enrollment, queue, book, asked, relay };
-        orders.follow_trust();
         orders.index_orders(&lock(&orders.book));
         Ok(orders)
     }

@@ -87,7 +87,7 @@ struct TokenUse {
 }
 
 impl People {
-    /// Takes what was held at the last end, and what the worker published since.
+    /// Takes what was held at the last end.
     pub(super) fn open(
         (clock, challenges, verifier): (Arc<dyn Clock>, Arc<Challenges>, Arc<Verifier>),
         (audit, fleet): (Arc<Audit>, Arc<Fleet>),
@@ -99,7 +99,7 @@ impl People {
         fleet.bar(BarredKeys::Before(keys.unwrap_or_default()));
         let mark = roster_mark::read(&dir).map_err(OpenError::RosterMark)?;
         let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
-        let people = Self {
+        Ok(Self {
             clock,
             challenges,
             verifier,
@@ -122,10 +122,7 @@ impl People {
             sign_ins_tried: Rates::new(SIGN_INS_PER_SOURCE, minute),
             passkeys_asked: Rates::new(PASSKEY_REQUESTS_PER_SOURCE, minute),
             token_calls: Rates::new(TOKEN_CALLS_PER_SOURCE, second),
-        };
-        // Before the first call: an owner is not to be refused for a second after each start.
-        people.follow();
-        Ok(people)
+        })
     }
 
     /// Takes what the worker published, when it changed.
