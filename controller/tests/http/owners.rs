@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lucia_people::calls::{People, Who};
+use lucia_people::audit::{AuditActor, AuditVia};
+use lucia_people::calls::{CallerView, People, Who};
 use lucia_people::owner_api::RosterView;
 use lucia_people::token::{TokenMade, TokenScope, TokensView};
 use lucia_proto::base::digest::Digest;
@@ -14,6 +15,7 @@ use lucia_proto::node::challenge::Challenge;
 use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{HeaderProof, PROOF_HEADER, Purpose, Question};
 use lucia_proto::orders::owner::OwnerId;
+use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::owner_proof::{Method, OWNER_PROOF_HEADER, OwnerProof, OwnerRequest};
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{OrderWorld, TestOwner};
@@ -239,6 +241,19 @@ fn every_row_of_both_tables_by_everyone() {
         writeln!(table, "{name} | {}", answers.join(" | ")).unwrap();
     }
     assert_eq!(table, EVERYONE, "the table is now:\n{table}");
+}
+
+// spec: HT-440
+#[test]
+fn a_caller_is_told_who_a_call_was_made_as() {
+    let (site, world) = owned();
+    let me = |who: &TestOwner| -> CallerView { call(&site, who, "GET", People::Me.path(), "").read() };
+    let name = |who: &TestOwner| AuditActor::Owner(who.id.clone(), who.name.parse().unwrap());
+    let by_key = |who: &TestOwner, role| CallerView { actor: name(who), role: Some(role), via: Some(AuditVia::Key) };
+    assert_eq!(me(&world.alice), by_key(&world.alice, Role::Owner));
+    assert_eq!(me(&world.victor), by_key(&world.victor, Role::Viewer));
+    let operator: CallerView = site.order("GET", People::Me.path(), "").read();
+    assert!(matches!(operator, CallerView { actor: AuditActor::Operator(_), role: None, via: None }));
 }
 
 // spec: CO-3

@@ -12,6 +12,8 @@ use lucia_proto::node::challenge;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::{self, application};
 
+use serde::{Deserialize, Serialize};
+
 use crate::token::TokenScope;
 use crate::{audit, host_api, owner_api, sign_in, token};
 
@@ -82,6 +84,20 @@ pub enum Events {}
 #[derive(Clone, Copy, Debug)]
 pub enum Document {}
 
+/// Answer to the call `Me`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CallerView {
+    /// Who asks.
+    pub actor: audit::AuditActor,
+    /// What the roster lets them do; absent for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// By what they proved who they are; absent for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<audit::AuditVia>,
+}
+
 calls! {
     /// Every call of people.
     People by Who;
@@ -122,6 +138,8 @@ calls! {
     Challenge: "GET" "/api/host/challenge", Anyone, 0, () => challenge::Challenge;
     /// Somebody asks to become an owner.
     Apply: "POST" "/api/host/owners/applications", Anyone, HOST_BODY_MAX, application::Application => owner_api::Applied, [Code::InvalidOnboardingRequest, Code::BadKey, Code::RegistryFull, Code::TooManyRequests, Code::PersistenceFailed];
+    /// Who this call is made as: a program finds out whether its proof is right.
+    Me: "GET" "/api/host/me", Who::reads(None), 0, () => CallerView;
     /// The roster, as the worker signed it.
     Roster: "GET" "/api/host/roster", Who::reads(Some(Scope::Owners)), 0, () => owner_api::RosterView;
     /// What the worker's nodes are called, as the worker signed it.

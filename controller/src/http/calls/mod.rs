@@ -94,6 +94,7 @@ async fn people(edge: &Edge, call: People, asked: &Asked<'_>) -> Result<HttpAnsw
         People::Audit => whole::<on::Audit>(audit::entries(edge, asked).await),
         People::Challenge => whole::<on::Challenge>(owners::challenge(edge, asked)),
         People::Apply => whole::<on::Apply>(owners::apply(edge, asked).await),
+        People::Me => whole::<on::Me>(owners::me(edge, asked)),
         People::Roster => whole::<on::Roster>(owners::roster(edge).await),
         People::Names => whole::<on::Names>(owners::names(edge).await),
         People::Drafts => whole::<on::Drafts>(orders::drafts(edge, asked).await),
