@@ -49,6 +49,7 @@ fn a_roster() {
 }
 
 /// A kind's vector, by its word, in the folder that it came with.
+#[expect(clippy::disallowed_methods, reason = "a test, and the kinds name the files")]
 fn vector_of(kind: OrderKind, end: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors");
     let name = format!("{}{end}", kind.as_str());
