@@ -7,7 +7,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::sign_in::{self, PasskeyAsked, PasskeyForm, SignIn};
 use lucia_proto::base::bounded::KeyLabel;
 use lucia_proto::node::challenge::Challenge;
@@ -62,11 +62,11 @@ impl Page {
             credential_id: CredentialId::from_bytes(vec![number; 16]).ok_or("no credential id")?,
             public_key: key.public().der().to_vec(),
         };
-        let (_, body) = self.call(People::AskPasskey, &serde_json::to_vec(&form)?).await?;
+        let (_, body) = self.call(PeopleCall::AskPasskey, &serde_json::to_vec(&form)?).await?;
         let asked: PasskeyAsked = serde_json::from_slice(&body)?;
         ctl(&["passkey", "approve", &asked.code.to_string(), "--yes"])?;
 
-        let (_, body) = self.call(People::Challenge, &[]).await?;
+        let (_, body) = self.call(PeopleCall::Challenge, &[]).await?;
         let challenge: Challenge = serde_json::from_slice(&body)?;
         let signed = sign_in::challenge(&challenge.challenge_id, &challenge.nonce);
         let sign_in = SignIn {
@@ -74,12 +74,12 @@ impl Page {
             credential_id: form.credential_id,
             assertion: assertion(&key, &signed, &self.origin, |_, _| ()),
         };
-        let (cookie, _) = self.call(People::SignIn, &serde_json::to_vec(&sign_in)?).await?;
+        let (cookie, _) = self.call(PeopleCall::SignIn, &serde_json::to_vec(&sign_in)?).await?;
         Ok(Person { cookie: cookie.ok_or("no cookie")? })
     }
 
     /// One call as the page makes it; the cookie that came with its answer, and the answer.
-    async fn call(&self, row: People, body: &[u8]) -> Result<(Option<String>, Bytes), Failure> {
+    async fn call(&self, row: PeopleCall, body: &[u8]) -> Result<(Option<String>, Bytes), Failure> {
         let mut sender = self.target.connect().await?;
         let mut request = Request::builder()
             .method(row.method())

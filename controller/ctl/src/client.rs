@@ -9,7 +9,7 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::digest::Digest;
@@ -153,7 +153,7 @@ impl Me {
         if let Some(challenge) = self.challenge.lock().await.take() {
             return Ok(challenge);
         }
-        let call = Call::new(People::Challenge, People::Challenge.path().to_owned(), None)?;
+        let call = Call::new(PeopleCall::Challenge, PeopleCall::Challenge.path().to_owned(), None)?;
         let answer = self.once(&call, None).await?;
         // What came in its header as well is not needed.
         *self.challenge.lock().await = None;
@@ -190,14 +190,14 @@ impl Client {
     }
 
     /// A call without a form. `at` is the id or code in its path, and nothing where that has none.
-    pub(crate) async fn call<T: DeserializeOwned>(&self, call: People, at: &dyn Display) -> Result<T, CallError> {
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: PeopleCall, at: &dyn Display) -> Result<T, CallError> {
         self.send(Call::new(call, call.path_for(&at), None)?).await?.read()
     }
 
     /// A call with a form.
     pub(crate) async fn post<F: Serialize, T: DeserializeOwned>(
         &self,
-        call: People,
+        call: PeopleCall,
         at: &dyn Display,
         form: &F,
     ) -> Result<T, CallError> {
@@ -205,17 +205,21 @@ impl Client {
     }
 
     /// The part of a list that comes after this one.
-    pub(crate) async fn after<T: DeserializeOwned>(&self, call: People, after: &dyn Display) -> Result<T, CallError> {
+    pub(crate) async fn after<T: DeserializeOwned>(
+        &self,
+        call: PeopleCall,
+        after: &dyn Display,
+    ) -> Result<T, CallError> {
         self.send(Call::new(call, format!("{}?after={after}", call.path()), None)?).await?.read()
     }
 
     /// Every node: part after part.
     pub(crate) async fn nodes(&self) -> Result<NodesView, CallError> {
-        let mut all: NodesView = self.call(People::Nodes, &"").await?;
+        let mut all: NodesView = self.call(PeopleCall::Nodes, &"").await?;
         // No controller has more nodes than this many parts hold; one that goes on is not believed.
         for _ in 0..DEVICES_MAX {
             let Some(last) = all.next.take() else { return Ok(all) };
-            let mut part: NodesView = self.after(People::Nodes, &last).await?;
+            let mut part: NodesView = self.after(PeopleCall::Nodes, &last).await?;
             if part.nodes.iter().any(|node| node.hostname <= last)
                 || part.next.as_ref().is_some_and(|next| *next <= last)
             {
@@ -230,13 +234,13 @@ impl Client {
     /// Events after `after`; with `wait`, not before there are some or 25 s are over.
     pub(crate) async fn events<T: DeserializeOwned>(&self, after: u64, wait: bool) -> Result<T, CallError> {
         let wait = if wait { EVENTS_WAIT_MAX.as_secs() } else { 0 };
-        self.after(People::Events, &format!("{after}&limit=500&wait={wait}")).await
+        self.after(PeopleCall::Events, &format!("{after}&limit=500&wait={wait}")).await
     }
 
     /// Does something about a draft; that it was done is all the answer.
     pub(crate) async fn act<F: Serialize>(
         &self,
-        call: People,
+        call: PeopleCall,
         code: &VerificationCode,
         form: Option<&F>,
     ) -> Result<(), CallError> {
@@ -246,7 +250,7 @@ impl Client {
 
     /// Asks to become an owner: the one call that carries its own proof.
     pub(crate) async fn apply<F: Serialize, T: DeserializeOwned>(me: &Me, form: &F) -> Result<T, CallError> {
-        let call = Call::new(People::Apply, People::Apply.path().to_owned(), Some(written(form)?))?;
+        let call = Call::new(PeopleCall::Apply, PeopleCall::Apply.path().to_owned(), Some(written(form)?))?;
         in_time(me.once(&call, None)).await?.read()
     }
 
@@ -260,7 +264,7 @@ impl Client {
             }?;
             // A controller of the version before this one has orders under their former path.
             if answer.refused().as_ref().and_then(CallError::code) == Some(Code::NotFound)
-                && let Some(rest) = call.target.as_str().strip_prefix(People::Drafts.path())
+                && let Some(rest) = call.target.as_str().strip_prefix(PeopleCall::Drafts.path())
             {
                 call.target = format!("{FORMER_ORDERS}{rest}").parse().map_err(|error| strange(&error))?;
                 continue;
@@ -293,7 +297,7 @@ struct Call {
 }
 
 impl Call {
-    fn new(call: People, target: String, form: Option<String>) -> Result<Self, CallError> {
+    fn new(call: PeopleCall, target: String, form: Option<String>) -> Result<Self, CallError> {
         let method = Method::of_word(call.method()).ok_or_else(|| strange(&call.method()))?;
         let target = target.parse().map_err(|error| strange(&error))?;
         Ok(Self { method, target, body: form.unwrap_or_default() })

@@ -1,6 +1,6 @@
 //! Finds the node or device that somebody means by a hostname, an id or a code.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::{DeviceView, NodeLine, NodeView, OnboardingView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::names::Hostname;
@@ -27,7 +27,7 @@ problems! {
 
 /// The device of this code.
 pub(crate) async fn device(client: &Client, code: VerificationCode) -> Result<DeviceView, Failure> {
-    Ok(of_code(client.call(People::Onboarding, &"").await?, code)?)
+    Ok(of_code(client.call(PeopleCall::Onboarding, &"").await?, code)?)
 }
 
 pub(crate) fn of_code(view: OnboardingView, code: VerificationCode) -> Result<DeviceView, FindError> {
@@ -61,7 +61,7 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<(NodeId, String)
 /// A device by the hostname it is to have, id or code, and the controller's time.
 async fn find_device(client: &Client, text: &str) -> Result<Option<(DeviceView, UnixTime)>, Failure> {
     let code = text.parse::<VerificationCode>().ok();
-    let view: OnboardingView = client.call(People::Onboarding, &"").await?;
+    let view: OnboardingView = client.call(PeopleCall::Onboarding, &"").await?;
     let is_it = |device: &DeviceView| {
         device.task.as_ref().is_some_and(|task| task.hostname.as_str() == text)
             || device.device_id.as_str() == text
@@ -107,6 +107,6 @@ pub(crate) async fn removed(client: &Client, text: &str) -> Result<Option<NodeId
 
 /// What there is to know of a node, which is the one that was asked for.
 pub(crate) async fn about(client: &Client, id: &NodeId) -> Result<NodeView, Failure> {
-    let view: NodeView = client.call(People::Node, id).await?;
+    let view: NodeView = client.call(PeopleCall::Node, id).await?;
     if view.node.node_id == *id { Ok(view) } else { Err(FindError::OtherNode.into()) }
 }

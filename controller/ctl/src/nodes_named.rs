@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use lucia_daemon::clock;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::NamesView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -106,7 +106,7 @@ struct Seen {
 
 /// The worker's list, if it is believed and recent.
 async fn list(client: &Client, me: &Me) -> Result<Result<Names, NoNames>, Failure> {
-    let view: NamesView = match client.call(People::Names, &"").await {
+    let view: NamesView = match client.call(PeopleCall::Names, &"").await {
         Ok(view) => view,
         // A controller of before these lists.
         Err(error) if error.code() == Some(Code::NotFound) => return Ok(Err(NoNames::None)),

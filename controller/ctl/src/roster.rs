@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::RosterView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
@@ -76,7 +76,7 @@ pub(crate) async fn ask(client: &Client, me: &Me) -> Result<VerifiedRoster, Fail
     if let Some(seen) = me.roster.get() {
         return Ok(seen.clone());
     }
-    let view: RosterView = client.call(People::Roster, &"").await?;
+    let view: RosterView = client.call(PeopleCall::Roster, &"").await?;
     let roster = newest(&view, me)?;
     Ok(me.roster.get_or_init(|| roster).clone())
 }
@@ -93,7 +93,7 @@ pub(crate) async fn names(client: &Client, of: impl Iterator<Item = &OwnerId>) -
     let roster = match client.me() {
         Some(me) => ask(client, me).await.ok().map(|roster| roster.roster().clone()),
         None => {
-            let view: Result<RosterView, _> = client.call(People::Roster, &"").await;
+            let view: Result<RosterView, _> = client.call(PeopleCall::Roster, &"").await;
             view.ok().and_then(|view| unchecked(&view).ok())
         }
     };

@@ -3,7 +3,7 @@
 //! What is shown is made from the bytes that are signed. The code is computed from them anew and has to be the one that
 //! was typed; the fleet has to be the one of the context's own root. Whatever the controller says beside is not believed.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::{DraftView, DraftsView};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::DRAFTS_MAX;
@@ -80,7 +80,7 @@ fn beside(read: &ReadDraft<'_>, roster: Option<&Roster>) -> Vec<String> {
 /// Signs an order that the controller has, and hands the signature in. What fails says how far it came.
 pub(crate) async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> Result<OrderSignature, Failure> {
     let (code, signature) = (read.code(), read.sign(me.id().clone(), &me.key));
-    let sent = client.act(People::Sign, &code, Some(&signature)).await;
+    let sent = client.act(PeopleCall::Sign, &code, Some(&signature)).await;
     sent.map_err(|error| {
         let ending = error.ending(&code);
         Failure::from(error).ended(ending)
@@ -93,7 +93,7 @@ pub(crate) async fn hand_in(client: &Client, me: &Me, read: &ReadDraft<'_>) -> R
 pub(crate) async fn give(client: &Client, me: &Me, draft: &Draft) -> Result<OrderSignature, Failure> {
     let read = draft.read_new().map_err(SignError::Draft)?;
     own(&read, &me.fleet())?;
-    let kept: Result<DraftView, _> = client.post(People::AddDraft, &"", draft).await;
+    let kept: Result<DraftView, _> = client.post(PeopleCall::AddDraft, &"", draft).await;
     let kept = kept.map_err(|error| Failure::from(error).unsigned())?;
     if kept.draft != *draft {
         return Err(SignError::OtherDraft.into());
@@ -127,11 +127,11 @@ pub(crate) async fn order(
 
 /// The orders there are, newest first: as many answers as the controller's list has.
 pub(crate) async fn drafts(client: &Client) -> Result<DraftsView, Failure> {
-    let mut all: DraftsView = client.call(People::Drafts, &"").await?;
+    let mut all: DraftsView = client.call(PeopleCall::Drafts, &"").await?;
     let mut goes_on = all.goes_on();
     while goes_on && all.drafts.len() < DRAFTS_MAX {
         let Some(after) = all.drafts.last().map(|draft| draft.code.clone()) else { break };
-        let page: DraftsView = client.after(People::Drafts, &after).await?;
+        let page: DraftsView = client.after(PeopleCall::Drafts, &after).await?;
         goes_on = page.goes_on();
         all.drafts.extend(page.drafts);
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use lucia_people::calls::{People, Person, Who};
+use lucia_people::calls::{PeopleCall, Person, Who};
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::calls::{Caller, Endpoint};
@@ -30,7 +30,7 @@ pub(super) enum Row {
     /// Of machines and nodes.
     Node(Endpoint),
     /// Of people.
-    People(People),
+    People(PeopleCall),
     /// A document or file of the page.
     Page(Page),
 }
@@ -48,7 +48,8 @@ impl fmt::Debug for Row {
 impl Row {
     /// Every row of both tables, and every document.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        let calls = Endpoint::ALL.iter().copied().map(Self::Node).chain(People::ALL.iter().copied().map(Self::People));
+        let calls =
+            Endpoint::ALL.iter().copied().map(Self::Node).chain(PeopleCall::ALL.iter().copied().map(Self::People));
         calls.chain(Page::ALL.iter().copied().map(Self::Page))
     }
 

@@ -7,7 +7,7 @@ use http::header::{self, HeaderValue};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::text::shown;
@@ -169,7 +169,7 @@ impl Edge {
         body: &[u8],
         by: &By,
     ) -> Result<Response<Body>, ApiError> {
-        if target.row == Row::People(People::Stream) {
+        if target.row == Row::People(PeopleCall::Stream) {
             return live::watch(self, by, &parts.headers);
         }
         let by = calls::Asking::Person(by.clone());

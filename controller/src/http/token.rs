@@ -46,22 +46,22 @@ pub(super) fn of(edge: &Edge, asks: Person, headers: &HeaderMap, from: IpAddr) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lucia_people::calls::People;
+    use lucia_people::calls::PeopleCall;
     use lucia_people::token::TokenScope;
 
     // spec: AP-22
     // spec: CO-401
     #[test]
     fn a_token_looks_at_what_changes_nothing_and_is_nobodys_own() {
-        let scope_of = |row: &People| row.person().and_then(|person| person.scope);
-        for row in People::ALL.iter().filter(|row| scope_of(row).is_some()) {
+        let scope_of = |row: &PeopleCall| row.person().and_then(|person| person.scope);
+        for row in PeopleCall::ALL.iter().filter(|row| scope_of(row).is_some()) {
             assert_eq!(row.method(), "GET", "{row:?}");
             let own = ["sessions", "passkeys", "tokens", "stream"];
             assert!(own.iter().all(|word| !row.path().contains(word)), "{row:?}");
         }
         // Each scope is for something, but the one that only stored tokens have.
         for scope in TokenScope::ALL {
-            let opens = People::ALL.iter().any(|row| scope_of(row) == Some(*scope));
+            let opens = PeopleCall::ALL.iter().any(|row| scope_of(row) == Some(*scope));
             assert_eq!(opens, *scope != TokenScope::SshKeys, "{scope}");
         }
     }

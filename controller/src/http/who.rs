@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use lucia_people::audit::AuditVia;
-use lucia_people::calls::{People, Person, Takes, on};
+use lucia_people::calls::{PeopleCall, Person, Takes, on};
 use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::base::code::Code;
 use lucia_proto::orders::owner::{PageOrigin, Role};
@@ -89,7 +89,7 @@ pub(super) fn is_named(edge: &Edge, headers: &HeaderMap) -> bool {
 /// who answers the call.
 fn takes_a_place(row: Row, body: &[u8]) -> bool {
     let form = || edge::read::<on::Approve>(body);
-    row == Row::People(People::Approve) && form().is_ok_and(|form| form.replaces.is_some())
+    row == Row::People(PeopleCall::Approve) && form().is_ok_and(|form| form.replaces.is_some())
 }
 
 /// Whether the browser says that the page itself made this call.

@@ -1,6 +1,6 @@
 //! Who asks to become an owner, over the wire and on the disk (design.md O3).
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::Applied;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{APPLICATION_LIFETIME, APPLICATIONS_PER_SOURCE};
@@ -15,7 +15,7 @@ use crate::owners::owned;
 use crate::site::{Answer, Site, request};
 
 fn ask(site: &Site, application: &Application) -> Answer {
-    site.send(&request("POST", People::Apply.path(), &[], &json::to_string(application).unwrap()))
+    site.send(&request("POST", PeopleCall::Apply.path(), &[], &json::to_string(application).unwrap()))
 }
 
 // spec: CO-6

@@ -1,7 +1,7 @@
 //! Every change through `/api/host` is an entry of the audit, whoever made it and whatever came of it (design.md O6).
 
 use lucia_people::audit::{AuditActor, AuditView, verify};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_proto::base::code::Code;
 use nix::unistd::Uid;
 
@@ -9,12 +9,12 @@ use crate::machine::Machine;
 use crate::owners::{call, owned};
 
 /// A form that its call reads whole.
-fn form(endpoint: People) -> &'static str {
+fn form(endpoint: PeopleCall) -> &'static str {
     match endpoint {
-        People::OpenWindow => r#"{"minutes":5}"#,
-        People::Approve => r#"{"hostname":"n3","diskId":"disk0","confirmation":"ERASE"}"#,
-        People::Rename => r#"{"hostname":"n4"}"#,
-        People::KeepClone => r#"{"startId":"01010101010101010101010101010101"}"#,
+        PeopleCall::OpenWindow => r#"{"minutes":5}"#,
+        PeopleCall::Approve => r#"{"hostname":"n3","diskId":"disk0","confirmation":"ERASE"}"#,
+        PeopleCall::Rename => r#"{"hostname":"n4"}"#,
+        PeopleCall::KeepClone => r#"{"startId":"01010101010101010101010101010101"}"#,
         _ => "",
     }
 }
@@ -25,12 +25,12 @@ fn every_change_by_everyone_is_an_entry_with_what_came_of_it() {
     let (site, world) = owned();
     let absent = Machine::new(3);
     let read = |after: u64| -> AuditView {
-        site.order("GET", &format!("{}?after={after}&limit=500", People::Audit.path()), "").read()
+        site.order("GET", &format!("{}?after={after}&limit=500", PeopleCall::Audit.path()), "").read()
     };
     let mut last = read(0).last_sequence;
     let is_of_fleet =
-        |row: &&People| ["/onboarding/", "/devices/", "/nodes/"].iter().any(|part| row.path().contains(part));
-    let changes = People::ALL.iter().filter(is_of_fleet).filter(|row| row.method() != "GET");
+        |row: &&PeopleCall| ["/onboarding/", "/devices/", "/nodes/"].iter().any(|part| row.path().contains(part));
+    let changes = PeopleCall::ALL.iter().filter(is_of_fleet).filter(|row| row.method() != "GET");
     let mut count = 0;
     for endpoint in changes {
         let path = endpoint.path_for(absent.id());
@@ -69,7 +69,7 @@ fn every_change_by_everyone_is_an_entry_with_what_came_of_it() {
     assert_eq!((chain.entries, chain.head), (view.last_sequence, view.head), "what is read can be verified");
     assert_eq!(lines.as_bytes(), std::fs::read(site.file("audit/audit.jsonl")).unwrap());
     for query in ["?after=1&wait=5", "?limit=0", "?limit=501", "?x=1"] {
-        let path = format!("{}{query}", People::Audit.path());
+        let path = format!("{}{query}", PeopleCall::Audit.path());
         assert_eq!(call(&site, &world.victor, "GET", &path, "").code(), "invalid_onboarding_request", "{query}");
     }
     assert_eq!(call(&site, &world.victor, "GET", "/api/host/audit?after=3", "").status, 200);

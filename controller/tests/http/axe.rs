@@ -2,7 +2,7 @@
 //!
 //! axe-core is run and not shipped; `make setup` gets it by npm, at the version and with the hash of `tests/browser/axe`.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::DraftView;
 use lucia_proto::base::json;
 use lucia_proto::orders::OrderKind;
@@ -67,11 +67,11 @@ fn no_document_has_a_serious_finding_of_axe_core() {
     let (node, frozen, waiting) = (Machine::managed(&site, 1), Machine::managed(&site, 2), Machine::new(9));
     freeze(&site, &frozen);
     let gone = Machine::managed(&site, 3);
-    assert_eq!(site.order("DELETE", &People::Remove.path_for(gone.id()), "").status, 200);
+    assert_eq!(site.order("DELETE", &PeopleCall::Remove.path_for(gone.id()), "").status, 200);
     assert_eq!(waiting.discover(&site).status, 200);
     let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
-    let _: DraftView = site.order("POST", People::AddDraft.path(), &body).read();
+    let _: DraftView = site.order("POST", PeopleCall::AddDraft.path(), &body).read();
     let order = format!("/orders/{}", draft.read().unwrap().code());
     let [server, clone, removed] = [&node, &frozen, &gone].map(|node| format!("/servers/{}", node.id()));
     let device = format!("/devices/{}", waiting.id());

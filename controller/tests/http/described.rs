@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::{NodeLine, NodesView};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::pki::key::VerificationCode;
@@ -88,7 +88,7 @@ fn an_answer_that_is_not_described_is_seen() {
 #[test]
 fn the_description_is_served_to_everybody() {
     let site = Site::new();
-    let path = People::Description.path();
+    let path = PeopleCall::Description.path();
     let answers = [site.send(&request("GET", path, &[], "")), site.order("GET", path, "")];
     for answer in answers {
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));

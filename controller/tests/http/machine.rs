@@ -1,6 +1,6 @@
 //! A machine on its way from nobody to node, over the wire.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use std::time::Duration;
 
 use lucia_daemon::clock::SystemClock;
@@ -42,7 +42,7 @@ impl Machine {
         assert_eq!(site.order("POST", "/api/host/onboarding/window", r#"{"minutes":60}"#).status, 200);
         let _: Discovered = machine.discover(site).read();
         let form = format!(r#"{{"hostname":"{}","diskId":"disk0","confirmation":"ERASE"}}"#, machine.node.hostname);
-        assert_eq!(site.order("POST", &People::Approve.path_for(machine.id()), &form).status, 200);
+        assert_eq!(site.order("POST", &PeopleCall::Approve.path_for(machine.id()), &form).status, 200);
         let grant: Grant = machine.grant(site).read();
         machine.node.task_id = grant.task_id;
         assert_eq!(machine.progress(site, DevicePhase::Installing).status, 200);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use lucia_people::audit::{AuditActor, AuditVia};
-use lucia_people::calls::{CallerView, People, Who};
+use lucia_people::calls::{CallerView, PeopleCall, Who};
 use lucia_people::owner_api::RosterView;
 use lucia_people::token::{TokenMade, TokenScope, TokensView};
 use lucia_proto::base::digest::Digest;
@@ -41,13 +41,13 @@ pub(crate) fn publish(site: &Site, world: &OrderWorld) {
     site.put("nodes/owner-responses/bundle.json", &text(json::to_string(world.bundle.signed()).unwrap()));
     site.put("nodes/owner-responses/roster.json", &text(json::to_string(world.roster.signed()).unwrap()));
     wait_until("the roster", || {
-        let view: RosterView = site.order("GET", People::Roster.path(), "").read();
+        let view: RosterView = site.order("GET", PeopleCall::Roster.path(), "").read();
         view.roster.as_ref() == Some(world.roster.signed())
     });
 }
 
 pub(crate) fn challenge(site: &Site) -> Challenge {
-    site.send(&request("GET", People::Challenge.path(), &[], "")).read()
+    site.send(&request("GET", PeopleCall::Challenge.path(), &[], "")).read()
 }
 
 /// What an owner signs for a request.
@@ -111,7 +111,7 @@ fn as_node(site: &Site, node: &Machine, method: &str, target: &str, body: &str) 
 fn token(site: &Site, world: &OrderWorld) -> String {
     let scopes: Vec<&str> = TokenScope::ALL.iter().map(|scope| scope.as_str()).collect();
     let form = format!(r#"{{"name":"all","scopes":{scopes:?},"days":1}}"#);
-    let made: TokenMade = call(site, &world.alice, "POST", People::MakeToken.path(), &form).read();
+    let made: TokenMade = call(site, &world.alice, "POST", PeopleCall::MakeToken.path(), &form).read();
     made.secret.reveal().to_owned()
 }
 
@@ -135,7 +135,7 @@ fn a_token_for_nodes_hears_of_a_removed_one_only_that_it_is_not_there() {
     let (site, world) = owned();
     let node = Machine::managed(&site, 7);
     let form = r#"{"name":"one","scopes":["nodes"],"days":7}"#;
-    let made: TokenMade = call(&site, &world.alice, "POST", People::MakeToken.path(), form).read();
+    let made: TokenMade = call(&site, &world.alice, "POST", PeopleCall::MakeToken.path(), form).read();
     let target = path("/api/host/nodes/{id}", &node);
     let look = || with_token(&site, made.secret.reveal(), "GET", &target, "");
     assert_eq!(look().status, 200);
@@ -153,7 +153,7 @@ fn a_token_looks_and_does_nothing_else() {
     let (site, world) = owned();
     let form = |scopes: &str| format!(r#"{{"name":"one","scopes":[{scopes}],"days":7}}"#);
     let made: TokenMade =
-        call(&site, &world.alice, "POST", People::MakeToken.path(), &form(r#""events","nodes""#)).read();
+        call(&site, &world.alice, "POST", PeopleCall::MakeToken.path(), &form(r#""events","nodes""#)).read();
     let token = made.secret.reveal();
     assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").status, 200);
     assert_eq!(with_token(&site, token, "GET", "/api/host/events?after=0&limit=1", "").status, 200);
@@ -175,15 +175,15 @@ fn a_token_looks_and_does_nothing_else() {
     assert_eq!(refused.code(), "actor_required");
     assert_eq!(with_token(&site, "x", "GET", "/api/host/nodes", "").body, refused.body);
     assert_eq!(with_token(&site, &wrong, "POST", "/api/host/tokens", &form(r#""audit""#)).body, refused.body);
-    let listed: TokensView = call(&site, &world.alice, "GET", People::Tokens.path(), "").read();
+    let listed: TokensView = call(&site, &world.alice, "GET", PeopleCall::Tokens.path(), "").read();
     assert_eq!(listed.tokens.len(), 1);
     assert!(listed.tokens[0].used_at.is_some());
     // A viewer makes none, the operator neither; it ends at once when it is removed.
     for (who, code) in [(&world.victor, "role_required"), (&world.mallory, "actor_required")] {
-        assert_eq!(call(&site, who, "POST", People::MakeToken.path(), &form(r#""audit""#)).code(), code);
+        assert_eq!(call(&site, who, "POST", PeopleCall::MakeToken.path(), &form(r#""audit""#)).code(), code);
     }
-    assert_eq!(site.order("POST", People::MakeToken.path(), &form(r#""audit""#)).code(), "actor_required");
-    let remove = People::RemoveToken.path_for(&listed.tokens[0].code);
+    assert_eq!(site.order("POST", PeopleCall::MakeToken.path(), &form(r#""audit""#)).code(), "actor_required");
+    let remove = PeopleCall::RemoveToken.path_for(&listed.tokens[0].code);
     assert_eq!(call(&site, &world.alice, "DELETE", &remove, "").status, 200);
     assert_eq!(with_token(&site, token, "GET", "/api/host/nodes", "").body, refused.body);
 }
@@ -214,7 +214,7 @@ fn every_row_of_both_tables_by_everyone() {
     publish(&site, &world);
     let token = token(&site, &world);
     let rows = Endpoint::ALL.iter().map(|row| (format!("{row:?}"), row.method(), row.path(), row.body_max(), false));
-    let owners = People::ALL.iter().map(|row| {
+    let owners = PeopleCall::ALL.iter().map(|row| {
         (format!("{row:?}"), row.method(), row.path(), row.body_max(), matches!(row.caller(), Who::Person(_)))
     });
     let mut table = String::new();
@@ -247,12 +247,12 @@ fn every_row_of_both_tables_by_everyone() {
 #[test]
 fn a_caller_is_told_who_a_call_was_made_as() {
     let (site, world) = owned();
-    let me = |who: &TestOwner| -> CallerView { call(&site, who, "GET", People::Me.path(), "").read() };
+    let me = |who: &TestOwner| -> CallerView { call(&site, who, "GET", PeopleCall::Me.path(), "").read() };
     let name = |who: &TestOwner| AuditActor::Owner(who.id.clone(), who.name.parse().unwrap());
     let by_key = |who: &TestOwner, role| CallerView { actor: name(who), role: Some(role), via: Some(AuditVia::Key) };
     assert_eq!(me(&world.alice), by_key(&world.alice, Role::Owner));
     assert_eq!(me(&world.victor), by_key(&world.victor, Role::Viewer));
-    let operator: CallerView = site.order("GET", People::Me.path(), "").read();
+    let operator: CallerView = site.order("GET", PeopleCall::Me.path(), "").read();
     assert!(matches!(operator, CallerView { actor: AuditActor::Operator(_), role: None, via: None }));
 }
 

@@ -1,6 +1,6 @@
 //! The page over the wire and in a real browser.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::OnboardingView;
 use lucia_people::sign_in::PasskeysView;
 use lucia_proto::base::json;
@@ -205,7 +205,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     assert!(!browser.errors().is_empty(), "the refusal is in the console, as the browser writes each");
     let passkeys: PasskeysView = call(&site, &world.alice, "GET", "/api/host/passkeys", "").read();
     assert_eq!(passkeys.passkeys, []);
-    let approve = People::ApprovePasskey.path_for(&confirmed);
+    let approve = PeopleCall::ApprovePasskey.path_for(&confirmed);
     assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
     browser.click("[data-act='sign-in']");
     browser.is_at("/");
@@ -266,7 +266,7 @@ fn a_person_adds_a_passkey_signs_in_approves_a_machine_and_signs_out() {
     browser.go("/");
     browser.is_at("/sign-in");
     let _ = browser.errors();
-    assert_eq!(site.order("DELETE", &People::RemovePasskey.path_for(&confirmed), "").status, 200);
+    assert_eq!(site.order("DELETE", &PeopleCall::RemovePasskey.path_for(&confirmed), "").status, 200);
     browser.click("[data-act='sign-in']");
     browser.says(true);
     wait_until("no session is left", || site.order("GET", "/api/host/sessions", "").body.contains("\"sessions\":[]"));
@@ -358,7 +358,7 @@ fn a_passkey_says_by_itself_that_it_was_confirmed() {
     let code = code.as_str().unwrap().to_owned();
     let state = |path: &str| site.send(&request("GET", path, &[], ""));
     assert!(state(&format!("/passkeys?asked={code}")).body.contains("data-state=\"waits\""));
-    let approve = People::ApprovePasskey.path_for(&code);
+    let approve = PeopleCall::ApprovePasskey.path_for(&code);
     assert_eq!(call(&site, &world.alice, "POST", &approve, "").status, 200);
     browser.until("that it was confirmed", |browser| {
         ["passkey-state", "passkey-next"].iter().zip(&before).all(|(id, before)| shown(browser, id) != *before)

@@ -1,7 +1,7 @@
 //! Orders on the page, in a real browser: drafted there, signed on an owner's own machine, carried out by a node, and each
 //! step seen without a reload (design.md O2). Keys by keyboard alone.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::{NodeView, OnboardingView};
 use lucia_people::owner_api::{DraftState, DraftView, DraftsView};
 use lucia_people::why::Why;
@@ -36,7 +36,7 @@ fn signed_in(site: &Site, world: &OrderWorld) -> Browser {
     browser.click("#passkey-form button");
     browser.until("the code of the passkey", |browser| !shown(browser, "passkey-code").is_empty());
     let code: VerificationCode = shown(&browser, "passkey-code").parse().unwrap();
-    assert_eq!(call(site, &world.alice, "POST", &People::ApprovePasskey.path_for(&code), "").status, 200);
+    assert_eq!(call(site, &world.alice, "POST", &PeopleCall::ApprovePasskey.path_for(&code), "").status, 200);
     browser.go("/sign-in");
     browser.click("[data-act='sign-in']");
     browser.is_at("/");
@@ -75,14 +75,14 @@ fn drafted(site: &Site, world: &OrderWorld, browser: &Browser) -> (VerificationC
             && !shown(browser, "draft-code").is_empty()
     });
     let code: VerificationCode = shown(browser, "draft-code").parse().unwrap();
-    let view = call(site, &world.alice, "GET", &People::Draft.path_for(&code), "").read();
+    let view = call(site, &world.alice, "GET", &PeopleCall::Draft.path_for(&code), "").read();
     (code, view)
 }
 
 /// Alice signs it as `luciactl sign CODE` does, on her own machine.
 fn sign(site: &Site, world: &OrderWorld, code: &VerificationCode, view: &DraftView) -> OrderId {
     let body = json::to_string(&world.alice.sign(&view.draft)).unwrap();
-    let answer = call(site, &world.alice, "POST", &People::Sign.path_for(code), &body);
+    let answer = call(site, &world.alice, "POST", &PeopleCall::Sign.path_for(code), &body);
     assert_eq!(answer.status, 200, "{answer:?}");
     OrderId::of(&view.draft.intent_json)
 }
@@ -244,7 +244,7 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     browser.run(&format!("document.querySelector(\"{link}\").focus()"));
     mark(&browser);
     freeze(&site, &node);
-    let view: NodeView = call(&site, &world.alice, "GET", &People::Node.path_for(node.id()), "").read();
+    let view: NodeView = call(&site, &world.alice, "GET", &PeopleCall::Node.path_for(node.id()), "").read();
     assert!(view.node.frozen);
     let looks = Why::of(&view, &[]).looks().join("; ");
     let cell = format!("return document.querySelector(\"tr[data-node='{}']\").lastElementChild.textContent", node.id());
@@ -300,7 +300,7 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
         other.node.hostname,
         other.id()
     );
-    let path = People::Approve.path_for(waiting.id());
+    let path = PeopleCall::Approve.path_for(waiting.id());
     assert_eq!(call(&site, &world.alice, "POST", &path, &form).status, 200);
     browser.click("[data-kind='admit']");
     is_marked(&browser);
@@ -312,7 +312,7 @@ fn a_clone_is_seen_and_decided_about_and_a_session_elsewhere_is_ended() {
     // One is rejected and restored, on the list itself.
     let third = Machine::new(11);
     assert_eq!(third.discover(&site).status, 200);
-    assert_eq!(site.order("POST", &People::Reject.path_for(third.id()), "").status, 200);
+    assert_eq!(site.order("POST", &PeopleCall::Reject.path_for(third.id()), "").status, 200);
     browser.go("/");
     browser.click("[data-act='restore']");
     browser.says(false);
@@ -364,7 +364,7 @@ fn what_goes_wrong_is_said_beside_what_was_pressed_and_nothing_bad_is_handed_in(
         is_beside(&browser, submit);
     }
     browser.picture("key-refused");
-    let drafts: DraftsView = call(&site, &world.alice, "GET", People::Drafts.path(), "").read();
+    let drafts: DraftsView = call(&site, &world.alice, "GET", PeopleCall::Drafts.path(), "").read();
     assert_eq!(drafts.drafts, []);
     // In what is put in anew it stays: a look that comes meanwhile leaves it where it is.
     browser.go("/owners");
@@ -408,7 +408,7 @@ fn a_pasted_private_key_stays_in_no_field() {
             says_of_the_key(&browser, "private");
         }
     }
-    let drafts: DraftsView = call(&site, &world.alice, "GET", People::Drafts.path(), "").read();
+    let drafts: DraftsView = call(&site, &world.alice, "GET", PeopleCall::Drafts.path(), "").read();
     assert_eq!(drafts.drafts, []);
 }
 
@@ -422,7 +422,7 @@ fn on_a_phone_no_name_of_a_column_reaches_into_the_next_row() {
     let node = Machine::managed(&site, 1);
     let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
-    let _: DraftView = site.order("POST", People::AddDraft.path(), &body).read();
+    let _: DraftView = site.order("POST", PeopleCall::AddDraft.path(), &body).read();
     let browser = signed_in(&site, &world);
     browser.wide(360);
     browser.go("/orders");
@@ -443,7 +443,7 @@ fn who_asks_to_become_an_owner_is_shown_with_what_the_operator_types() {
     add(&site, 71, &world.alice);
     let alices = cookie(&enter(&site, 71));
     let asked = Application::sign("carol".parse().unwrap(), site.ca.root().sha256(), site.at, &world.mallory.key);
-    let apply = People::Apply;
+    let apply = PeopleCall::Apply;
     let body = json::to_string(&asked).unwrap();
     assert_eq!(site.send(&request(apply.method(), apply.path(), &[], &body)).status, 200);
     let key = world.mallory.key.public();
@@ -497,7 +497,7 @@ fn an_order_for_a_node_that_is_removed_meanwhile_is_followed_to_its_end() {
     browser.click("#keys-form button[type='submit']");
     stands(&browser, BOX, DraftState::Drafted);
     mark(&browser);
-    assert_eq!(site.order("DELETE", &People::Remove.path_for(node.id()), "").status, 200);
+    assert_eq!(site.order("DELETE", &PeopleCall::Remove.path_for(node.id()), "").status, 200);
     let name = &node.node.hostname;
     stands(&browser, BOX, DraftState::NobodyLeft);
     assert!(shown(&browser, "draft-state").contains(name.as_str()));
@@ -536,7 +536,7 @@ fn the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now() {
     open(&format!("/servers/{}", node.id()), "server");
     browser.click("[data-act='draft'][data-kind='remove-identity']");
     stands(&browser, BOX, DraftState::Drafted);
-    assert_eq!(site.order("DELETE", &People::Remove.path_for(node.id()), "").status, 200);
+    assert_eq!(site.order("DELETE", &PeopleCall::Remove.path_for(node.id()), "").status, 200);
     browser.has("[data-live=removed]");
     browser.shows(node.node.hostname.as_str());
     assert!(has("removed") && !has("server") && !has("actions"), "nothing of the node is left");
@@ -549,8 +549,8 @@ fn the_open_document_of_what_is_no_more_becomes_by_itself_what_that_is_now() {
     assert_eq!(browser.run("return document.querySelector('h1').textContent"), comes.node.hostname.as_str());
     // One that is dismissed is said to be gone.
     assert_eq!(goes.discover(&site).status, 200);
-    assert_eq!(site.order("POST", &People::Reject.path_for(goes.id()), "").status, 200);
+    assert_eq!(site.order("POST", &PeopleCall::Reject.path_for(goes.id()), "").status, 200);
     open(&format!("/devices/{}", goes.id()), "device");
-    assert_eq!(site.order("POST", &People::Dismiss.path_for(goes.id()), "").status, 200);
+    assert_eq!(site.order("POST", &PeopleCall::Dismiss.path_for(goes.id()), "").status, 200);
     browser.until("the end of its document", |_| !has("device"));
 }

@@ -1,6 +1,6 @@
 //! Passkeys for orders, in a real browser: made there, signed with there, and only what the roster names (design.md O2).
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::{DraftState, DraftView};
 use lucia_people::sign_in::{PasskeyForm, PasskeysView};
 use lucia_proto::base::json;
@@ -64,15 +64,15 @@ fn a_passkey_for_orders_is_made_and_signs_on_the_page_what_the_roster_names() {
     let [keys, removal] = [OrderKind::SshKey, OrderKind::RemoveIdentity].map(|kind| {
         let draft = world.draft(kind, |intent| intent.nodes = vec![node.id().clone()]);
         let body = json::to_string(&draft).unwrap();
-        let _: DraftView = site.order("POST", People::AddDraft.path(), &body).read();
+        let _: DraftView = site.order("POST", PeopleCall::AddDraft.path(), &body).read();
         draft
     });
     let code = keys.read().unwrap().code();
-    let view = |code| -> DraftView { call(&site, &world.alice, "GET", &People::Draft.path_for(code), "").read() };
+    let view = |code| -> DraftView { call(&site, &world.alice, "GET", &PeopleCall::Draft.path_for(code), "").read() };
 
     // A session that has no right assertion gets nothing: another's key, another order, a sign-in's challenge, no person.
     let post = |code, signature: &OrderSignature| {
-        within(&site, &alices, "POST", &People::Sign.path_for(code), &json::to_string(signature).unwrap())
+        within(&site, &alices, "POST", &PeopleCall::Sign.path_for(code), &json::to_string(signature).unwrap())
     };
     let (right, none) = (passkey_challenge(&keys.intent_json), |_: &mut String, _: &mut Vec<u8>| ());
     let alice = |assertion| {

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lucia_people::calls::{People, Who};
+use lucia_people::calls::{PeopleCall, Who};
 use lucia_people::owner_api::DraftView;
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
@@ -134,14 +134,14 @@ impl Forwarder<'_> {
     fn target(&self, came: &str) -> String {
         let turn = self.turn.fetch_add(1, Ordering::SeqCst);
         let (path, query) = came.split_once('?').map_or((came, None), |(path, query)| (path, Some(query)));
-        if let (true, Some(query)) = (path == People::Events.path(), query) {
+        if let (true, Some(query)) = (path == PeopleCall::Events.path(), query) {
             let shorter = |part: &str| match part.strip_prefix("wait=").map(str::parse::<u8>) {
                 Some(Ok(2..=25)) => "wait=1".to_owned(),
                 _ => part.to_owned(),
             };
             return format!("{path}?{}", query.split('&').map(shorter).collect::<Vec<_>>().join("&"));
         }
-        let rows = Endpoint::ALL.iter().map(|row| row.path()).chain(People::ALL.iter().map(|row| row.path()));
+        let rows = Endpoint::ALL.iter().map(|row| row.path()).chain(PeopleCall::ALL.iter().map(|row| row.path()));
         for row in rows.filter(|row| row.starts_with("/api/host/")) {
             for (place, known) in [("{id}", &self.ids), ("{code}", &self.codes)] {
                 let Some((before, after)) = row.split_once(place) else { continue };
@@ -159,7 +159,7 @@ impl Forwarder<'_> {
     fn hand_on(&self, came: &Came) -> Option<Answer> {
         let target = self.target(&came.target);
         let path = target.split('?').next().unwrap_or_default();
-        let row = People::ALL.iter().find(|row| row.path() == path && row.method() == came.method);
+        let row = PeopleCall::ALL.iter().find(|row| row.path() == path && row.method() == came.method);
         let met = row.is_some_and(|row| row.caller() == Who::Anyone);
         let proof = if met { None } else { self.proof(came, &target) };
         let bytes = request(came, &target, proof.as_deref());
@@ -270,7 +270,7 @@ fn run(dir: &Scratch, port: u16) -> (Option<i32>, String) {
 fn drafted(site: &Site, world: &OrderWorld, node: &Machine) -> String {
     let draft = world.draft(OrderKind::SshKey, |intent| intent.nodes = vec![node.id().clone()]);
     let body = json::to_string(&draft).unwrap();
-    let _: DraftView = site.order("POST", People::AddDraft.path(), &body).read();
+    let _: DraftView = site.order("POST", PeopleCall::AddDraft.path(), &body).read();
     OrderId::of(&draft.intent_json).code().to_string()
 }
 

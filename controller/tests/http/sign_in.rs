@@ -1,7 +1,7 @@
 //! Signing in over the wire: the cookie, what a session may, and what it never may.
 
 use lucia_people::audit::{AuditVia, AuditView};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::sign_in::{self, PasskeyAsked, PasskeyForm, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::KeyLabel;
@@ -26,15 +26,15 @@ fn form(number: u8) -> PasskeyForm {
     }
 }
 
-fn post(site: &Site, row: People, origin: &str, body: &str) -> Answer {
+fn post(site: &Site, row: PeopleCall, origin: &str, body: &str) -> Answer {
     site.send(&request(row.method(), row.path(), &[("Origin", origin)], body))
 }
 
 /// Hands in the passkey of this number and has `who` confirm it.
 pub(crate) fn add(site: &Site, number: u8, who: &TestOwner) -> PasskeyAsked {
     let body = json::to_string(&form(number)).unwrap();
-    let asked: PasskeyAsked = post(site, People::AskPasskey, origin(site).as_str(), &body).read();
-    let answer = call(site, who, "POST", &People::ApprovePasskey.path_for(&asked.code), "");
+    let asked: PasskeyAsked = post(site, PeopleCall::AskPasskey, origin(site).as_str(), &body).read();
+    let answer = call(site, who, "POST", &PeopleCall::ApprovePasskey.path_for(&asked.code), "");
     assert_eq!(answer.status, 200, "{answer:?}");
     asked
 }
@@ -47,7 +47,7 @@ pub(crate) fn enter(site: &Site, number: u8) -> Answer {
         credential_id: form(number).credential_id,
         assertion: assertion(&key(number), &signed, &origin(site), |_, _| ()),
     };
-    post(site, People::SignIn, origin(site).as_str(), &json::to_string(&sign_in).unwrap())
+    post(site, PeopleCall::SignIn, origin(site).as_str(), &json::to_string(&sign_in).unwrap())
 }
 
 /// What the browser keeps of an answer.
@@ -95,19 +95,22 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
     assert!(String::from_utf8(site.journal()).unwrap().contains("owner:alice"));
     // A session confirms no passkey, its own neither.
     let body = json::to_string(&form(73)).unwrap();
-    let asked: PasskeyAsked = post(&site, People::AskPasskey, origin(&site).as_str(), &body).read();
-    let approve = People::ApprovePasskey.path_for(&asked.code);
+    let asked: PasskeyAsked = post(&site, PeopleCall::AskPasskey, origin(&site).as_str(), &body).read();
+    let approve = PeopleCall::ApprovePasskey.path_for(&asked.code);
     assert_eq!(within(&site, &alices, "POST", &approve, "").code(), "actor_required");
     assert_eq!(enter(&site, 73).code(), "actor_required");
     // It lets go of no node and decides about no clone; the key does.
     for (row, command) in [
-        (People::Remove, "luciactl remove NODE"),
-        (People::KeepClone, "luciactl clone keep NODE --start ID"),
-        (People::SplitClone, "luciactl clone split NODE"),
+        (PeopleCall::Remove, "luciactl remove NODE"),
+        (PeopleCall::KeepClone, "luciactl clone keep NODE --start ID"),
+        (PeopleCall::SplitClone, "luciactl clone split NODE"),
     ] {
         let path = row.path_for(&"01".repeat(16));
-        let body =
-            if row == People::KeepClone { format!(r#"{{"startId":"{}"}}"#, "02".repeat(16)) } else { String::new() };
+        let body = if row == PeopleCall::KeepClone {
+            format!(r#"{{"startId":"{}"}}"#, "02".repeat(16))
+        } else {
+            String::new()
+        };
         let refused = within(&site, &alices, row.method(), &path, &body);
         assert_eq!(refused.code(), "owners_sign", "{row:?}");
         assert!(refused.body.contains(command), "{refused:?}");
@@ -115,7 +118,7 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
         assert_eq!(call(&site, &world.alice, row.method(), &path, &body).code(), "unknown_node", "{row:?}");
     }
     // Nor does it let a machine take a node's place, which removes that node.
-    let approve = People::Approve.path_for(&"01".repeat(16));
+    let approve = PeopleCall::Approve.path_for(&"01".repeat(16));
     let form = format!(r#"{{"hostname":"n1","diskId":"d1","confirmation":"ERASE","replaces":"{}"}}"#, "02".repeat(16));
     let refused = within(&site, &alices, "POST", &approve, &form);
     assert_eq!(refused.code(), "owners_sign");
@@ -124,14 +127,14 @@ fn a_session_may_what_its_owner_may_but_nothing_that_takes_the_key() {
     let form = form.replace(r#","replaces""#, r#","replaced""#);
     assert_eq!(within(&site, &alices, "POST", &approve, &form).code(), "invalid_body", "nothing unknown is let by");
     // From another page nobody is asked in.
-    assert_eq!(post(&site, People::AskPasskey, "https://evil.test", &body).code(), "actor_required");
+    assert_eq!(post(&site, PeopleCall::AskPasskey, "https://evil.test", &body).code(), "actor_required");
     // One's own sessions and passkeys, and their end.
     let sessions: SessionsView = within(&site, &alices, "GET", "/api/host/sessions", "").read();
     assert_eq!(sessions.sessions.len(), 1);
     let passkeys: PasskeysView = within(&site, &victors, "GET", "/api/host/passkeys", "").read();
     assert_eq!(passkeys.passkeys.len(), 1);
     assert_eq!(passkeys.passkeys[0].code, viewer.code);
-    let removed = within(&site, &victors, "DELETE", &People::RemovePasskey.path_for(&viewer.code), "");
+    let removed = within(&site, &victors, "DELETE", &PeopleCall::RemovePasskey.path_for(&viewer.code), "");
     assert_eq!(removed.read::<PasskeysView>().passkeys, []);
     assert_eq!(within(&site, &victors, "GET", "/api/host/nodes", "").code(), "actor_required");
     let ended = within(&site, &alices, "DELETE", "/api/host/sessions", "");
@@ -152,7 +155,7 @@ fn changes_in_a_session_are_counted_and_looks_are_not() {
     let (site, world) = owned();
     add(&site, 71, &world.alice);
     let alices = cookie(&enter(&site, 71));
-    let end = People::EndSession.path_for(&"1a2b-3c4d-5e6f");
+    let end = PeopleCall::EndSession.path_for(&"1a2b-3c4d-5e6f");
     wait_until("a change too many", || {
         (0..40).any(|_| within(&site, &alices, "DELETE", &end, "").code() == "too_many_requests")
     });

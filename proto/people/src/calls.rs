@@ -100,7 +100,7 @@ pub struct CallerView {
 
 calls! {
     /// Every call of people.
-    People by Who;
+    PeopleCall by Who;
 
     /// Window, devices and tasks.
     Onboarding: "GET" "/api/host/onboarding", Who::reads(Some(Scope::Onboarding)), 0, () => host_api::OnboardingView;
@@ -185,7 +185,7 @@ calls! {
 // A draft fits into the body that carries it, and what it becomes into one answer.
 const _: () = assert!(BODY_MAX >= SIGNED_INTENT_MAX);
 
-impl People {
+impl PeopleCall {
     /// What it asks of somebody of the roster; nothing for what strangers call.
     #[must_use]
     pub const fn person(self) -> Option<Person> {
@@ -216,25 +216,28 @@ mod tests {
     #[test]
     fn no_row_stands_twice_and_each_change_is_an_owners() {
         let mut seen = std::collections::BTreeSet::new();
-        for row in People::ALL {
+        for row in PeopleCall::ALL {
             assert!(seen.insert((row.method(), row.path())), "{row:?}");
             assert!(Endpoint::ALL.iter().all(|other| (other.method(), other.path()) != (row.method(), row.path())));
             assert!(row.method() == "POST" || row.body_max() == 0, "{row:?}");
             assert_eq!(row.path().starts_with("/api/host/"), row.caller() != Everybody, "{row:?}");
             match row.caller() {
-                Everybody => assert_eq!(row, &People::Description),
+                Everybody => assert_eq!(row, &PeopleCall::Description),
                 Anyone => {
-                    assert!(matches!(row, People::Challenge | People::Apply | People::SignIn | People::AskPasskey))
+                    assert!(matches!(
+                        row,
+                        PeopleCall::Challenge | PeopleCall::Apply | PeopleCall::SignIn | PeopleCall::AskPasskey
+                    ))
                 }
                 Who::Person(Person { role, takes, scope, act }) => {
                     // What is one's own a viewer may change too.
                     let own = matches!(
                         row,
-                        People::EndSessions
-                            | People::EndSession
-                            | People::ApprovePasskey
-                            | People::RemovePasskey
-                            | People::RemoveToken
+                        PeopleCall::EndSessions
+                            | PeopleCall::EndSession
+                            | PeopleCall::ApprovePasskey
+                            | PeopleCall::RemovePasskey
+                            | PeopleCall::RemoveToken
                     );
                     let reads = row.method() == "GET";
                     assert_eq!(role == Role::Viewer, own || reads, "{row:?}");
@@ -246,6 +249,6 @@ mod tests {
             }
         }
         let code: VerificationCode = "1a2b-3c4d-5e6f".parse().unwrap();
-        assert_eq!(People::Sign.path_for(&code), "/api/host/orders/1a2b-3c4d-5e6f/signatures");
+        assert_eq!(PeopleCall::Sign.path_for(&code), "/api/host/orders/1a2b-3c4d-5e6f/signatures");
     }
 }

@@ -1,6 +1,6 @@
 //! Letting a machine in: the approval of its installation, and the order that makes it a node.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use std::fmt::Write as _;
 
 use clap::Args;
@@ -97,7 +97,7 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
     if let Some(me) = client.me() {
         roster::signer(client, me, &[OrderKind::Admit]).await?;
     }
-    let seen: OnboardingView = client.call(People::Onboarding, &"").await?;
+    let seen: OnboardingView = client.call(PeopleCall::Onboarding, &"").await?;
     let now = seen.server_time;
     let device = of_code(seen, asked.code.clone())?;
     let fingerprint = fingerprint::typed(asked.fingerprint, asked.yes)?;
@@ -130,7 +130,7 @@ pub(super) async fn approve(session: &Session, asked: Approve) -> Result<(), Fai
     ask(&sentence, word, asked.yes || asked.erase.is_some()).map_err(|error| ended(error.into()))?;
     let confirmation = asked.disk.as_ref().map(|_| ERASE.to_owned());
     let form = ApproveForm { hostname: asked.hostname, disk_id: asked.disk, confirmation, replaces };
-    let view = client.post(People::Approve, &device.device_id, &form).await;
+    let view = client.post(PeopleCall::Approve, &device.device_id, &form).await;
     let view = view.map_err(|error| ended(error.into()))?;
     if let (Some(me), Some(draft)) = (client.me(), &admission) {
         // What was approved waits for this order, so whoever reads why it failed reads how to give it.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lucia_people::audit::{AuditActor, AuditEntry, AuditError, AuditVia, AuditView};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::words;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::NodeId;
@@ -169,7 +169,7 @@ async fn watch(session: &Session, mut after: u64, follow: bool) -> Result<(), Fa
     let heading = ["NUMBER", "AT", "WHAT", "RESULT", "BY", "NODE", "ORDER", "FROM"];
     let mut list = Happened::new(&heading, &["NODE ID", "REFUSAL"], wide);
     loop {
-        let view: AuditView = session.client.after(People::Audit, &after).await?;
+        let view: AuditView = session.client.after(PeopleCall::Audit, &after).await?;
         let line = |entry: &AuditEntry, names: &Names| (row(entry, names, wide), String::new());
         list.write(session, &view.entries, follow, ids, line).await?;
         after = view.entries.iter().map(|entry| entry.sequence).fold(after, u64::max);
@@ -202,7 +202,7 @@ async fn whole(
     let mut checked = Checked::new(anchors);
     let mut progress = None;
     loop {
-        let view: AuditView = client.after(People::Audit, &checked.chain.entries).await?;
+        let view: AuditView = client.after(PeopleCall::Audit, &checked.chain.entries).await?;
         let all = usize::try_from(view.last_sequence).unwrap_or(usize::MAX);
         let progress = progress.get_or_insert_with(|| Progress::new("Reading the audit, line", all));
         for entry in &view.entries {

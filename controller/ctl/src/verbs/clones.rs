@@ -1,6 +1,6 @@
 //! A frozen identity, which two machines hold: one is kept, or none.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
@@ -101,7 +101,7 @@ async fn keep(session: &Session, node: &str, start: StartId, yes: bool) -> Resul
         return sign::order(session, me, &draft, &meant, &keeping(&view, &start), yes).await;
     }
     ask(&keeping(&view, &start), &name, yes)?;
-    let view = client.post(People::KeepClone, &id, &KeepForm { start_id: start }).await?;
+    let view = client.post(PeopleCall::KeepClone, &id, &KeepForm { start_id: start }).await?;
     nodes::say(session.out, &view)
 }
 
@@ -114,7 +114,7 @@ async fn split(session: &Session, node: &str, yes: bool) -> Result<(), Failure> 
         return sign::order(session, me, &draft, &[Meant::new(node, &id)], &splitting(&view), yes).await;
     }
     ask(&splitting(&view), &name, yes)?;
-    onboarding::say(session.out, &client.call(People::SplitClone, &id).await?)
+    onboarding::say(session.out, &client.call(PeopleCall::SplitClone, &id).await?)
 }
 
 /// What `clone keep` will do.

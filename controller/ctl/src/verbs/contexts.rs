@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::StatusView;
 use lucia_people::owner_api::RosterView;
 use lucia_proto::base::code::Code;
@@ -90,10 +90,10 @@ pub(crate) struct Whoami;
 pub(super) async fn whoami(session: &Session, _: Whoami) -> Result<(), Failure> {
     let (Some(me), context::Context::Owner(context)) = (session.client.me(), &session.context) else {
         // Whoever may not call is nobody there.
-        let _: StatusView = session.client.call(People::Status, &"").await?;
+        let _: StatusView = session.client.call(PeopleCall::Status, &"").await?;
         return session.out.say(&"operator", || operator(&session.context));
     };
-    let looked: Result<RosterView, CallError> = session.client.call(People::Roster, &"").await;
+    let looked: Result<RosterView, CallError> = session.client.call(PeopleCall::Roster, &"").await;
     let roster = match looked {
         Ok(view) => match roster::newest(&view, me) {
             Err(RosterProblem::None) => None,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::NodeLine;
 use lucia_people::owner_api::{DraftLine, DraftState, DraftView};
 use lucia_proto::base::bounded::KeyLabel;
@@ -267,7 +267,7 @@ impl Reader<'_> {
     /// One that no owner of the roster signed counts for nothing: neither its keys, which somebody may have slipped in, nor
     /// its number.
     async fn signed(&self, line: &DraftLine) -> Result<Option<Ordered>, Failure> {
-        let view: DraftView = self.client.call(People::Draft, &line.code).await?;
+        let view: DraftView = self.client.call(PeopleCall::Draft, &line.code).await?;
         let read = sign::read(&view.draft, &line.code, &self.me.fleet())?;
         let (order, intent) = (read.signed(view.signatures), read.intent());
         let is_signed =

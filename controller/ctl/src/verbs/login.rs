@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lucia_daemon::clock;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::RosterView;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::APPLICATION_LIFETIME;
@@ -180,7 +180,7 @@ async fn wait(client: Client, asked: &OwnerName) -> Result<(), Failure> {
     note("Waiting for that. Ctrl-C ends the waiting and nothing else.");
     let most = APPLICATION_LIFETIME.as_secs() / PAUSE.as_secs();
     for _ in 0..most {
-        let looked: Result<RosterView, CallError> = client.call(People::Roster, &"").await;
+        let looked: Result<RosterView, CallError> = client.call(PeopleCall::Roster, &"").await;
         match looked {
             Ok(view) => {
                 let roster = match roster::newest(&view, me) {

@@ -1,6 +1,6 @@
 //! Nodes: all of them, one as it lives, and what is done to one.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub(super) async fn show(session: &Session, asked: Node) -> Result<(), Failure> 
             watch(out, &about(client, &id).await?)?;
             tokio::time::sleep(Duration::from_secs(asked.every)).await;
         },
-        Looked::Node(id) => say(out, &client.call(People::Node, &id).await?),
+        Looked::Node(id) => say(out, &client.call(PeopleCall::Node, &id).await?),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Rename {
 pub(super) async fn rename(session: &Session, asked: Rename) -> Result<(), Failure> {
     let client = &session.client;
     let (id, _) = find(client, &asked.node).await?;
-    say(session.out, &client.post(People::Rename, &id, &RenameForm { hostname: asked.name }).await?)
+    say(session.out, &client.post(PeopleCall::Rename, &id, &RenameForm { hostname: asked.name }).await?)
 }
 
 /// Removes a node or device for good: its key is refused from then on.
@@ -126,7 +126,7 @@ pub(super) async fn remove(session: &Session, asked: Remove) -> Result<(), Failu
     }
     let (id, name) = find(client, node).await?;
     ask(&sentence(&name, &id), &name, asked.yes)?;
-    let view = client.call(People::Remove, &id).await?;
+    let view = client.call(PeopleCall::Remove, &id).await?;
     note(&format!(
         "{name} is removed here. Whether its key is barred for good is decided on the worker's host: \
          lucia-enrollment-worker confirm-removals shows it, if it was a node."

@@ -1,6 +1,6 @@
 //! Machines that are no nodes yet, and the window through which they come.
 
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
@@ -25,7 +25,7 @@ use crate::text::{compared, left, line};
 pub(crate) struct Onboarding;
 
 pub(super) async fn onboarding(session: &Session, _: Onboarding) -> Result<(), Failure> {
-    say(session.out, &session.client.call(People::Onboarding, &"").await?)
+    say(session.out, &session.client.call(PeopleCall::Onboarding, &"").await?)
 }
 
 /// Opens or closes the discovery window.
@@ -49,8 +49,8 @@ pub(super) async fn window(session: &Session, asked: Window) -> Result<(), Failu
     say(
         session.out,
         &match asked {
-            Window::Open { minutes } => client.post(People::OpenWindow, &"", &OpenWindow { minutes }).await?,
-            Window::Close => client.call(People::CloseWindow, &"").await?,
+            Window::Open { minutes } => client.post(PeopleCall::OpenWindow, &"", &OpenWindow { minutes }).await?,
+            Window::Close => client.call(PeopleCall::CloseWindow, &"").await?,
         },
     )
 }
@@ -64,7 +64,7 @@ pub(crate) struct Reject {
 }
 
 pub(super) async fn reject(session: &Session, asked: Reject) -> Result<(), Failure> {
-    change(session, People::Reject, asked.code).await
+    change(session, PeopleCall::Reject, asked.code).await
 }
 
 /// Removes a discovered, rejected or failed machine from the list.
@@ -76,7 +76,7 @@ pub(crate) struct Dismiss {
 }
 
 pub(super) async fn dismiss(session: &Session, asked: Dismiss) -> Result<(), Failure> {
-    change(session, People::Dismiss, asked.code).await
+    change(session, PeopleCall::Dismiss, asked.code).await
 }
 
 /// Puts a rejected device back on the list.
@@ -88,10 +88,10 @@ pub(crate) struct Restore {
 }
 
 pub(super) async fn restore(session: &Session, asked: Restore) -> Result<(), Failure> {
-    change(session, People::Restore, asked.code).await
+    change(session, PeopleCall::Restore, asked.code).await
 }
 
-async fn change(session: &Session, endpoint: People, code: VerificationCode) -> Result<(), Failure> {
+async fn change(session: &Session, endpoint: PeopleCall, code: VerificationCode) -> Result<(), Failure> {
     let client = &session.client;
     let device = device(client, code).await?;
     say(session.out, &client.call(endpoint, &device.device_id).await?)

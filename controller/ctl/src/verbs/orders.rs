@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use lucia_daemon::clock::now;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
 use lucia_people::words;
 use lucia_proto::base::text::{counted, span};
@@ -74,7 +74,7 @@ pub(super) async fn sign(session: &Session, asked: Sign) -> Result<(), Failure> 
 async fn sign_one(session: &Session, me: &Me, code: &VerificationCode, yes: bool) -> Result<(), Failure> {
     let client = &session.client;
     let roster = roster::signer(client, me, &[]).await?;
-    let view: DraftView = client.call(People::Draft, code).await?;
+    let view: DraftView = client.call(PeopleCall::Draft, code).await?;
     let draft = sign::read(&view.draft, code, &me.fleet())?;
     roster::may_order(&roster, draft.intent().kind)?;
     match draft.intent().terms {
@@ -144,7 +144,7 @@ pub(super) async fn discard(session: &Session, asked: Drop) -> Result<(), Failur
         return Err(OrdersError::Kept(asked.code.clone(), why).into());
     }
     ask(&dropping(line), "yes", asked.yes)?;
-    client.act(People::DropDraft, &asked.code, None::<&()>).await?;
+    client.act(PeopleCall::DropDraft, &asked.code, None::<&()>).await?;
     let view = sign::drafts(client).await?;
     say(session, &view, drafts).await
 }

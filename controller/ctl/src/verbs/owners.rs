@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::owner_api::RosterView;
 use lucia_proto::orders::owner::{KeyUse, Role};
 use lucia_proto::orders::roster::Roster;
@@ -22,7 +22,7 @@ use crate::tell::note;
 pub(crate) struct Owners;
 
 pub(super) async fn list(session: &Session, _: Owners) -> Result<(), Failure> {
-    let view: RosterView = session.client.call(People::Roster, &"").await?;
+    let view: RosterView = session.client.call(PeopleCall::Roster, &"").await?;
     let roster = match session.client.me() {
         Some(me) => roster::newest(&view, me)?.roster().clone(),
         None => {

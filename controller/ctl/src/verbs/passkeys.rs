@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lucia_daemon::clock::now;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::sign_in::{PasskeyForm, PasskeyView, PasskeysView};
 use lucia_proto::base::json;
 use lucia_proto::base::limits::{HOST_BODY_MAX, JSON_DEPTH_MAX};
@@ -73,11 +73,11 @@ pub(crate) enum Passkey {
 pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Failure> {
     let (client, out) = (&session.client, session.out);
     let view: PasskeysView = match asked {
-        Passkey::List => client.call(People::Passkeys, &"").await?,
+        Passkey::List => client.call(PeopleCall::Passkeys, &"").await?,
         Passkey::Remove { code, yes } => {
             let sentence = format!("Passkey {code} signs nobody in any more, and the sessions it began end.");
             ask(&sentence, "yes", yes)?;
-            client.call(People::RemovePasskey, &code).await?
+            client.call(PeopleCall::RemovePasskey, &code).await?
         }
         // The one way by which a passkey comes to sign anybody in.
         Passkey::Approve { code, yes } => {
@@ -85,7 +85,7 @@ pub(super) async fn passkey(session: &Session, asked: Passkey) -> Result<(), Fai
             let sentence =
                 format!("Whoever holds the passkey {code} signs in to the page under your name from now on.");
             ask(&sentence, "yes", yes)?;
-            let view: PasskeyView = client.call(People::ApprovePasskey, &code).await?;
+            let view: PasskeyView = client.call(PeopleCall::ApprovePasskey, &code).await?;
             PasskeysView { passkeys: vec![view] }
         }
         Passkey::Orders { file, yes } => {

@@ -1,7 +1,7 @@
 //! Sessions of the page.
 
 use clap::Subcommand;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::sign_in::{SessionView, SessionsView};
 use lucia_proto::base::text::span;
 use lucia_proto::pki::key::VerificationCode;
@@ -36,15 +36,15 @@ pub(crate) enum Sessions {
 pub(super) async fn session(session: &Session, asked: Sessions) -> Result<(), Failure> {
     let (client, out) = (&session.client, session.out);
     let view: SessionsView = match asked {
-        Sessions::List => client.call(People::Sessions, &"").await?,
+        Sessions::List => client.call(PeopleCall::Sessions, &"").await?,
         Sessions::End { code, yes, .. } => {
             let whose = if client.me().is_some() { "your session" } else { "session" };
             if let Some(code) = code {
                 ask(&format!("This ends {whose} {code}: that browser has to sign in again."), "yes", yes)?;
-                client.call(People::EndSession, &code).await?
+                client.call(PeopleCall::EndSession, &code).await?
             } else {
                 ask(&format!("This ends every {whose} of the page: each browser has to sign in again."), "yes", yes)?;
-                client.call(People::EndSessions, &"").await?
+                client.call(PeopleCall::EndSessions, &"").await?
             }
         }
     };

@@ -1,7 +1,7 @@
 //! The controller itself.
 
 use clap::Args;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::StatusView;
 use lucia_people::words;
 use lucia_proto::base::text::{bytes, counted, shown};
@@ -19,7 +19,7 @@ const REFUSED_USUAL: u64 = 50;
 pub(crate) struct Status;
 
 pub(super) async fn status(session: &Session, _: Status) -> Result<(), Failure> {
-    let view = session.client.call(People::Status, &"").await?;
+    let view = session.client.call(PeopleCall::Status, &"").await?;
     session.out.say(&view, || words(&view, session.out.wide))
 }
 

@@ -1,7 +1,7 @@
 //! Automation tokens: made with the owner key, shown once.
 
 use clap::{Args, Subcommand};
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::token::{Days, TokenForm, TokenMade, TokenName, TokenScope, TokenScopes, TokenView, TokensView};
 use lucia_proto::base::text::shown;
 
@@ -67,19 +67,19 @@ pub(super) async fn token(session: &Session, asked: Token) -> Result<(), Failure
             session.owner("to make a token")?;
             let scopes = TokenScopes::try_from(args.scopes).map_err(|_| TokenError::ScopesTwice)?;
             let form = TokenForm { name: args.name, scopes, days: args.days };
-            let made: TokenMade = client.post(People::MakeToken, &"", &form).await?;
+            let made: TokenMade = client.post(PeopleCall::MakeToken, &"", &form).await?;
             // The token itself goes where the answer goes and nowhere else.
             out.say(&made, || format!("{}\n", made.secret.reveal()))?;
             note(&token_made(&made.token));
             return Ok(());
         }
-        Token::List => client.call(People::Tokens, &"").await?,
+        Token::List => client.call(PeopleCall::Tokens, &"").await?,
         Token::Remove { name } => {
-            let view: TokensView = client.call(People::Tokens, &"").await?;
+            let view: TokensView = client.call(PeopleCall::Tokens, &"").await?;
             let is_named = |token: &&TokenView| token.name.as_str() == name || token.code.as_str() == name;
             let mut found = view.tokens.iter().filter(is_named);
             match (found.next(), found.next()) {
-                (Some(token), None) => client.call(People::RemoveToken, &token.code).await?,
+                (Some(token), None) => client.call(PeopleCall::RemoveToken, &token.code).await?,
                 (None, _) => return Err(TokenError::NoToken(name).into()),
                 // Over the socket two owners may call theirs alike.
                 (Some(_), Some(_)) => return Err(TokenError::TokensAlike(name).into()),

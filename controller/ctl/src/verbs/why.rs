@@ -1,7 +1,7 @@
 //! `why`: what the controller knows of a node, what is wrong with it, and what cures that.
 
 use clap::Args;
-use lucia_people::calls::People;
+use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::NodeView;
 use lucia_people::owner_api::{DraftLine, DraftsView};
 use lucia_people::{why, words};
@@ -40,7 +40,7 @@ pub(super) async fn why(session: &Session, asked: Why) -> Result<(), Failure> {
         Looked::Device(device, now) => return out.say(&device, || no_node(&device, now, out.screen)),
     };
     let view = about(client, &id).await?;
-    let drafts: Result<DraftsView, CallError> = client.call(People::Drafts, &"").await;
+    let drafts: Result<DraftsView, CallError> = client.call(PeopleCall::Drafts, &"").await;
     let drafts = match drafts {
         Ok(view) => view.drafts,
         // One that knows no owners has no orders either.

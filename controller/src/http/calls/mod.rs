@@ -14,7 +14,7 @@ mod tokens;
 
 use http::StatusCode;
 use http::header::HeaderMap;
-use lucia_people::calls::{People, on};
+use lucia_people::calls::{PeopleCall, on};
 use lucia_proto::calls::Endpoint;
 
 use self::asked::{Asked, not_here, whole};
@@ -63,57 +63,57 @@ async fn machine(edge: &Edge, call: Endpoint, asked: &Asked<'_>) -> Result<HttpA
     }
 }
 
-async fn people(edge: &Edge, call: People, asked: &Asked<'_>) -> Result<HttpAnswer, ApiError> {
+async fn people(edge: &Edge, call: PeopleCall, asked: &Asked<'_>) -> Result<HttpAnswer, ApiError> {
     match call {
-        People::Description => Ok(described()),
-        People::Onboarding => whole::<on::Onboarding>(fleet::onboarding(edge).await),
-        People::OpenWindow => whole::<on::OpenWindow>(fleet::open_window(edge, asked).await),
-        People::CloseWindow => whole::<on::CloseWindow>(fleet::close_window(edge, asked).await),
-        People::Approve => whole::<on::Approve>(fleet::approve(edge, asked).await),
-        People::Reject => {
+        PeopleCall::Description => Ok(described()),
+        PeopleCall::Onboarding => whole::<on::Onboarding>(fleet::onboarding(edge).await),
+        PeopleCall::OpenWindow => whole::<on::OpenWindow>(fleet::open_window(edge, asked).await),
+        PeopleCall::CloseWindow => whole::<on::CloseWindow>(fleet::close_window(edge, asked).await),
+        PeopleCall::Approve => whole::<on::Approve>(fleet::approve(edge, asked).await),
+        PeopleCall::Reject => {
             whole::<on::Reject>(fleet::change(edge, asked, |parts, id, actor| parts.enrollment.reject(id, actor)).await)
         }
-        People::Dismiss => whole::<on::Dismiss>(
+        PeopleCall::Dismiss => whole::<on::Dismiss>(
             fleet::change(edge, asked, |parts, id, actor| parts.enrollment.dismiss(id, actor)).await,
         ),
-        People::Restore => whole::<on::Restore>(
+        PeopleCall::Restore => whole::<on::Restore>(
             fleet::change(edge, asked, |parts, id, actor| parts.enrollment.restore(id, actor)).await,
         ),
-        People::Remove => {
+        PeopleCall::Remove => {
             whole::<on::Remove>(fleet::change(edge, asked, |parts, id, actor| parts.enrollment.remove(id, actor)).await)
         }
-        People::SplitClone => whole::<on::SplitClone>(
+        PeopleCall::SplitClone => whole::<on::SplitClone>(
             fleet::change(edge, asked, |parts, id, actor| parts.enrollment.split_clone(id, actor)).await,
         ),
-        People::KeepClone => whole::<on::KeepClone>(fleet::keep_clone(edge, asked).await),
-        People::Rename => whole::<on::Rename>(fleet::rename(edge, asked).await),
-        People::Status => whole::<on::Status>(fleet::status(edge).await),
-        People::Nodes => whole::<on::Nodes>(fleet::nodes(edge, asked).await),
-        People::Node => whole::<on::Node>(fleet::node(edge, asked).await),
-        People::Events => whole::<on::Events>(audit::events(edge, asked).await),
-        People::Audit => whole::<on::Audit>(audit::entries(edge, asked).await),
-        People::Challenge => whole::<on::Challenge>(owners::challenge(edge, asked)),
-        People::Apply => whole::<on::Apply>(owners::apply(edge, asked).await),
-        People::Me => whole::<on::Me>(owners::me(edge, asked)),
-        People::Roster => whole::<on::Roster>(owners::roster(edge).await),
-        People::Names => whole::<on::Names>(owners::names(edge).await),
-        People::Drafts => whole::<on::Drafts>(orders::drafts(edge, asked).await),
-        People::AddDraft => whole::<on::AddDraft>(orders::add_draft(edge, asked).await),
-        People::Draft => whole::<on::Draft>(orders::draft(edge, asked).await),
-        People::Sign => whole::<on::Sign>(orders::sign(edge, asked).await),
-        People::DropDraft => whole::<on::DropDraft>(orders::drop_draft(edge, asked).await),
-        People::SignIn => sign_in::sign_in(edge, asked).await,
-        People::Sessions => whole::<on::Sessions>(sign_in::sessions(edge, asked).await),
-        People::EndSessions | People::EndSession => sign_in::end(edge, asked).await,
-        People::AskPasskey => whole::<on::AskPasskey>(sign_in::ask(edge, asked).await),
-        People::Passkeys => whole::<on::Passkeys>(sign_in::passkeys(edge, asked).await),
-        People::ApprovePasskey => whole::<on::ApprovePasskey>(sign_in::approve(edge, asked).await),
-        People::RemovePasskey => whole::<on::RemovePasskey>(sign_in::remove(edge, asked).await),
-        People::Tokens => whole::<on::Tokens>(tokens::all(edge, asked).await),
-        People::MakeToken => whole::<on::MakeToken>(tokens::make(edge, asked).await),
-        People::RemoveToken => whole::<on::RemoveToken>(tokens::remove(edge, asked).await),
+        PeopleCall::KeepClone => whole::<on::KeepClone>(fleet::keep_clone(edge, asked).await),
+        PeopleCall::Rename => whole::<on::Rename>(fleet::rename(edge, asked).await),
+        PeopleCall::Status => whole::<on::Status>(fleet::status(edge).await),
+        PeopleCall::Nodes => whole::<on::Nodes>(fleet::nodes(edge, asked).await),
+        PeopleCall::Node => whole::<on::Node>(fleet::node(edge, asked).await),
+        PeopleCall::Events => whole::<on::Events>(audit::events(edge, asked).await),
+        PeopleCall::Audit => whole::<on::Audit>(audit::entries(edge, asked).await),
+        PeopleCall::Challenge => whole::<on::Challenge>(owners::challenge(edge, asked)),
+        PeopleCall::Apply => whole::<on::Apply>(owners::apply(edge, asked).await),
+        PeopleCall::Me => whole::<on::Me>(owners::me(edge, asked)),
+        PeopleCall::Roster => whole::<on::Roster>(owners::roster(edge).await),
+        PeopleCall::Names => whole::<on::Names>(owners::names(edge).await),
+        PeopleCall::Drafts => whole::<on::Drafts>(orders::drafts(edge, asked).await),
+        PeopleCall::AddDraft => whole::<on::AddDraft>(orders::add_draft(edge, asked).await),
+        PeopleCall::Draft => whole::<on::Draft>(orders::draft(edge, asked).await),
+        PeopleCall::Sign => whole::<on::Sign>(orders::sign(edge, asked).await),
+        PeopleCall::DropDraft => whole::<on::DropDraft>(orders::drop_draft(edge, asked).await),
+        PeopleCall::SignIn => sign_in::sign_in(edge, asked).await,
+        PeopleCall::Sessions => whole::<on::Sessions>(sign_in::sessions(edge, asked).await),
+        PeopleCall::EndSessions | PeopleCall::EndSession => sign_in::end(edge, asked).await,
+        PeopleCall::AskPasskey => whole::<on::AskPasskey>(sign_in::ask(edge, asked).await),
+        PeopleCall::Passkeys => whole::<on::Passkeys>(sign_in::passkeys(edge, asked).await),
+        PeopleCall::ApprovePasskey => whole::<on::ApprovePasskey>(sign_in::approve(edge, asked).await),
+        PeopleCall::RemovePasskey => whole::<on::RemovePasskey>(sign_in::remove(edge, asked).await),
+        PeopleCall::Tokens => whole::<on::Tokens>(tokens::all(edge, asked).await),
+        PeopleCall::MakeToken => whole::<on::MakeToken>(tokens::make(edge, asked).await),
+        PeopleCall::RemoveToken => whole::<on::RemoveToken>(tokens::remove(edge, asked).await),
         // A stream is no answer that ends: `Edge::answer` begins it.
-        People::Stream => Err(not_here()),
+        PeopleCall::Stream => Err(not_here()),
     }
 }
 

@@ -11,7 +11,7 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lucia_people::calls::{People, Takes};
+use lucia_people::calls::{PeopleCall, Takes};
 use lucia_people::sign_in::SESSION_COOKIE;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::limits::{CHALLENGE_LIFETIME, OWNER_PROOF_HEADER_MAX};
@@ -42,7 +42,7 @@ fn description(source: &Source) -> Value {
         source.describe(name, &mut schemas);
     }
     let (mut paths, mut refusals) = (Map::new(), BTreeMap::new());
-    for call in People::ALL.iter().copied() {
+    for call in PeopleCall::ALL.iter().copied() {
         let (takes, gives) = call.types();
         for name in
             [takes, gives].into_iter().filter_map(rows::named).filter(|name| !["Events", "Document"].contains(name))
@@ -88,7 +88,7 @@ fn security_schemes() -> Value {
     })
 }
 
-fn operation(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
+fn operation(call: PeopleCall, refusals: &mut BTreeMap<String, Value>) -> Value {
     let mut operation = json!({
         "operationId": format!("{call:?}"),
         "summary": plain(call.row().words),
@@ -129,7 +129,7 @@ fn operation(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
 }
 
 /// Who may, as the edge asks; over the socket nobody is asked for anything.
-fn security(call: People) -> Value {
+fn security(call: PeopleCall) -> Value {
     let Some(person) = call.person() else { return json!([]) };
     let mut ways = vec![json!({"ownerProof": []})];
     match person.takes {
@@ -142,7 +142,7 @@ fn security(call: People) -> Value {
     json!(ways)
 }
 
-fn responses(call: People, refusals: &mut BTreeMap<String, Value>) -> Value {
+fn responses(call: PeopleCall, refusals: &mut BTreeMap<String, Value>) -> Value {
     let mut good = match rows::named(call.types().1) {
         Some("Events") => json!({
             "description": "Events as they come; it ends with the session, and by proof after an hour.",
@@ -214,7 +214,7 @@ fn the_committed_description_is_what_the_code_says() {
 fn every_call_of_people_is_described_and_no_other() {
     let committed = committed();
     let mut ids = BTreeSet::new();
-    for call in People::ALL {
+    for call in PeopleCall::ALL {
         let operation = &committed["paths"][call.path()][call.method().to_ascii_lowercase()];
         assert!(ids.insert(operation["operationId"].to_string()), "{call:?}");
         assert!(operation["summary"].as_str().unwrap().len() > 3, "{call:?}");

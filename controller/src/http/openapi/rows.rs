@@ -1,6 +1,6 @@
 //! What the document says of a call that its row does not say in so many words.
 
-use lucia_people::calls::{People, Takes, Who};
+use lucia_people::calls::{PeopleCall, Takes, Who};
 use lucia_proto::base::code::Code;
 use lucia_proto::calls::Query;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(super) fn named(path: &'static str) -> Option<&'static str> {
 }
 
 /// What a call may be refused for, whoever makes it.
-pub(super) fn codes(call: People) -> Vec<Code> {
+pub(super) fn codes(call: PeopleCall) -> Vec<Code> {
     let mut codes = vec![
         Code::InvalidRequest,
         Code::NetworkNotAllowed,
@@ -40,7 +40,7 @@ pub(super) fn codes(call: People) -> Vec<Code> {
 }
 
 /// What may follow the path.
-pub(super) fn query(call: People) -> Vec<Value> {
+pub(super) fn query(call: PeopleCall) -> Vec<Value> {
     let number = |name: &str, words: &str, least: u64, most: u64, default: u64| {
         json!({
             "name": name, "in": "query", "required": false, "description": words,
