@@ -95,7 +95,11 @@ fn note_end(root: &Root, began: u64, exit: u8, what: String) {
 /// What a new run goes on from: what outlives a run in what the last one wrote.
 fn begin(before: Option<Status>, boot_id: BootId, began: u64, node_id: &NodeId) -> Status {
     let before = before.unwrap_or_default();
-    let ended = End::before(before.run.as_ref(), before.ended.as_ref(), &boot_id);
+    let mut ended = End::before(before.run.as_ref(), before.ended.as_ref(), &boot_id);
+    if let Some(end) = &mut ended {
+        // Of another run, though both began in one second.
+        end.began = end.began.min(began.saturating_sub(1));
+    }
     let is_mine = before.node_id.as_ref() == Some(node_id);
     let heartbeat = before.run.filter(|run| is_mine && run.boot_id == boot_id).and_then(|run| run.heartbeat);
     Status {
@@ -194,6 +198,18 @@ mod tests {
         let at = "1970-01-01T00:00:00Z";
         let memory = format!(r#"{{"schemaVersion":1,"begunAt":"{at}","floor":"{at}","nonces":[],"states":[]}}"#);
         format!(r#"{{"schemaVersion":1,"memory":{memory},"keys":[],{more}"untold":[],"done":[]}}"#)
+    }
+
+    // spec: AG-281
+    #[test]
+    fn a_run_that_was_killed_in_the_second_in_which_the_one_before_it_ended_is_told_from_that() {
+        let boot: BootId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
+        let run = |began| Run { boot_id: boot.clone(), began, heartbeat: None };
+        let stopped = End::of(&run(100), None, std::time::Duration::from_secs(100), 0, String::new());
+        let before = Status { run: Some(run(100)), ended: Some(stopped), ..Status::default() };
+        let second = begin(Some(before), boot.clone(), 100, &lucia_proto::test_support::TestNode::new(1).node_id);
+        let killed = End::before(second.run.as_ref(), second.ended.as_ref(), &boot).unwrap();
+        assert_eq!((killed.exit, killed.began), (None, 100));
     }
 
     // spec: AO-19
