@@ -7,7 +7,7 @@ use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::{Draft, OrderCode, OrderKind};
 
 use crate::orders::{drafts, node, nodes, who};
-use crate::server::{By, Server, get, step};
+use crate::server::{By, Server, get, refusal, step};
 use crate::site::{Site, ended, refusal_code, said, steady, world};
 
 // spec: LC-11
@@ -52,6 +52,22 @@ fn a_long_list_comes_in_parts() {
     let server = Server::new(world.clone(), script);
     ended(&Site::alice(&world, server.port).run(&["drafts"]), 0, last.as_str());
     server.done();
+}
+
+// spec: CT-441
+#[test]
+fn a_controller_of_the_version_before_this_one_is_asked_at_its_own_path() {
+    let world = world();
+    let list = drafts(&world, &[(&world.draft(OrderKind::RemoveIdentity, |_| ()), DraftState::Drafted, vec![])]);
+    let script = vec![
+        step("GET /api/host/orders", By::Alice, |_, _| (404, refusal("not_found"))),
+        get("GET /api/host/intents", &list),
+    ];
+    let server = Server::new(world.clone(), script);
+    let site = Site::alice(&world, server.port);
+    let output = site.run(&["orders", "--json"]);
+    ended(&output, 0, list.drafts[0].code.as_str());
+    assert_eq!(server.done()[1].line, "GET /api/host/intents");
 }
 
 // spec: LC-11, LC-99, LC-104
