@@ -174,7 +174,7 @@ impl DocumentCall {
                 render(&document.waiting(parts.people.waiting_passkeys()))
             }
             // Answered before.
-            Page::Style | Page::Script => return Err(not_there()),
+            Page::File(_) => return Err(not_there()),
         };
         written(text)
     }

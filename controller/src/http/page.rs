@@ -15,7 +15,7 @@ use super::pages::{BACKGROUND, Page};
 use super::route::RouteTarget;
 use super::site::{Edge, blocking};
 use super::who;
-use crate::page::{Frame, SCRIPT, STYLE, Trouble, Who, render};
+use crate::page::{Asset, Frame, Trouble, Who, render};
 
 /// What a browser is told about every document and file: nothing from elsewhere, nothing inline, in no frame.
 const HEADERS: &[(&str, &str)] = &[
@@ -48,8 +48,8 @@ fn html(status: StatusCode, body: String) -> HttpAnswer {
 }
 
 /// A file: the same for everybody and soon asked for again.
-fn file(kind: &'static str, body: &'static str) -> HttpAnswer {
-    answer_of(StatusCode::OK, kind, body.as_bytes().into())
+fn file(asset: Asset) -> HttpAnswer {
+    answer_of(StatusCode::OK, asset.kind(), asset.text().as_bytes().into())
         .header(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"))
 }
 
@@ -95,20 +95,8 @@ pub(super) async fn answer(
     target: &RouteTarget,
     headers: &HeaderMap,
 ) -> Result<HttpAnswer, ApiError> {
-    match page {
-        Page::Style => return Ok(file("text/css; charset=utf-8", STYLE)),
-        Page::Script => return Ok(file("text/javascript; charset=utf-8", SCRIPT)),
-        Page::Servers
-        | Page::Server
-        | Page::Device
-        | Page::Orders
-        | Page::Order
-        | Page::Keys
-        | Page::Owners
-        | Page::Audit
-        | Page::Window
-        | Page::SignIn
-        | Page::Passkeys => {}
+    if let Page::File(asset) = page {
+        return Ok(file(asset));
     }
     let message = "this controller has no page: names in its settings has no DNS name, and page-origin is not set";
     let origin = edge.shared.origin.clone().ok_or_else(|| ApiError::new(Code::NotFound, message))?;

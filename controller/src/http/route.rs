@@ -50,7 +50,7 @@ impl Row {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let calls =
             Endpoint::ALL.iter().copied().map(Self::Node).chain(PeopleCall::ALL.iter().copied().map(Self::People));
-        calls.chain(Page::ALL.iter().copied().map(Self::Page))
+        calls.chain(Page::all().map(Self::Page))
     }
 
     pub(super) const fn method(self) -> &'static str {

@@ -4,6 +4,7 @@
 //! escaped there, so text from a node is never markup; what a person reads is made from checked types or by
 //! [`lucia_proto::base::text::shown`]. No document has a script or a style of its own: the headers forbid them.
 
+mod assets;
 mod chart;
 mod device;
 mod keys;
@@ -21,6 +22,7 @@ use lucia_proto::orders::OrderKind;
 use lucia_proto::orders::owner::{OwnerId, OwnerName, Role};
 use thiserror::Error;
 
+pub(crate) use assets::Asset;
 pub(crate) use device::Device;
 pub(crate) use keys::{GivenKeys, Keys, OrderedKeys};
 pub(crate) use lists::{Audit, AuditPart, Passkeys, SignIn, Trouble, Window};
@@ -28,11 +30,6 @@ pub(crate) use orders::{Order, OrderFacts, Orders};
 pub(crate) use people::Owners;
 pub(crate) use server::{Gone, Server, ServerFacts};
 pub(crate) use servers::{Cells, Servers, cells};
-
-/// What all documents look like.
-pub(crate) const STYLE: &str = include_str!("../../page/lucia.css");
-/// What they do in the browser.
-pub(crate) const SCRIPT: &str = include_str!("../../page/lucia.js");
 
 /// Why there is no document.
 #[derive(Debug, Error)]

@@ -58,9 +58,11 @@ fn without_a_session_every_document_leads_to_signing_in_and_every_header_is_ther
         assert_eq!(site.send(&request("POST", path, &[], "")).code(), "method_not_allowed");
         assert_eq!(site.order("GET", path, "").code(), "not_found", "not for the operator's socket");
     }
-    for (path, kind) in [("/assets/lucia.css", "text/css"), ("/assets/lucia.js", "text/javascript")] {
-        let answer = site.send(&request("GET", path, &[], ""));
-        assert_eq!(answer.status, 200);
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page")).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let kind = if file.ends_with(".css") { "text/css" } else { "text/javascript" };
+        let answer = site.send(&request("GET", &format!("/assets/{file}"), &[], ""));
+        assert_eq!(answer.status, 200, "{file}");
         assert!(answer.header("content-type").unwrap().starts_with(kind));
     }
     for path in ["/assets/../config", "/assets/lucia.js?x", "/index.html", "//", "/servers/x"] {

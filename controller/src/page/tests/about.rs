@@ -40,7 +40,7 @@ fn the_form_has_the_controllers_words_for_a_key_that_is_none() {
     ] {
         let (_, words) = text.split_once(&format!(" data-{at}=\"")).unwrap();
         assert!(words.split('"').next().unwrap().contains(&escaped(&bad.to_string())), "{at}");
-        assert!(SCRIPT.contains(&format!("new Error(dataset.{at})")), "{at}");
+        assert!(script().contains(&format!("new Error(dataset.{at})")), "{at}");
     }
     assert!(text.contains("data-kinds=\"ssh-ed25519 ecdsa-sha2-nistp256 ssh-rsa sk-ssh-ed25519@openssh.com"));
 }
@@ -77,5 +77,5 @@ fn the_audit_has_the_time_of_day_and_links_to_orders_that_are_kept() {
     assert!(document(true).contains(&link) && !document(false).contains(&link));
     assert!(document(false).contains(&line.code.to_string()) && document(true).contains("2026-11-29 20:00:00"));
     // Of a long part a reader picks entries, and what comes meanwhile keeps to that.
-    assert!(document(true).contains("id=\"audit-filter\"") && SCRIPT.contains("#entries tbody tr"));
+    assert!(document(true).contains("id=\"audit-filter\"") && script().contains("#entries tbody tr"));
 }

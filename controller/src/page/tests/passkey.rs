@@ -76,7 +76,7 @@ fn an_owner_sees_the_passkeys_that_wait_and_dismisses_them() {
     let act = format!("data-act=\"dismiss-passkey\" data-code=\"{}\"", waiting.code);
     let shown = text(frame("/passkeys"));
     assert!(shown.contains(&act) && shown.contains("2001:db8::/64") && !shown.contains("<b>"));
-    assert!(SCRIPT.contains("'dismiss-passkey'"));
+    assert!(script().contains("'dismiss-passkey'"));
     let viewer = Who { name: "victor".parse().unwrap(), role: Role::Viewer };
     for who in [Some(viewer), None] {
         assert!(!text(Frame::new("Passkeys", "/passkeys", who, time(NOW))).contains("dismiss-passkey"));

@@ -29,7 +29,7 @@ fn what_is_compared_is_shown_in_two_rows_and_handed_over_by_no_command() {
     for (name, text) in &documents {
         assert!(!text.contains(&format!("--fingerprint {print}")), "{name}");
     }
-    assert!(!SCRIPT.contains("--fingerprint $"), "nor by what the script says");
+    assert!(!script().contains("--fingerprint $"), "nor by what the script says");
 }
 
 // spec: PG-97
