@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lucia_durable::{DirError, DirRules, Lease, LeaseError, Marker, PrivateDir, WriteError};
 use lucia_proto::base::digest::Digest;
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::pki::bundle::{Bundle, BundleError, SignedBundle};
@@ -192,6 +193,7 @@ fn begin(config: &Config, given: Option<&Given>, now: UnixTime) -> Result<Made, 
         limits: [(Digest::of(issuing.der()), Vec::new())].into(),
         workers: vec![worker_key.public().to_pem()],
         release_keys: Vec::new(),
+        extensions: Extensions::default(),
     };
     let signed = SignedBundle::sign(&bundle, root_key).map_err(InitError::Bundle)?;
     // What nodes will check, checked here first.

@@ -1,17 +1,17 @@
 //! The heartbeat loop: every 30 seconds, over one kept connection, from readings that were taken beside its path.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_proto::base::bounded::OutOfBounds;
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::HEARTBEAT_INTERVAL;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::calls::Endpoint;
-use lucia_proto::node::feature::Features;
+use lucia_proto::node::agent;
 use lucia_proto::node::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
 use lucia_proto::node::report::Purpose;
 use lucia_proto::orders::exchange::OrdersReport;
@@ -63,7 +63,7 @@ pub fn heartbeat(
     readings: &Readings,
     starts: Option<&Starts>,
     directory: Option<DirectoryReport>,
-    orders: Option<OrdersReport>,
+    (orders, extensions): (Option<OrdersReport>, Extensions),
 ) -> Result<Heartbeat, OutOfBounds> {
     Heartbeat::try_from(HeartbeatFields {
         node_id: node_id.clone(),
@@ -84,14 +84,14 @@ pub fn heartbeat(
         cpu_temperature_celsius: readings.cpu_temperature_celsius,
         gpu_percent: readings.gpu_percent,
         gpu_temperature_celsius: readings.gpu_temperature_celsius,
-        features: Features::default(),
+        features: agent::features(),
         start_id: starts.map(|starts| starts.start_id().clone()),
         former_starts: starts.map_or_else(Vec::new, |starts| starts.former_starts().to_vec()),
         chain: starts.and_then(Starts::chain),
         boot_id: readings.boot_id.clone(),
         directory,
         orders,
-        extensions: BTreeMap::new(),
+        extensions,
     })
 }
 
@@ -255,9 +255,10 @@ impl<T: Transport> HeartbeatLoop<T> {
         let drawn = owners.asks(since_boot).then(random::bytes).transpose();
         let drawn = drawn.inspect_err(|error| tracing::warn!("{}", crate::host::chain(error))).ok().flatten();
         let orders = owners.report(drawn.as_deref(), since_boot);
-        let report = heartbeat(self.client.node_id(), hostname, &readings, Some(starts), directory, Some(orders));
-        let told = |error: &OutOfBounds| tracing::warn!("this machine's readings cannot be sent: {error}");
-        Ok(report.inspect_err(told).ok())
+        let told = (Some(orders), agent::extensions(env!("CARGO_PKG_VERSION"), &owners.rules()));
+        let report = heartbeat(self.client.node_id(), hostname, &readings, Some(starts), directory, told);
+        let unsent = |error: &OutOfBounds| tracing::warn!("this machine's readings cannot be sent: {error}");
+        Ok(report.inspect_err(unsent).ok())
     }
 
     /// What a reply to `said` brought about orders, and what became of it.

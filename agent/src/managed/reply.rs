@@ -1,6 +1,7 @@
 //! The reply to a heartbeat, read so that one bad part costs no other.
 
 use lucia_proto::base::digest::Digest;
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::names::Hostname;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -28,6 +29,9 @@ pub(super) struct Reply {
     /// What the node lacks of who may order, and the next order: each is looked at by itself.
     #[serde(default)]
     pub(super) orders: Option<Value>,
+    /// Of a later controller: nothing here is known.
+    #[serde(default, rename = "extensions")]
+    _extensions: Extensions,
 }
 
 #[cfg(test)]
@@ -44,6 +48,7 @@ mod tests {
     }
 
     // spec: AO-400
+    // spec: VE-402
     #[test]
     fn unsigned_keys_of_an_older_controller_cost_the_reply_nothing() {
         let old = include_str!("../../../tests/vectors/heartbeat-reply-keys.json");
@@ -62,7 +67,9 @@ mod tests {
         ] {
             assert!(read(&format!(r#"{{"accepted":true,"sshKeys":{bad}}}"#)).is_err(), "{bad}");
         }
-        for bad in [r#"{"accepted":true,"more":1}"#, r#"{"sshKeys":{}}"#] {
+        // What a later controller adds has a place of its own, and costs nothing.
+        assert!(read(r#"{"accepted":true,"extensions":{"version":"9.0.0"}}"#).is_ok_and(|reply| reply._accepted));
+        for bad in [r#"{"accepted":true,"extensions":[]}"#, r#"{"accepted":true,"more":1}"#, r#"{"sshKeys":{}}"#] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

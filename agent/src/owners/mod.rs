@@ -26,7 +26,7 @@ use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
 use lucia_proto::orders::freshness::{Freshness, FreshnessError, SignedFreshness};
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::{SignedRoster, VerifiedRoster};
-use lucia_proto::orders::{Actor, Checker, OrderHead, OrderId, OrderRefusal, SignedOrder};
+use lucia_proto::orders::{Actor, Checker, OrderHead, OrderId, OrderPolicy, OrderRefusal, SignedOrder};
 use lucia_proto::pki::bundle::{self, SignedBundle, VerifiedBundle};
 use lucia_proto::pki::chain::Root as FleetRoot;
 
@@ -391,6 +391,12 @@ impl Owners {
         // Whoever was not kept speaks for nobody; after a split the controller waits to hear that it is over.
         let is_over = is_said || order.act == Act::OtherGoesOn;
         is_over.then(|| stopped_by(order).map_or(Ending::Remove, Ending::Stopped))
+    }
+
+    /// What this machine's policy file lets owners order.
+    #[must_use]
+    pub fn rules(&self) -> OrderPolicy {
+        policy::read(&self.root).rules
     }
 
     /// What `status` and `why` say.

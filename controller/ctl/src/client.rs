@@ -9,6 +9,7 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use lucia_people::agents::{AgentLine, AgentsView};
 use lucia_people::calls::PeopleCall;
 use lucia_people::host_api::{EVENTS_WAIT_MAX, HOST_ANSWER_MAX, NodesView};
 use lucia_proto::base::code::Code;
@@ -229,6 +230,26 @@ impl Client {
             all.next = part.next;
         }
         Err(strange(&"a list of nodes without an end"))
+    }
+
+    /// Every node's agent; nothing from a controller of 0.1, which has no such call.
+    pub(crate) async fn agents(&self) -> Result<Vec<AgentLine>, CallError> {
+        let mut all: Vec<AgentLine> = Vec::new();
+        let mut next = String::new();
+        loop {
+            let query = if next.is_empty() { &next } else { &format!("?after={next}") };
+            let path = format!("{}{query}", PeopleCall::Agents.path());
+            let part: AgentsView = match self.send(Call::new(PeopleCall::Agents, path, None)?).await?.read() {
+                Err(CallError::Refused(body)) if body.error.code == Code::NotFound => return Ok(all),
+                part => part?,
+            };
+            all.extend(part.agents);
+            match part.next {
+                Some(last) if last.as_str() > next.as_str() => next = last.to_string(),
+                Some(_) => return Err(strange(&"a list of agents that does not go on")),
+                None => return Ok(all),
+            }
+        }
     }
 
     /// Events after `after`; with `wait`, not before there are some or 25 s are over.

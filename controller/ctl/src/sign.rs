@@ -9,14 +9,14 @@ use lucia_proto::base::digest::Digest;
 use lucia_proto::base::limits::DRAFTS_MAX;
 use lucia_proto::base::text::{chain, shown};
 use lucia_proto::orders::roster::{Roster, VerifiedRoster};
-use lucia_proto::orders::{Draft, DraftError, OrderSignature, ReadDraft};
+use lucia_proto::orders::{Actor, Draft, DraftError, OrderSignature, ReadDraft};
 use lucia_proto::pki::key::VerificationCode;
 
 use crate::client::{Client, Me};
 use crate::nodes_named::{self, Meant};
 use crate::problem::{FAILED, Failure, problems};
 use crate::session::Session;
-use crate::tell::{ask, write_beside};
+use crate::tell::{ask, note, write_beside};
 
 problems! {
     /// Why nothing was signed.
@@ -59,7 +59,22 @@ pub(crate) async fn tell(client: &Client, me: &Me, draft: &Draft, meant: &[Meant
     let mut lines = read.words();
     lines.extend(beside(&read, me.roster.get().map(VerifiedRoster::roster)));
     write_beside(&lines)?;
+    warn(client, &read).await;
     nodes_named::tell(client, me, &read, meant, yes).await.map_err(Failure::unsigned)
+}
+
+/// Before a signature: what stands between this order and its nodes. A controller that does not tell says nothing.
+async fn warn(client: &Client, read: &ReadDraft<'_>) {
+    let (kind, nodes) = (read.intent().kind, &read.intent().nodes);
+    if !kind.actors().contains(&Actor::Node) {
+        return;
+    }
+    let Ok(agents) = client.agents().await else { return };
+    for agent in agents.iter().filter(|agent| nodes.contains(&agent.node_id)) {
+        if let Some(obstacle) = agent.obstacle(kind) {
+            note(&format!("{}: {}", agent.hostname, obstacle.words(kind)));
+        }
+    }
 }
 
 /// What stands under the words of an order: the same bytes as they are compared by eye, and the owner's name by the roster

@@ -117,7 +117,9 @@ impl DocumentCall {
                 let view = parts.node(id).map_err(unknown)?;
                 let why = Why::of(&view, &parts.orders.drafts(None)?.drafts);
                 let (events, certificate) = (newest_of(parts, id), parts.fleet.certificate_of(id));
-                let facts = ServerFacts { view: &view, why: &why, events: &events, certificate: certificate.as_ref() };
+                let agent = parts.fleet.agent_of(id);
+                let (certificate, agent) = (certificate.as_ref(), agent.as_ref());
+                let facts = ServerFacts { view: &view, why: &why, events: &events, certificate, agent };
                 render(&Server::new(frame(view.node.hostname.as_str()), &facts))
             }
             Page::Orders => {

@@ -1,6 +1,7 @@
 //! A node: its last hour, who it is, what is wrong with it, and what may be decided about it.
 
 use askama::Template;
+use lucia_people::agents::AgentLine;
 use lucia_people::host_api::{EventLine, NodeView};
 use lucia_people::why::{Removed, Why, restored};
 use lucia_people::words::{actor, event_named, order_refused};
@@ -59,6 +60,8 @@ pub(crate) struct ServerFacts<'a> {
     pub(crate) events: &'a [EventLine],
     /// Its certificate.
     pub(crate) certificate: Option<&'a CertificateFacts>,
+    /// Its agent, once it was heard.
+    pub(crate) agent: Option<&'a AgentLine>,
 }
 
 /// A button that drafts an order about one machine.
@@ -150,7 +153,7 @@ impl HolderRow {
 impl Server {
     /// The document.
     pub(crate) fn new(frame: Frame, facts: &ServerFacts<'_>) -> Self {
-        let (now, ServerFacts { view, why, events, certificate }) = (frame.now, *facts);
+        let (now, ServerFacts { view, why, events, certificate, agent }) = (frame.now, *facts);
         let line = &view.node;
         let (state, tone) = state(line);
         let drafts = frame.drafting.is_some();
@@ -184,7 +187,7 @@ impl Server {
             code: line.verification_code.to_string(),
             state,
             tone,
-            facts: about(view, why, now),
+            facts: about(view, why, agent, now),
             heard: line.last_seen_at.map(|at| (at, ago(now, at))),
             certificate: renewals(view, certificate, now),
             charts: charts(&view.samples, now),
@@ -204,7 +207,7 @@ impl Server {
     }
 }
 
-fn about(view: &NodeView, why: &Why, now: UnixTime) -> Vec<(&'static str, String)> {
+fn about(view: &NodeView, why: &Why, agent: Option<&AgentLine>, now: UnixTime) -> Vec<(&'static str, String)> {
     let line = &view.node;
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
     let mut facts = vec![
@@ -217,6 +220,10 @@ fn about(view: &NodeView, why: &Why, now: UnixTime) -> Vec<(&'static str, String
     if let Some(report) = &view.directory {
         let said = report.message.as_ref().map(|text| format!(": {}", shown(text.as_str()))).unwrap_or_default();
         facts.push(("Directory", format!("{:?}{said}", report.state)));
+    }
+    if let Some(agent) = agent {
+        facts.push(("Agent", shown(&agent.version_words())));
+        facts.extend(agent.obstacles().into_iter().map(|obstacle| ("Not carried out", obstacle)));
     }
     for gpu in &view.gpus {
         facts.push(("GPU", format!("{}, {}", shown(gpu.model.as_str()), bytes(gpu.memory_bytes))));

@@ -258,7 +258,7 @@ fn documents() -> Vec<(&'static str, String)> {
     let why = Why::of(&view, &[draft_line(DraftState::Refused)]);
     let certificate =
         CertificateFacts { from: time(NOW - 60), until: time(NOW + 60), serial: "01".to_owned(), sha256: Digest::ZERO };
-    let facts = ServerFacts { view: &view, why: &why, events: &[event], certificate: Some(&certificate) };
+    let facts = ServerFacts { view: &view, why: &why, events: &[event], certificate: Some(&certificate), agent: None };
     let lines = [draft_line(DraftState::Drafted)];
     let part = AuditPart { entries: vec![entry()], last: 1 };
     vec![
@@ -356,7 +356,7 @@ fn every_list_says_what_to_do_when_it_is_empty() {
     let mut view = node();
     view.samples.clear();
     let why = Why::of(&view, &[]);
-    let bare = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
+    let bare = ServerFacts { view: &view, why: &why, events: &[], certificate: None, agent: None };
     let empty = [
         render(&Servers::new(frame("/"), &closed, &[])),
         render(&Keys::new(frame("/keys"), &[], &[])),
@@ -419,14 +419,15 @@ fn a_server_says_why_and_drafts_only_what_can_be_ordered_of_it() {
     (view.node.frozen, view.frozen) = (false, None);
     view.node.certificate_expires_at = Some(time(NOW + 6 * 24 * 3600));
     let why = Why::of(&view, &[]);
-    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
+    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None, agent: None };
     let well = render(&Server::new(frame("/servers/{id}"), &facts)).unwrap();
     assert_eq!(drafted(&well).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>(), [RemoveIdentity]);
     // Nobody but an owner drafts, and without a roster nobody.
     let viewer = Who { name: "victor".parse().unwrap(), role: Role::Viewer };
     for who in [Some(viewer), frame("").who] {
         let plain = Frame::new("n1", "/servers/{id}", who, time(NOW));
-        let facts = ServerFacts { view: &node(), why: &Why::of(&node(), &[]), events: &[], certificate: None };
+        let facts =
+            ServerFacts { view: &node(), why: &Why::of(&node(), &[]), events: &[], certificate: None, agent: None };
         assert_eq!(drafted(&render(&Server::new(plain, &facts)).unwrap()), []);
     }
     // A machine that waits is approved first; then the order that admits it says whose place it takes.

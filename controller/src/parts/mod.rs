@@ -127,8 +127,8 @@ impl Parts {
     /// # Errors
     /// See [`Refusal`]; nothing is changed then.
     pub fn heartbeat(&self, id: &NodeId, call: &NodeCall, from: IpAddr) -> Result<HeartbeatReply, Refusal> {
-        let AcceptedHeartbeat { reply, orders, asker, caller, at } = self.fleet.heartbeat(id, call, from)?;
-        let orders = self.orders.relay(id, orders.as_ref(), (asker.as_ref(), caller), at);
+        let AcceptedHeartbeat { reply, orders, asker, caller, carries, at } = self.fleet.heartbeat(id, call, from)?;
+        let orders = self.orders.relay(id, orders.as_ref(), (asker.as_ref(), caller, carries), at);
         Ok(HeartbeatReply { orders, ..reply })
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 
+mod agents;
 mod audit;
 mod certificates;
 mod challenges;

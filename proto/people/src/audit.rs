@@ -195,7 +195,7 @@ impl AuditEntry {
 
 /// Answer of `GET /api/host/audit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct AuditView {
     /// In order, at most 500; ask again after the last one for more.
     pub entries: Vec<AuditEntry>,

@@ -15,7 +15,7 @@ use lucia_proto::orders::{self, application};
 use serde::{Deserialize, Serialize};
 
 use crate::token::TokenScope;
-use crate::{audit, host_api, owner_api, sign_in, token};
+use crate::{agents, audit, host_api, owner_api, sign_in, token};
 
 /// Who may make a call of people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub enum Document {}
 
 /// Answer to the call `Me`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct CallerView {
     /// Who asks.
     pub actor: audit::AuditActor,
@@ -120,6 +120,8 @@ calls! {
     Status: "GET" "/api/host/status", Who::reads(Some(Scope::Status)), 0, () => host_api::StatusView;
     /// Nodes by name, a line each, after `?after=HOSTNAME`, at most 1000 an answer.
     Nodes: "GET" "/api/host/nodes" ? [Query::AfterName, Query::Limit(NODES_PER_ANSWER_MAX, NODES_PER_ANSWER_MAX)], Who::reads(Some(Scope::Nodes)), 0, () => host_api::NodesView, [Code::InvalidOnboardingRequest];
+    /// What the nodes' agents are, carry out and allow, a line each by name; parts as those of `Nodes`.
+    Agents: "GET" "/api/host/agents" ? [Query::AfterName, Query::Limit(NODES_PER_ANSWER_MAX, NODES_PER_ANSWER_MAX)], Who::reads(Some(Scope::Nodes)), 0, () => agents::AgentsView, [Code::InvalidOnboardingRequest];
     /// One node with the last hour of samples.
     Node: "GET" "/api/host/nodes/{id}", Who::reads(Some(Scope::Nodes)), 0, () => host_api::NodeView, [Code::UnknownNode];
     /// Removes a node or device for good.

@@ -115,7 +115,7 @@ pub struct KeepForm {
 
 /// Answer of `GET /api/host/onboarding` and of every call that changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct OnboardingView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
@@ -130,7 +130,7 @@ pub struct OnboardingView {
 
 /// How the controller sees the enrollment worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct WorkerView {
     /// It was seen in the last 45 s and says that it can issue.
     pub ready: bool,
@@ -144,7 +144,7 @@ pub struct WorkerView {
 
 /// A device that is not a node yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct DeviceView {
     /// The device.
     pub device_id: NodeId,
@@ -181,7 +181,7 @@ pub struct DeviceView {
 
 /// An approved installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct TaskView {
     /// The installation.
     pub task_id: TaskId,
@@ -210,7 +210,7 @@ pub struct TaskView {
 
 /// Answer of `GET /api/host/nodes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct NodesView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
@@ -223,7 +223,7 @@ pub struct NodesView {
 
 /// One node in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct NodeLine {
     /// The node.
     pub node_id: NodeId,
@@ -291,7 +291,7 @@ impl NodeLine {
 
 /// Answer of `GET /api/host/nodes/{id}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct NodeView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
@@ -337,7 +337,7 @@ pub struct NodeView {
 
 /// Whether a node could take an order, as far as the controller sees: what it said with its last heartbeat, and got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct OrdersHeld {
     /// The bundle it holds.
     pub bundle_version: u64,
@@ -357,7 +357,7 @@ pub struct OrdersHeld {
 
 /// The numbers of one heartbeat. Absent is what the node could not measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct Sample {
     /// When it arrived.
     pub at: UnixTime,
@@ -390,7 +390,7 @@ pub struct Sample {
 
 /// Answer of `GET /api/host/events`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct EventsView {
     /// In order, at most 500; ask again after the last one for more.
     pub events: Vec<EventLine>,
@@ -400,7 +400,7 @@ pub struct EventsView {
 
 /// Something that happened to the window, a device or a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct EventLine {
     /// Rises by one.
     pub sequence: u64,
@@ -429,7 +429,7 @@ pub struct EventLine {
 
 /// Answer to `status`: the controller itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct StatusView {
     /// Its version.
     pub version: String,
@@ -448,7 +448,7 @@ pub struct StatusView {
 
 /// What the controller counted since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct CountersView {
     /// Signature checks with a device's or node's key, and chain buildings.
     pub public_key_operations: u64,

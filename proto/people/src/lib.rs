@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+pub mod agents;
 pub mod audit;
 pub mod calls;
 pub mod host_api;

@@ -16,7 +16,7 @@ pub use drafts::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 
 /// Answer to the call `Apply`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct Applied {
     /// What to compare on the worker's host; who asked computes it anew.
     pub verification_code: VerificationCode,
@@ -26,7 +26,7 @@ pub struct Applied {
 
 /// Answer to the call `Roster`. Whoever reads it checks the signature, as a node does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct RosterView {
     /// Absent while the fleet has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct RosterView {
 
 /// Answer to the call `Names`. Whoever reads it checks the signature: the controller only carries it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct NamesView {
     /// Absent while the worker has published none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

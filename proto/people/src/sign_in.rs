@@ -55,7 +55,7 @@ impl SignIn {
 
 /// Answer to it, beside the cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct SignedIn {
     /// Who.
     pub name: OwnerName,
@@ -98,7 +98,7 @@ impl PasskeyForm {
 
 /// Answer to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct PasskeyAsked {
     /// What an owner key confirms (`luciactl passkey approve CODE`).
     pub code: VerificationCode,
@@ -108,7 +108,7 @@ pub struct PasskeyAsked {
 
 /// A passkey that signs somebody in. Answer to its confirmation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct PasskeyView {
     /// Its code, and its name in calls.
     pub code: VerificationCode,
@@ -123,7 +123,7 @@ pub struct PasskeyView {
 
 /// Answer to `GET /api/host/passkeys` and to a removal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct PasskeysView {
     /// In the order they were added.
     pub passkeys: Vec<PasskeyView>,
@@ -131,7 +131,7 @@ pub struct PasskeysView {
 
 /// A session of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct SessionView {
     /// Its name in calls; not what the cookie holds.
     pub code: VerificationCode,
@@ -155,7 +155,7 @@ pub struct SessionView {
 
 /// Answer to `GET /api/host/sessions` and to the end of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct SessionsView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,

@@ -248,7 +248,7 @@ pub struct TokenForm {
 
 /// A token, as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct TokenView {
     /// Its name in calls; says nothing of the token.
     pub code: VerificationCode,
@@ -270,7 +270,7 @@ pub struct TokenView {
 
 /// Answer of `GET /api/host/tokens` and to a removal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct TokensView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
@@ -280,7 +280,7 @@ pub struct TokensView {
 
 /// Answer of `POST /api/host/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct TokenMade {
     /// What is known of it from now on.
     pub token: TokenView,

@@ -5,6 +5,7 @@ pub mod bounded;
 pub mod code;
 pub(crate) mod der;
 pub mod digest;
+pub mod extensions;
 pub mod ids;
 pub mod json;
 pub mod limits;

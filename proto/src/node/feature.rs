@@ -19,23 +19,6 @@ checked_text! {
     }
 }
 
-/// A feature this version knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// Runs scripts that an owner signed.
-    Exec,
-}
-
-impl Feature {
-    /// The name that travels.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exec => "exec",
-        }
-    }
-}
-
 /// The features of one agent, at most 64; names that this version does not know are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -49,8 +32,8 @@ pub struct BadFeatures;
 impl Features {
     /// Whether the agent can do this.
     #[must_use]
-    pub fn has(&self, feature: Feature) -> bool {
-        self.0.iter().any(|name| name.as_str() == feature.name())
+    pub fn has(&self, feature: &str) -> bool {
+        self.0.iter().any(|name| name.as_str() == feature)
     }
 
     /// Whether there are none.
@@ -91,9 +74,9 @@ mod tests {
             Features::try_from(names.iter().map(|n| n.parse::<FeatureName>().unwrap()).collect::<Vec<_>>())
         };
         let features = read(vec!["teleport", "exec"]).unwrap();
-        assert!(features.has(Feature::Exec));
+        assert!(features.has("exec"));
         assert_eq!(serde_json::to_string(&features).unwrap(), r#"["exec","teleport"]"#);
-        assert!(!read(vec!["executive"]).unwrap().has(Feature::Exec));
+        assert!(!read(vec!["executive"]).unwrap().has("exec"));
         assert_eq!(read(vec!["exec", "exec"]), Err(BadFeatures));
         let many = (0..=FEATURES_MAX).map(|n| format!("f{n}")).collect::<Vec<_>>();
         assert_eq!(read(many.iter().map(String::as_str).collect()), Err(BadFeatures));

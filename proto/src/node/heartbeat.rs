@@ -4,16 +4,16 @@
 //! reading it from JSON goes through that check. Unknown fields are refused; what a newer agent wants to add for an
 //! older controller goes into `extensions`, which is bounded, kept and otherwise ignored (threats.md J-3).
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::base::bounded::{OutOfBounds, Text};
 use crate::base::digest::Digest;
+use crate::base::extensions::Extensions;
 use crate::base::ids::{BootId, NodeId, StartId};
 use crate::base::limits::{
-    DISK_BYTES_MAX, EXTENSIONS_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, OUTCOMES_MAX,
+    DISK_BYTES_MAX, FORMER_STARTS_MAX, GPUS_MAX, LOAD_MAX, MEMORY_BYTES_MAX, MESSAGE_MAX, OUTCOMES_MAX,
     UPDATE_COUNT_MAX, UPDATE_PACKAGES_MAX, UPTIME_MAX,
 };
 use crate::base::names::Hostname;
@@ -25,16 +25,6 @@ use crate::orders::exchange::{NodeOutcome, OrdersReply, OrdersReport};
 
 /// A sentence from a node about itself.
 pub type Message = Text<0, MESSAGE_MAX>;
-
-checked_text! {
-    /// The name of a member of `extensions`.
-    ExtensionName, BadExtensionName, "an extension name: a-z first, then up to 63 of A-Z, a-z, 0-9, . and -",
-    |text| {
-        text.len() <= 64
-            && text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
-    }
-}
 
 checked_text! {
     /// A CUDA version.
@@ -125,8 +115,8 @@ pub struct HeartbeatFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<OrdersReport>,
     /// What this version does not know: at most 16 members of at most 256 characters.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub extensions: BTreeMap<ExtensionName, Text<0, 256>>,
+    #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    pub extensions: Extensions,
 }
 
 /// How a node stands to the fleet's directory.
@@ -285,6 +275,10 @@ pub struct HeartbeatReply {
     /// What the node lacks of who may order, and the next order for it. Since step 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<OrdersReply>,
+    /// What this version does not know; only to an agent that says it ignores such members
+    /// ([`EXTENSIONS`](crate::node::agent::EXTENSIONS)).
+    #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    pub extensions: Extensions,
 }
 
 impl TryFrom<HeartbeatFields> for Heartbeat {
@@ -321,7 +315,6 @@ impl TryFrom<HeartbeatFields> for Heartbeat {
         ensure(percent(fields.gpu_percent), "gpuPercent", "0 to 100")?;
         ensure(celsius(fields.cpu_temperature_celsius), "cpuTemperatureCelsius", "between -40 and 150")?;
         ensure(celsius(fields.gpu_temperature_celsius), "gpuTemperatureCelsius", "between -40 and 150")?;
-        ensure(fields.extensions.len() <= EXTENSIONS_MAX, "extensions", "at most 16")?;
         let former = &fields.former_starts;
         ensure(former.len() <= FORMER_STARTS_MAX, "formerStarts", "at most 8")?;
         let once = |at: usize, id: &StartId| former.iter().skip(at + 1).all(|other| other != id);

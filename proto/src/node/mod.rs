@@ -1,5 +1,6 @@
 //! What a node and the controller tell each other.
 
+pub mod agent;
 pub mod answer;
 pub mod challenge;
 pub mod directory;

@@ -67,6 +67,7 @@ impl OrdersReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::extensions::Extensions;
     use crate::base::json;
     use crate::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, OUTCOMES_MAX, REPORT_MAX};
     use crate::base::time::UnixTime;
@@ -107,7 +108,14 @@ mod tests {
             intent: Some(Box::new(world.order(OrderKind::SshKey))),
         };
         assert!(!orders.is_empty() && OrdersReply::default().is_empty());
-        let reply = HeartbeatReply { accepted: true, chain: None, frozen: false, hostname: None, orders: Some(orders) };
+        let reply = HeartbeatReply {
+            accepted: true,
+            chain: None,
+            frozen: false,
+            hostname: None,
+            orders: Some(orders),
+            extensions: Extensions::default(),
+        };
         let text = json::to_string(&reply).unwrap();
         assert!(text.len() <= ANSWER_MAX);
         assert_eq!(json::from_str::<HeartbeatReply>(&text, ANSWER_MAX, JSON_DEPTH_MAX).unwrap(), reply);

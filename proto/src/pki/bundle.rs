@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::digest::Digest;
+use crate::base::extensions::Extensions;
 use crate::base::json::{self, JsonError};
 use crate::base::limits::{BUNDLE_ENTRIES_MAX, BUNDLE_PAYLOAD_MAX, JSON_DEPTH_MAX};
 use crate::base::time::UnixTime;
@@ -46,6 +47,9 @@ pub struct Bundle {
     /// Keys that sign release manifests, PEM SubjectPublicKeyInfo, at most 8.
     #[serde(default)]
     pub release_keys: Vec<String>,
+    /// What this version does not know: what a later one adds for its own readers costs the others nothing.
+    #[serde(default, skip_serializing_if = "Extensions::is_empty")]
+    pub extensions: Extensions,
 }
 
 /// Why a bundle was refused.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::key;
 use super::spec::{CertificateSpec, chain_pem};
 use crate::base::digest::Digest;
+use crate::base::extensions::Extensions;
 use crate::base::ids::{NodeId, TaskId};
 use crate::base::limits::{LEAF_BACKDATE, LEAF_LIFETIME};
 use crate::base::names::Hostname;
@@ -155,6 +156,7 @@ impl TestCa {
             limits: [(issuing, Vec::new())].into(),
             workers: vec![self.worker_key.public().to_pem()],
             release_keys: Vec::new(),
+            extensions: Extensions::default(),
         }
     }
 

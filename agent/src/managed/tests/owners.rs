@@ -7,13 +7,15 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use lucia_durable::crash_point::{Fate, ask_at, crash_at};
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::json;
+use lucia_proto::node::agent;
 use lucia_proto::node::challenge::Nonce;
-use lucia_proto::node::heartbeat::HeartbeatReply;
+use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessAnswer, SignedFreshness};
 use lucia_proto::orders::{
-    Body, CloneDecision, Decision, Draft, LabelledKey, OrderCode, OrderKind, SignedOrder, SshKeys, Terms,
+    Body, CloneDecision, Decision, Draft, LabelledKey, OrderCode, OrderKind, Rule, SignedOrder, SshKeys, Terms,
 };
 use lucia_proto::test_support::OrderWorld;
 use serde_json::Value;
@@ -111,6 +113,7 @@ impl Fleet {
             frozen: self.frozen,
             hostname: None,
             orders: (!orders.is_empty()).then_some(orders),
+            extensions: Extensions::default(),
         };
         let mut reply = serde_json::to_value(&reply).unwrap();
         if let Some(unsigned) = &self.unsigned {
@@ -182,6 +185,34 @@ async fn keys_in_a_reply_that_no_owner_signed_are_passed_over() {
             assert_eq!(held, if roster { &signed[..] } else { &[] }, "{unsigned} {roster}");
         }
     }
+}
+
+// spec: VE-401
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_tells_version_features_and_the_rules_of_the_file_as_it_is_then() {
+    let world = World::with_directory(FakeRunner::new(well));
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let Reply::Ok(answer) = world.answer_with(PASSWORD, &world.node) else { unreachable!() };
+    let (fleet, heard, scratch) = (Fleet::new().shared(), Rc::clone(&told), world.root());
+    let decide = with_challenges(move |seen: &SeenCall| match seen.call {
+        Endpoint::Enroll => Reply::Ok(answer.clone()),
+        Endpoint::Heartbeat => {
+            let beat: Heartbeat = json::from_str(&seen.report, 1 << 15, 8).unwrap();
+            heard.borrow_mut().push((beat.features.clone(), beat.extensions.clone()));
+            fs::create_dir_all(scratch.join("etc/lucia")).unwrap();
+            fs::write(scratch.join("etc/lucia/agent-policy.toml"), "ssh-key = \"two-owners\"\n").unwrap();
+            fleet.borrow_mut().reply(seen)
+        }
+        call => panic!("{call:?} was not scripted"),
+    });
+    world.run(100, decide).await;
+    let told = told.borrow();
+    let [(features, first), .., (_, last)] = &told[..] else { panic!("{}", told.len()) };
+    assert_eq!(*features, agent::features());
+    assert_eq!(agent::version(first).unwrap().as_str(), env!("CARGO_PKG_VERSION"));
+    let rule = |told, kind| agent::rules(told).unwrap().rule(kind);
+    assert_eq!(rule(first, OrderKind::SshKey), Rule::Allow);
+    assert_eq!((rule(last, OrderKind::SshKey), rule(last, OrderKind::RemoveIdentity)), (Rule::TwoOwners, Rule::Forbid));
 }
 
 /// What an agent before this version wrote, on a node that is brought up to date.

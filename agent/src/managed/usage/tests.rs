@@ -1,3 +1,4 @@
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::node::heartbeat::Heartbeat;
 
@@ -8,7 +9,7 @@ use crate::managed::heartbeat::heartbeat;
 
 fn sent(readings: &Readings) -> Result<Heartbeat, lucia_proto::base::bounded::OutOfBounds> {
     let node = "0".repeat(32).parse::<NodeId>().unwrap();
-    heartbeat(&node, &"n1".parse().unwrap(), readings, None, None, None)
+    heartbeat(&node, &"n1".parse().unwrap(), readings, None, None, (None, Extensions::default()))
 }
 
 // spec: AG-70

@@ -1,5 +1,6 @@
 //! Every verb, one noun to a file: its arguments, its call, its text and its problems.
 
+mod agents;
 mod approve;
 mod audit;
 mod clones;
@@ -49,6 +50,7 @@ verbs! {
     Dismiss(onboarding::Dismiss) = session onboarding::dismiss;
     Restore(onboarding::Restore) = session onboarding::restore;
     Nodes(nodes::Nodes) = session nodes::list;
+    Agents(agents::Agents) = session agents::list;
     Node(nodes::Node) = session nodes::show;
     Rename(nodes::Rename) = session nodes::rename;
     Remove(nodes::Remove) = session nodes::remove;

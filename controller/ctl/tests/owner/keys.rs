@@ -1,11 +1,14 @@
 //! SSH keys: what an owner orders about an account, and on what that is built.
 
+use lucia_people::agents::{AgentKind, AgentLine, AgentsView};
 use lucia_people::owner_api::{DraftState, DraftView};
-use lucia_proto::orders::{Body, Draft, OrderKind, OrderSignature, Terms};
+use lucia_proto::base::ids::NodeId;
+use lucia_proto::base::names::Hostname;
+use lucia_proto::orders::{Body, Draft, OrderKind, OrderSignature, Rule, Terms};
 use lucia_proto::test_support::OrderWorld;
 
 use crate::orders::{add, drafts, nodes, order, signed, taken};
-use crate::server::{Server, Step, get};
+use crate::server::{AGENTS, Server, Step, get};
 use crate::site::{Site, arg, ended, roster, said, world};
 
 const NEW_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8eHRwbGhkYFxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA";
@@ -13,6 +16,47 @@ const NEW_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8eHRwbGhkYFxYVFBMSE
 /// The roster of the world.
 fn roster_step(world: &OrderWorld) -> Step {
     get("GET /api/host/roster", &roster(world))
+}
+
+// spec: VE-406
+#[test]
+fn what_a_node_will_refuse_is_said_before_the_signature_with_the_line_that_changes_it() {
+    let world = world();
+    let line = |id: &NodeId, name: &Hostname, carried: bool| AgentLine {
+        node_id: id.clone(),
+        hostname: name.clone(),
+        version: None,
+        kinds: vec![AgentKind { kind: "ssh-key".parse().unwrap(), carried, rule: Some(Rule::Forbid) }],
+    };
+    // The order is not for the second.
+    let (node, other) = (&world.node, &world.other);
+    let lines = vec![line(&node.node_id, &node.hostname, true), line(&other.node_id, &other.hostname, false)];
+    let agents = AgentsView { server_time: world.now, agents: lines, next: None };
+    let last = world.draft(OrderKind::SshKey, |_| ());
+    let view = DraftView { draft: last.clone(), signatures: vec![world.alice.sign(&last)] };
+    let script = vec![
+        roster_step(&world),
+        get("GET /api/host/orders", &drafts(&world, &[(&last, DraftState::Done, vec![])])),
+        get(format!("GET /api/host/orders/{}", last.read().unwrap().code()), &view),
+        nodes(&world),
+        get(AGENTS, &agents),
+        add(),
+        signed(),
+    ];
+    let Body::SshKey(held) = last.read().unwrap().body().clone() else { unreachable!() };
+    let server = Server::new(world.clone(), script);
+    let output = Site::alice(&world, server.port).run(&[
+        "keys",
+        "remove",
+        "alice",
+        &held.keys[0].key.key().fingerprint(),
+        "--yes",
+    ]);
+    ended(&output, 0, "(ssh-key)");
+    server.done();
+    let said = said(&output);
+    assert!(said.contains("lucia-node-agent policy allow ssh-key"), "{said}");
+    assert!(!said.contains("update lucia-node-agent"), "{said}");
 }
 
 // spec: LC-8

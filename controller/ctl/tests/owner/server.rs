@@ -20,6 +20,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde::Serialize;
 
+/// Asked before every signature under an order for nodes.
+pub(crate) const AGENTS: &str = "GET /api/host/agents";
+
 /// The call for what the worker's nodes are called.
 pub(crate) const NAMES: &str = "GET /api/host/names";
 /// The name in the endpoint's certificate.
@@ -187,6 +190,11 @@ fn serve(
         let Challenge { challenge_id, nonce, expires_at } = next;
         let next = NextChallenge { challenge_id, nonce, expires_at, server_time: world.now };
         answer(&mut stream, 200, &json::to_string(&names(world)).unwrap(), Some(&next.to_header()));
+        return;
+    }
+    if line == AGENTS && script.peek().is_none_or(|step| step.line != AGENTS) {
+        // One of 0.1 does not tell, and nothing is missing without it.
+        answer(&mut stream, 404, &refusal("not_found"), None);
         return;
     }
     let mut wrong = Vec::new();

@@ -1,5 +1,6 @@
 //! Window, waiting machines and nodes.
 
+use lucia_people::agents::AgentsView;
 use lucia_people::calls::on;
 use lucia_people::host_api::{CountersView, NodeView, NodesView, OnboardingView, StatusView};
 use lucia_proto::base::code::Code;
@@ -75,6 +76,12 @@ pub(super) async fn status(edge: &Edge) -> Result<StatusView, ApiError> {
 pub(super) async fn nodes(edge: &Edge, asked: &Asked<'_>) -> Result<NodesView, ApiError> {
     let (after, limit) = part_of_nodes(asked.query())?;
     blocking(edge, move |parts| Ok(parts.nodes_after(after.as_ref(), limit))).await
+}
+
+/// The same of their agents.
+pub(super) async fn agents(edge: &Edge, asked: &Asked<'_>) -> Result<AgentsView, ApiError> {
+    let (after, limit) = part_of_nodes(asked.query())?;
+    blocking(edge, move |parts| Ok(parts.fleet.agents_after(after.as_ref(), limit))).await
 }
 
 pub(super) async fn node(edge: &Edge, asked: &Asked<'_>) -> Result<NodeView, ApiError> {

@@ -89,6 +89,7 @@ async fn people(edge: &Edge, call: PeopleCall, asked: &Asked<'_>) -> Result<Http
         PeopleCall::Rename => whole::<on::Rename>(fleet::rename(edge, asked).await),
         PeopleCall::Status => whole::<on::Status>(fleet::status(edge).await),
         PeopleCall::Nodes => whole::<on::Nodes>(fleet::nodes(edge, asked).await),
+        PeopleCall::Agents => whole::<on::Agents>(fleet::agents(edge, asked).await),
         PeopleCall::Node => whole::<on::Node>(fleet::node(edge, asked).await),
         PeopleCall::Events => whole::<on::Events>(audit::events(edge, asked).await),
         PeopleCall::Audit => whole::<on::Audit>(audit::entries(edge, asked).await),

@@ -209,6 +209,21 @@ fn the_committed_description_is_what_the_code_says() {
     }
 }
 
+// spec: VE-405
+#[test]
+fn what_a_later_program_adds_to_an_answer_is_passed_over_and_to_a_form_refused() {
+    let takes: BTreeSet<_> = PeopleCall::ALL.iter().filter_map(|call| rows::named(call.types().0)).collect();
+    let gives: BTreeSet<_> = PeopleCall::ALL.iter().filter_map(|call| rows::named(call.types().1)).collect();
+    for sample in samples::all().iter().filter(|sample| takes.contains(sample.name) || gives.contains(sample.name)) {
+        let mut later = sample.value.clone();
+        later["aLaterMember"] = json!(1);
+        let read = (sample.read)(&later.to_string());
+        // A challenge is of nodes as well, and signed over.
+        let strict = takes.contains(sample.name) || sample.name == "Challenge";
+        assert_eq!(read.is_some(), !strict, "{}", sample.name);
+    }
+}
+
 // spec: AP-2
 #[test]
 fn every_call_of_people_is_described_and_no_other() {

@@ -1,5 +1,6 @@
 //! One value of every type that people send or are sent, with every member it may have.
 
+use lucia_people::agents::AgentsView;
 use lucia_people::audit::AuditView;
 use lucia_people::host_api::{
     ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RenameForm, StatusView,
@@ -136,6 +137,16 @@ fn looks() -> Vec<Sample> {
             }),
         ),
         Sample::new::<NodesView>("NodesView", json!({"serverTime": AT, "nodes": [line()], "next": "web-1"})),
+        Sample::new::<AgentsView>(
+            "AgentsView",
+            json!({
+                "serverTime": AT, "next": "web-1",
+                "agents": [{
+                    "nodeId": ID, "hostname": "web-1", "version": "0.2.0",
+                    "kinds": [{"kind": "ssh-key", "carried": true, "rule": "two-owners"}],
+                }],
+            }),
+        ),
         Sample::new::<NodeView>(
             "NodeView",
             json!({

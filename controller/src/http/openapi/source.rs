@@ -102,7 +102,6 @@ impl Source {
             }
             Fields::Unnamed(_) | Fields::Unit => panic!("{name}: what it is on the wire is nowhere said"),
         };
-        assert!(about.closed, "{name} takes members that it does not know");
         let (mut properties, mut required) = (Map::new(), Vec::new());
         for field in &fields.named {
             let told = told(&field.attrs);
@@ -118,7 +117,10 @@ impl Source {
             }
             properties.insert(key, schema);
         }
-        let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
+        let mut schema = json!({"type": "object", "properties": properties});
+        if about.closed {
+            schema["additionalProperties"] = json!(false);
+        }
         if !required.is_empty() {
             schema["required"] = json!(required);
         }

@@ -117,7 +117,7 @@ fn a_node_says_whether_it_takes_orders() {
     (view.node.frozen, view.frozen) = (false, None);
     let document = |view: &NodeView| {
         let why = Why::of(view, &[]);
-        let facts = ServerFacts { view, why: &why, events: &[], certificate: None };
+        let facts = ServerFacts { view, why: &why, events: &[], certificate: None, agent: None };
         render(&Server::new(frame("/servers/{id}"), &facts)).unwrap()
     };
     let held =

@@ -67,7 +67,7 @@ fn a_line_at_the_top_of_a_chart_is_inside_of_the_drawing() {
         read(&format!(r#"{{"at":"{}","memoryTotalBytes":4,"memoryAvailableBytes":0,"cpuPercent":100.0}}"#, time(NOW)));
     let view = NodeView { samples: vec![sample], ..node() };
     let why = Why::of(&view, &[]);
-    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None };
+    let facts = ServerFacts { view: &view, why: &why, events: &[], certificate: None, agent: None };
     let text = render(&Server::new(frame("/servers/{id}"), &facts)).unwrap();
     // Two units wide is the line, and half of it lies on each side of its points.
     assert!(text.contains("points=\"300.0,0.0 ") && text.contains("viewBox=\"-2 -2 304 64\""), "{text}");

@@ -82,7 +82,7 @@ fn server() {
     well.samples.clear();
     let of = |name, view: &NodeView, frame| {
         let why = Why::of(view, &[]);
-        shown(name, Server::new(frame, &ServerFacts { view, why: &why, events: &[], certificate: None }))
+        shown(name, Server::new(frame, &ServerFacts { view, why: &why, events: &[], certificate: None, agent: None }))
     };
     let bare = of("well, nothing measured, no certificate", &well, frame("/servers/{id}"));
     let viewed = of("seen twice, for a viewer", &node(), viewer("/servers/{id}"));

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lucia_proto::base::code::Code;
+use lucia_proto::base::extensions::Extensions;
 use lucia_proto::base::ids::{NodeId, StartId};
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::agent::Carries;
 use lucia_proto::node::heartbeat::{Heartbeat, HeartbeatReply};
 use lucia_proto::node::report::{NodeCall, Purpose};
 use lucia_proto::orders::exchange::OrdersReport;
@@ -38,6 +40,8 @@ pub(crate) struct AcceptedHeartbeat {
     /// The start that asks for a worker time, if one does.
     pub(crate) asker: Option<StartId>,
     pub(crate) caller: CallerKind,
+    /// The kinds of order that its agent carries out.
+    pub(crate) carries: Carries,
     pub(crate) at: UnixTime,
 }
 
@@ -76,11 +80,19 @@ impl Fleet {
             (_, true) => CallerKind::Frozen,
             (_, false) => CallerKind::Free,
         };
-        let reply = HeartbeatReply { accepted: true, chain: heard.chain, frozen: heard.frozen, hostname, orders: None };
+        let reply = HeartbeatReply {
+            accepted: true,
+            chain: heard.chain,
+            frozen: heard.frozen,
+            hostname,
+            orders: None,
+            extensions: Extensions::default(),
+        };
         let orders = heartbeat.orders.clone();
         let asker =
             orders.as_ref().and_then(|report| report.freshness.as_ref()).and_then(|_| heartbeat.start_id.clone());
-        let accepted = AcceptedHeartbeat { reply, orders, asker, caller, at: now };
+        let carries = Carries::of(&heartbeat.features);
+        let accepted = AcceptedHeartbeat { reply, orders, asker, caller, carries, at: now };
         self.heartbeats.fetch_add(1, Ordering::Relaxed);
         if heard.verdict == Verdict::Refused {
             // Noted with its start; what the node looks like is what the one that was kept says.

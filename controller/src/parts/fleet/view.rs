@@ -1,5 +1,6 @@
 //! What people are shown of nodes, made at one moment from journal, records and samples.
 
+use lucia_people::agents::{AgentLine, AgentsView};
 use lucia_people::host_api::{NodeLine, NodeView, OrdersHeld, Rename, Sample};
 use lucia_people::why::RefusedOrder;
 use lucia_proto::base::bounded::Label;
@@ -127,6 +128,30 @@ impl Fleet {
             .collect();
         servers.sort_by(|(a, _), (b, _)| a.line.hostname.cmp(&b.line.hostname));
         servers
+    }
+
+    /// What the last heartbeat of this node tells of its agent.
+    pub fn agent_of(&self, id: &NodeId) -> Option<AgentLine> {
+        self.agent(self.journal.read().device(id)?)
+    }
+
+    fn agent(&self, device: &DeviceRow) -> Option<AgentLine> {
+        self.with_state(device, |state| {
+            let heartbeat = state.record.as_ref()?.last_heartbeat.as_ref()?;
+            Some(AgentLine::new(device.device_id.clone(), device.hostname.clone()?, heartbeat))
+        })
+    }
+
+    /// The agents of at most `limit` nodes whose name comes after `after`; a node that was never heard has none.
+    pub(crate) fn agents_after(&self, after: Option<&Hostname>, limit: usize) -> AgentsView {
+        let journal = self.journal.read();
+        let managed = journal.devices.iter().filter(|device| device.phase == DevicePhase::Managed);
+        let mut devices: Vec<_> = managed.filter(|device| device.hostname.as_ref() > after).collect();
+        devices.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+        let next = (devices.len() > limit).then(|| devices.drain(limit..).count());
+        let next = next.and_then(|_| devices.last()?.hostname.clone());
+        let agents = devices.into_iter().filter_map(|device| self.agent(device)).collect();
+        AgentsView { server_time: self.clock.now(), agents, next }
     }
 
     /// The certificate of a node; nothing where it has none, or none that is its own.

@@ -16,6 +16,7 @@ use lucia_proto::base::text::shown;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::files::owner_queue::{FreshnessFile, OrderAnswerFile, OwnerFile};
+use lucia_proto::node::agent::Carries;
 use lucia_proto::orders::exchange::{OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::{FreshnessRequest, OrderTime};
 use lucia_proto::orders::{Actor, Checker, Effect, OrderCode, OrderId, OrderMemory, OrderPolicy};
@@ -37,7 +38,7 @@ impl Orders {
         &self,
         node: &NodeId,
         report: Option<&OrdersReport>,
-        by: (Option<&StartId>, CallerKind),
+        by: (Option<&StartId>, CallerKind, Carries),
         now: UnixTime,
     ) -> Option<OrdersReply> {
         let since_boot = self.clock.since_boot();
@@ -423,7 +424,7 @@ pub(super) fn index(orders: &OrderBook, now: UnixTime) -> Index {
         if nodes.is_empty() && !decides {
             continue;
         }
-        let mut order = Waiting::new(entry.id, effect, entry.not_after(), signed(entry));
+        let mut order = Waiting::new((entry.id, entry.kind()), effect, entry.not_after(), signed(entry));
         order.splits = decides && effect.is_an_end();
         let order = Arc::new(order);
         if let Some(node) = entry.node().filter(|_| decides) {

@@ -13,10 +13,11 @@ use lucia_proto::base::limits::{
     ANSWER_MAX, FRESHNESS_ASKED_INTERVAL, FRESHNESS_KEPT_MAX, FRESHNESS_QUESTION, ORDERS_TOLD_MAX,
 };
 use lucia_proto::base::time::UnixTime;
+use lucia_proto::node::agent::Carries;
 use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReply, OrdersReport};
 use lucia_proto::orders::freshness::SignedFreshness;
-use lucia_proto::orders::{Effect, OrderCode, OrderId, SignedOrder};
+use lucia_proto::orders::{Effect, OrderCode, OrderId, OrderKind, SignedOrder};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::progress::{in_force, is_retried};
@@ -33,6 +34,7 @@ const REPLY_BASE: usize = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) id: OrderId,
+    kind: OrderKind,
     /// Whether it decides about an identity that was seen twice.
     is_about_instances: bool,
     pub(super) not_after: Option<UnixTime>,
@@ -43,9 +45,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(id: OrderId, effect: Effect<'_>, not_after: Option<UnixTime>, signed: SignedOrder) -> Self {
+    pub(super) fn new(
+        (id, kind): (OrderId, OrderKind),
+        effect: Effect<'_>,
+        not_after: Option<UnixTime>,
+        signed: SignedOrder,
+    ) -> Self {
         let bytes = signed.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
-        Self { id, is_about_instances: effect.is_about_instances(), not_after, signed, splits: false, bytes }
+        Self { id, kind, is_about_instances: effect.is_about_instances(), not_after, signed, splits: false, bytes }
     }
 
     fn is_over(&self, now: UnixTime) -> bool {
@@ -157,7 +164,7 @@ impl Relay {
         &mut self,
         node: &NodeId,
         report: &OrdersReport,
-        (holder, standing): (Option<&StartId>, CallerKind),
+        (holder, standing, carries): (Option<&StartId>, CallerKind, Carries),
         now: UnixTime,
         since_boot: Duration,
     ) -> OrdersReply {
@@ -165,7 +172,7 @@ impl Relay {
             report.outcomes.iter().for_each(|outcome| self.note(node, outcome, now, since_boot));
             report.freshness.iter().for_each(|nonce| self.note_question(node, holder, nonce, since_boot));
         }
-        let reply = self.reply(node, report, standing, now);
+        let reply = self.reply(node, report, (standing, carries), now);
         if reply.freshness.is_some() && standing != CallerKind::Refused {
             self.handed.insert(node.clone(), now);
         }
@@ -225,7 +232,7 @@ impl Relay {
     }
 
     /// What comes first is what the rest is checked with; what has no room comes with the next heartbeat.
-    fn reply(&self, node: &NodeId, report: &OrdersReport, standing: CallerKind, now: UnixTime) -> OrdersReply {
+    fn reply(&self, node: &NodeId, report: &OrdersReport, caller: (CallerKind, Carries), now: UnixTime) -> OrdersReply {
         let mut room = ANSWER_MAX - REPLY_BASE;
         let mut fits = |bytes: usize| {
             let fits = bytes <= room;
@@ -250,7 +257,7 @@ impl Relay {
         {
             reply.freshness = Some(answer.clone());
         }
-        if let Some(order) = self.next_order(node, standing, now)
+        if let Some(order) = self.next_order(node, caller, now)
             && fits(order.bytes)
         {
             reply.intent = Some(Box::new(order.signed.clone()));
@@ -265,8 +272,10 @@ impl Relay {
         !order.is_over(now) && roster.is_some_and(|roster| in_force(&order.signed.signatures, roster).is_ok())
     }
 
-    fn next_order(&self, node: &NodeId, standing: CallerKind, now: UnixTime) -> Option<&Waiting> {
-        let mut waiting = self.waiting.get(node).into_iter().flatten().filter(|order| self.is_given(order, now));
+    /// One of a kind that its agent did not name waits until that is updated, and holds up none behind it.
+    fn next_order(&self, node: &NodeId, (standing, carries): (CallerKind, Carries), now: UnixTime) -> Option<&Waiting> {
+        let is_due = |order: &&Arc<Waiting>| carries.has(order.kind) && self.is_given(order, now);
+        let mut waiting = self.waiting.get(node).into_iter().flatten().filter(is_due);
         let decision = self.decisions.get(node).filter(|order| self.is_given(order, now));
         let split = decision.filter(|order| order.splits);
         let order = match standing {

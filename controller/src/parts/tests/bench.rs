@@ -358,7 +358,11 @@ impl Machine {
     }
 
     pub(crate) fn heartbeat_call(&self, challenge: &Challenge) -> NodeCall {
-        let proof = Proof::sign(&self.beat(), challenge, &self.node.key).unwrap();
+        self.call_with(&self.beat(), challenge)
+    }
+
+    pub(crate) fn call_with(&self, beat: &Heartbeat, challenge: &Challenge) -> NodeCall {
+        let proof = Proof::sign(beat, challenge, &self.node.key).unwrap();
         NodeCall { certificate_pem: self.certificate.clone(), proof }
     }
 

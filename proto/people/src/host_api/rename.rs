@@ -31,7 +31,7 @@ pub enum RenameStep {
 
 /// One rename of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct Rename {
     /// When.
     pub at: UnixTime,

@@ -62,7 +62,7 @@ impl DraftState {
 
 /// One draft in a list. What it says in words is nobody's word but the draft's: read that before signing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct DraftLine {
     /// What to type to sign it.
     pub code: VerificationCode,
@@ -98,7 +98,7 @@ pub struct DraftLine {
 
 /// A node that an order names and that is no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct GoneNode {
     /// The node.
     pub node_id: NodeId,
@@ -212,7 +212,7 @@ impl DraftLine {
 
 /// Answer to the call `Drafts`, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct DraftsView {
     /// The controller's clock when it answered.
     pub server_time: UnixTime,
@@ -235,7 +235,7 @@ impl DraftsView {
 /// Answer to the call `Draft` and to
 /// the call `AddDraft`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct DraftView {
     /// What is signed.
     pub draft: Draft,

@@ -5,6 +5,11 @@ use lucia_proto::orders::OrderKind;
 use lucia_proto::orders::freshness::FreshnessAnswer;
 use lucia_proto::test_support::OrderWorld;
 
+/// What an agent of this version carries out.
+fn all() -> Carries {
+    Carries::of(&lucia_proto::node::agent::features())
+}
+
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 
 // spec: CO-19
@@ -16,7 +21,7 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
     relay.set_trust(Some(Trust { bundle, roster }));
     let mut signed = world.order(OrderKind::SshKey);
     signed.body = "x".repeat(61 * 1024);
-    let order = Arc::new(Waiting::new(signed.id(), Effect::None, None, signed));
+    let order = Arc::new(Waiting::new((signed.id(), OrderKind::SshKey), Effect::None, None, signed));
     let node = &world.node.node_id;
     relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
     let holding = |bundle_version, roster_version| {
@@ -29,21 +34,52 @@ fn what_has_no_room_comes_with_the_next_heartbeat() {
         (holding(3, 0), (false, true, false)),
         (holding(3, 5), (false, false, true)),
     ] {
-        let reply = relay.hear(node, &report, (None, CallerKind::Free), NOW, hour);
+        let reply = relay.hear(node, &report, (None, CallerKind::Free, all()), NOW, hour);
         assert_eq!((reply.bundle.is_some(), reply.roster.is_some(), reply.intent.is_some()), want);
         assert!(json::to_string(&reply).unwrap().len() + REPLY_BASE <= ANSWER_MAX);
     }
     // Once its time is over an order is handed out no more, whatever the ticks have come to.
     let mut signed = world.order(OrderKind::RemoveIdentity);
     signed.body.clear();
-    let order = Arc::new(Waiting::new(signed.id(), Effect::Wipes, Some(NOW), signed));
+    let order = Arc::new(Waiting::new((signed.id(), OrderKind::RemoveIdentity), Effect::Wipes, Some(NOW), signed));
     relay.set_orders([(node.clone(), vec![order])].into(), BTreeMap::new());
     let report = holding(3, 5).1;
-    assert!(relay.hear(node, &report, (None, CallerKind::Free), NOW, hour).intent.is_some());
+    assert!(relay.hear(node, &report, (None, CallerKind::Free, all()), NOW, hour).intent.is_some());
     assert!(
-        relay.hear(node, &report, (None, CallerKind::Free), NOW.plus(Duration::from_secs(1)), hour).intent.is_none()
+        relay
+            .hear(node, &report, (None, CallerKind::Free, all()), NOW.plus(Duration::from_secs(1)), hour)
+            .intent
+            .is_none()
     );
 }
+
+// spec: VE-403
+#[test]
+fn an_order_of_a_kind_that_the_agent_did_not_name_waits_and_holds_up_none_behind_it() {
+    let world = OrderWorld::new(NOW);
+    let mut relay = Relay::default();
+    let (bundle, roster) = (Arc::new(world.bundle.clone()), Some(Arc::new(world.roster.clone())));
+    relay.set_trust(Some(Trust { bundle, roster }));
+    let order = |kind: OrderKind| {
+        let signed = world.order(kind);
+        Arc::new(Waiting::new((signed.id(), kind), Effect::None, None, signed))
+    };
+    let (first, second) = (order(OrderKind::RemoveIdentity), order(OrderKind::SshKey));
+    let node = &world.node.node_id;
+    relay.set_orders([(node.clone(), vec![Arc::clone(&first), Arc::clone(&second)])].into(), BTreeMap::new());
+    let mut next = |words: &[&str]| {
+        let names: Vec<_> = words.iter().map(|word| word.parse().unwrap()).collect();
+        let carries = Carries::of(&names.try_into().unwrap());
+        let reply = relay.hear(node, &asking(None), (None, CallerKind::Free, carries), NOW, Duration::ZERO);
+        reply.intent.map(|signed| signed.id())
+    };
+    // An agent of before features carries out what there was then.
+    assert_eq!(next(&[]), Some(first.id));
+    assert_eq!(next(&["remove-identity", "ssh-key"]), Some(first.id));
+    assert_eq!(next(&["ssh-key"]), Some(second.id));
+    assert_eq!(next(&["extensions", "later"]), None);
+}
+
 /// What a node says that asks this, or nothing.
 fn asking(nonce: Option<&Nonce>) -> OrdersReport {
     OrdersReport { bundle_version: 9, roster_version: 9, freshness: nonce.cloned(), outcomes: Vec::new() }
@@ -64,7 +100,7 @@ fn no_holder_of_an_identity_takes_the_others_question_or_answer_away() {
     let at = Duration::from_secs(3600);
     let interval = FRESHNESS_ASKED_INTERVAL;
     let hear = |relay: &mut Relay, nonce: Option<&Nonce>, by: (&StartId, CallerKind), at| {
-        relay.hear(node, &asking(nonce), (Some(by.0), by.1), NOW, at).freshness
+        relay.hear(node, &asking(nonce), (Some(by.0), by.1, all()), NOW, at).freshness
     };
     let (ours, theirs) = ((&one, CallerKind::Frozen), (&two, CallerKind::Frozen));
     hear(&mut relay, Some(&first), ours, at);
@@ -126,7 +162,7 @@ fn each_holder_has_a_question_of_its_own_and_there_are_few_of_one_node() {
     let at = Duration::from_secs(3600);
     let ask = |relay: &mut Relay, start: u8, nonce: u8, at| {
         let (start, nonce) = (StartId::from_random([start; 16]), Nonce::from_bytes(&[nonce; 32]));
-        relay.hear(node, &asking(Some(&nonce)), (Some(&start), CallerKind::Free), NOW, at);
+        relay.hear(node, &asking(Some(&nonce)), (Some(&start), CallerKind::Free, all()), NOW, at);
     };
     ask(&mut relay, 1, 1, at);
     for other in 2..200 {
@@ -154,7 +190,7 @@ fn whose_question_waits_longest_is_written_first() {
     let [first, second, _] = nonces();
     let mut relay = Relay::default();
     let hear = |relay: &mut Relay, node: &NodeId, nonce: &Nonce, at| {
-        relay.hear(node, &asking(Some(nonce)), (None, CallerKind::Free), NOW, at);
+        relay.hear(node, &asking(Some(nonce)), (None, CallerKind::Free, all()), NOW, at);
     };
     let at = Duration::from_secs(3600);
     hear(&mut relay, honest, &first, at);
