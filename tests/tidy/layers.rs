@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lucia-manual", &[]),
     ("lucia-agent", &["lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
     ("lucia-controller", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
-    ("luciactl", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-manual"]),
+    ("luciactl", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
     ("lucia-worker", &["lucia-people", "lucia-proto", "lucia-daemon", "lucia-durable", "lucia-manual"]),
     (
         "lucia-tests",

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, PrivateDir, ReadError};
+use lucia_durable::{DirError, DirRules, FileName, FileRules, Format, Loaded, PrivateDir, ReadError};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json::{self, JsonError};
@@ -204,7 +204,7 @@ impl Home {
 
     fn kept<T: DeserializeOwned>(&self, name: &FileName) -> Result<Option<T>, HomeError> {
         let max = u64::try_from(RECEIPT_MAX).unwrap_or(u64::MAX);
-        match self.receipts.read(name, max, FileRules::private()).map_err(HomeError::Read)? {
+        match self.receipts.read_as(name, max, FileRules::private(), Format::schema(1)).map_err(HomeError::Read)? {
             Loaded::Missing => Ok(None),
             Loaded::Found(bytes) => {
                 let receipt = json::from_slice(&bytes, RECEIPT_MAX, JSON_DEPTH_MAX);

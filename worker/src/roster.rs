@@ -10,7 +10,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{FileRules, PrivateDir, ReadError, WriteError};
+use lucia_durable::{FileRules, Format, PrivateDir, ReadError, WriteError};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, ROSTER_PAYLOAD_MAX};
@@ -239,7 +239,7 @@ fn version(signed: &Result<SignedRoster, JsonError>) -> u64 {
 
 fn read(dir: &PrivateDir, name: &str) -> Result<Option<Vec<u8>>, RosterFileError> {
     let max = u64::try_from(FILE_MAX).unwrap_or(u64::MAX);
-    let read = dir.read(&file(name), max, FileRules::private());
+    let read = dir.read_as(&file(name), max, FileRules::private(), Format::schema(1));
     read.map(lucia_durable::Loaded::found).map_err(RosterFileError::Read)
 }
 

@@ -1,7 +1,8 @@
 //! The agent's private directory: 0700, files 0600, no links followed, one writer.
 
 use lucia_durable::{
-    Crashed, DirError, DirRules, FileName, FileRules, Lease, LeaseError, Loaded, PrivateDir, ReadError, WriteError,
+    Crashed, DirError, DirRules, FileName, FileRules, Format, Lease, LeaseError, Loaded, PrivateDir, ReadError,
+    WriteError,
 };
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -103,8 +104,8 @@ impl StateFile {
     }
 
     /// The newest format that this agent reads; a file without a number has the first.
-    const fn format(self) -> u64 {
-        if matches!(self, Self::Orders) { 2 } else { 1 }
+    const fn format(self) -> Format {
+        Format::schema(if matches!(self, Self::Orders) { 2 } else { 1 })
     }
 
     fn name(self) -> Result<FileName, StateError> {
@@ -127,17 +128,6 @@ pub enum StateError {
     /// A file cannot be written.
     #[error("a file of the agent cannot be written")]
     Write(#[source] WriteError),
-    /// A newer agent wrote a file.
-    #[error(
-        "{} has format {found}, and this agent reads up to {}: a newer agent wrote it; install that version again",
-        file.as_str(), file.format()
-    )]
-    Newer {
-        /// Which file.
-        file: StateFile,
-        /// Its format.
-        found: u64,
-    },
     /// Nobody took the lease; a mistake in the program.
     #[error("this verb does not write; a mistake in the program, report it")]
     ReadOnly,
@@ -175,7 +165,7 @@ impl State {
     /// Opens the directory to read from it; it must be there.
     ///
     /// # Errors
-    /// [`StateError::Dir`] or [`StateError::Newer`].
+    /// [`StateError::Dir`], or [`StateError::Read`] of a file that a newer agent wrote.
     pub fn open(root: &Root) -> Result<Self, StateError> {
         let dir = PrivateDir::open(&root.state(), DirRules::private()).map_err(StateError::Dir)?;
         Self { dir, lease: None }.known()
@@ -183,16 +173,9 @@ impl State {
 
     /// The directory, if no newer agent wrote in it. What cannot be read is for whoever reads it.
     fn known(self) -> Result<Self, StateError> {
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Format {
-            schema_version: u64,
-        }
         for file in StateFile::ALL {
-            let bytes = self.read(file).ok().flatten().unwrap_or_default();
-            let found = serde_json::from_slice(&bytes).map_or(1, |format: Format| format.schema_version);
-            if found > file.format() {
-                return Err(StateError::Newer { file, found });
+            if let Err(error @ StateError::Read(ReadError::Newer { .. })) = self.read(file) {
+                return Err(error);
             }
         }
         Ok(self)
@@ -214,7 +197,7 @@ impl State {
     /// Takes a directory that is open already.
     ///
     /// # Errors
-    /// [`StateError::Lease`], [`StateError::Write`] or [`StateError::Newer`].
+    /// [`StateError::Lease`], [`StateError::Write`], or [`StateError::Read`] of a file that a newer agent wrote.
     pub fn take(dir: PrivateDir, who: &str) -> Result<Self, StateError> {
         let name = FileName::hidden(LEASE).map_err(|_| StateError::Name)?;
         let holder = format!("pid {} lucia-node-agent {who}", std::process::id());
@@ -270,11 +253,8 @@ impl State {
     /// # Errors
     /// [`StateError::Read`] when something else is there.
     pub fn read(&self, file: StateFile) -> Result<Option<Vec<u8>>, StateError> {
-        let loaded = self.dir.read(&file.name()?, file.max(), FileRules::private()).map_err(StateError::Read)?;
-        Ok(match loaded {
-            Loaded::Missing => None,
-            Loaded::Found(bytes) => Some(bytes),
-        })
+        let loaded = self.dir.read_as(&file.name()?, file.max(), FileRules::private(), file.format());
+        loaded.map(Loaded::found).map_err(StateError::Read)
     }
 
     /// Replaces a file: after any crash it is the former or the new one.
@@ -436,13 +416,17 @@ mod tests {
             let root = scratch.root();
             let put = |format: u64| {
                 let state = State::hold(&root, "test").unwrap();
-                let text = format!(r#"{{"later":[],"schemaVersion":{format}}}"#);
+                let text = format!(r#"{{"schemaVersion":{format},"later":[]}}"#);
                 state.replace(file, text.as_bytes()).unwrap();
             };
-            put(file.format());
-            put(file.format() + 1);
+            put(file.format().known());
+            put(file.format().known() + 1);
             for refused in [State::open(&root), State::hold(&root, "test")] {
-                assert!(matches!(refused, Err(StateError::Newer { file: told, found }) if told == file && found > 1));
+                let Err(StateError::Read(ReadError::Newer { path, found, known })) = refused else {
+                    panic!("{file:?}")
+                };
+                assert!(path.ends_with(file.as_str()));
+                assert_eq!((found, known), (file.format().known() + 1, file.format().known()));
             }
         }
     }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use lucia_proto::base::text::shown;
 
+use lucia_durable::Format;
+
 use crate::problem::{FAILED, problems};
 
 /// Locked by whoever writes in its directory. It holds nothing, and stays.
@@ -31,6 +33,8 @@ problems! {
             ["{} has mode {mode:04o}, so that others can {what} it", name(path)], ["chmod {right} {}", name(path)];
         TooLong(path: PathBuf, max: u64) = "file_too_long", FAILED, ["{} has more than {max} bytes", name(path)],
             ["is it the file that you mean?"];
+        Newer(path: PathBuf, found: u64) = "file_newer", FAILED,
+            ["{} has format {found}, and this luciactl reads up to 1", name(path)], ["install the newer luciactl again"];
         Text(path: PathBuf) = "file_not_text", FAILED, ["{} is no text", name(path)];
     }
 }
@@ -147,7 +151,10 @@ pub(crate) fn read(path: &Path, max: u64, secret: Secret) -> Result<String, File
 pub(crate) fn find(path: &Path, max: u64) -> Result<Option<String>, FileError> {
     match read(path, max, Secret::Yes) {
         Err(error) if error.is_missing() => Ok(None),
-        found => found.map(Some),
+        found => {
+            let newer = found.as_ref().ok().and_then(|text| Format::schema(1).newer(text.as_bytes()));
+            newer.map_or(found, |found| Err(FileError::Newer(path.to_owned(), found))).map(Some)
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lucia_durable::{
-    DirError, FileName, FileRules, Lease, LeaseError, Loaded, Marker, Owner, PrivateDir, ReadError, WriteError,
+    DirError, FileName, FileRules, Format, Lease, LeaseError, Loaded, Marker, Owner, PrivateDir, ReadError, WriteError,
 };
 use lucia_proto::base::limits::JOURNAL_MAX;
 use lucia_proto::files::journal::{Journal, JournalError};
@@ -128,7 +128,7 @@ pub(crate) const fn rules() -> FileRules {
 /// Reads one of the journal's files; `None` when it is not there.
 pub(crate) fn read(dir: &PrivateDir, file: &FileName) -> Result<Option<Journal>, JournalFileError> {
     let max = u64::try_from(JOURNAL_MAX).unwrap_or(u64::MAX);
-    match dir.read(file, max, rules()).map_err(JournalFileError::Read)? {
+    match dir.read_as(file, max, rules(), Format::version(4)).map_err(JournalFileError::Read)? {
         Loaded::Missing => Ok(None),
         Loaded::Found(bytes) => Journal::from_bytes(&bytes)
             .map(Some)

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{FileName, FileRules, Format, Loaded, PrivateDir, ReadError, WriteError};
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::Serialize;
@@ -101,7 +101,7 @@ impl JsonFile {
     pub(crate) fn read<T: DeserializeOwned>(self, dir: &PrivateDir, file: &str) -> Result<Option<T>, JsonFileError> {
         let file = self.name(file)?;
         let max = u64::try_from(self.max).unwrap_or(u64::MAX);
-        let loaded = dir.read(&file, max, FileRules::private());
+        let loaded = dir.read_as(&file, max, FileRules::private(), Format::schema(1));
         match loaded.map_err(|source| JsonFileError::Read { what: self.what, source })? {
             Loaded::Missing => Ok(None),
             Loaded::Found(bytes) => json::from_slice(&bytes, self.max, JSON_DEPTH_MAX)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{DirError, FileName, FileRules, Loaded, PrivateDir, ReadError, WriteError, crash_point};
+use lucia_durable::{DirError, FileName, FileRules, Format, Loaded, PrivateDir, ReadError, WriteError, crash_point};
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::json::JsonError;
 use lucia_proto::base::limits::DEVICES_MAX;
@@ -85,7 +85,8 @@ impl Records {
         let name = file_of(id).map_err(RecordError::Name)?;
         let path = || self.dir.path_of(&name);
         let max = u64::try_from(IdentityRecord::MAX).unwrap_or(u64::MAX);
-        let Loaded::Found(bytes) = self.dir.read(&name, max, FileRules::private()).map_err(RecordError::Read)? else {
+        let read = self.dir.read_as(&name, max, FileRules::private(), Format::schema(1));
+        let Loaded::Found(bytes) = read.map_err(RecordError::Read)? else {
             return Ok(None);
         };
         let record =

@@ -36,6 +36,6 @@ pub use crash_point::{Crashed, crash_point};
 pub use file_name::{BadName, FileName};
 pub use lease::{Lease, LeaseError, Marker};
 pub use private_dir::{DirError, Listing, PrivateDir};
-pub use read::{Loaded, ReadError};
+pub use read::{Format, Loaded, ReadError};
 pub use replace::WriteError;
 pub use rules::{DirRules, FileRules, Owner, RuleBreach};

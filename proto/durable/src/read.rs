@@ -45,6 +45,16 @@ pub enum ReadError {
         /// Bytes allowed.
         max: u64,
     },
+    /// A newer program wrote it.
+    #[error("file {path} has format {found}, and this version reads up to {known}: install the newer version again")]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The newest that is known.
+        known: u64,
+    },
     /// The system said no.
     #[error("cannot read {path}; check its disk and that this user may read it")]
     Failed {
@@ -54,6 +64,46 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
+}
+
+/// How a file of JSON says which format it has: by a number in its first member. A file without it has the first format, and
+/// a newer one than is known is refused before anything else of it is read, so that nobody takes it for damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    member: &'static str,
+    known: u64,
+}
+
+impl Format {
+    /// `schemaVersion`, known up to this one.
+    #[must_use]
+    pub const fn schema(known: u64) -> Self {
+        Self { member: "schemaVersion", known }
+    }
+
+    /// `version`, as in the journal, known up to this one.
+    #[must_use]
+    pub const fn version(known: u64) -> Self {
+        Self { member: "version", known }
+    }
+
+    /// The newest that is known.
+    #[must_use]
+    pub const fn known(self) -> u64 {
+        self.known
+    }
+
+    /// The format of these bytes, if it is newer than what is known.
+    #[must_use]
+    pub fn newer(self, bytes: &[u8]) -> Option<u64> {
+        let after = |bytes: &'_ [u8], word: &[u8]| bytes.trim_ascii_start().strip_prefix(word).map(<[u8]>::to_vec);
+        let rest = after(bytes.get(..bytes.len().min(128))?, b"{")?;
+        let rest = after(&after(&rest, format!("\"{}\"", self.member).as_bytes())?, b":")?;
+        let digits = rest.trim_ascii_start();
+        let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+        let found = std::str::from_utf8(digits.get(..end)?).ok()?.parse::<u64>().ok()?;
+        (found > self.known).then_some(found)
+    }
 }
 
 impl Loaded {
@@ -78,6 +128,20 @@ impl PrivateDir {
             None => Ok(Loaded::Missing),
             Some(file) => read_capped(file, max, &self.path_of(name)).map(Loaded::Found),
         }
+    }
+
+    /// The same of a file that says which format it has.
+    ///
+    /// # Errors
+    /// As [`PrivateDir::read`], and [`ReadError::Newer`].
+    pub fn read_as(&self, name: &FileName, max: u64, rules: FileRules, format: Format) -> Result<Loaded, ReadError> {
+        let loaded = self.read(name, max, rules)?;
+        if let Loaded::Found(bytes) = &loaded
+            && let Some(found) = format.newer(bytes)
+        {
+            return Err(ReadError::Newer { path: self.path_of(name), found, known: format.known });
+        }
+        Ok(loaded)
     }
 
     /// Opens a file that is there and keeps the rules.

@@ -2,9 +2,10 @@
 //!
 //! A line that a crash cut off and one that somebody damaged look alike. What tells them apart is this file, which is
 //! written after the lines it counts and before any answer that rests on them: what is cut off beyond it stands for
-//! nothing, and what is cut off before it is a loss that a person must know of.
+//! nothing, and what is cut off before it is a loss that a person must know of. It is read first, so it is also where a later
+//! format of the ledger says that it is one.
 
-use lucia_durable::{FileRules, Loaded, PrivateDir};
+use lucia_durable::{FileRules, Format, Loaded, PrivateDir};
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::json;
 use lucia_proto::base::limits::JSON_DEPTH_MAX;
@@ -37,7 +38,8 @@ impl Anchor {
     /// Reads it; a ledger of an older worker has none.
     pub(super) fn read(dir: &PrivateDir) -> Result<Self, LedgerError> {
         let max = u64::try_from(ANCHOR_MAX).unwrap_or(u64::MAX);
-        match dir.read(&file(ANCHOR), max, FileRules::private()).map_err(LedgerError::AnchorRead)? {
+        let read = dir.read_as(&file(ANCHOR), max, FileRules::private(), Format::schema(1));
+        match read.map_err(LedgerError::AnchorRead)? {
             Loaded::Missing => Ok(Self::NONE),
             Loaded::Found(bytes) => json::from_slice(&bytes, ANCHOR_MAX, JSON_DEPTH_MAX)
                 .map_err(|source| LedgerError::AnchorBad { path: dir.path_of(&file(ANCHOR)), source }),

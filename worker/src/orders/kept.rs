@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use lucia_durable::{FileRules, Loaded, PrivateDir, ReadError, WriteError};
+use lucia_durable::{FileRules, Format, Loaded, PrivateDir, ReadError, WriteError};
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, ORDER_MEMORY_MAX, SIGNED_INTENT_MAX};
@@ -84,7 +84,7 @@ impl OrderStore {
     /// [`KeptError::Read`], [`KeptError::Damaged`].
     pub fn read(dir: &PrivateDir) -> Result<Option<Self>, KeptError> {
         let max = u64::try_from(FILE_MAX).unwrap_or(u64::MAX);
-        match dir.read(&file(NAME), max, FileRules::private()).map_err(KeptError::Read)? {
+        match dir.read_as(&file(NAME), max, FileRules::private(), Format::schema(1)).map_err(KeptError::Read)? {
             Loaded::Missing => Ok(None),
             Loaded::Found(bytes) => {
                 let kept = json::from_slice(&bytes, FILE_MAX, JSON_DEPTH_MAX);

@@ -402,3 +402,42 @@ fn a_foreign_or_damaged_record_stops_the_start() {
     std::fs::write(&one, &bytes).unwrap();
     start(&world.config, &world.clock, 9).unwrap();
 }
+
+// spec: VE-408
+#[test]
+fn a_file_of_a_newer_controller_stops_the_start_by_its_name_and_stays_as_it_is() {
+    let world = World::new();
+    let node = world.node(1);
+    node.heartbeat(&world).unwrap();
+    world.parts.flush();
+    let record = format!("nodes/identities/{}.json", node.id());
+    let World { scratch, clock, config, parts, .. } = world;
+    drop(parts);
+    let at = |file: &str| scratch.path().join("state").join(file);
+    let newer = |file: &str| match std::fs::read_to_string(at(file)) {
+        Ok(text) if file.ends_with("state.json") => text.replacen("\"version\":4", "\"version\":5", 1),
+        Ok(_) | Err(_) => r#"{"schemaVersion":2,"later":{}}"#.to_owned(),
+    };
+    for file in [
+        "onboarding/state.json",
+        &record,
+        "tokens/tokens.json",
+        "passkeys/passkeys.json",
+        "orders/roster-mark.json",
+        "orders/barred.json",
+    ] {
+        let (before, text) = (std::fs::read(at(file)).ok(), newer(file));
+        std::fs::write(at(file), &text).unwrap();
+        std::fs::set_permissions(at(file), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let refused = start(&config, &clock, 8).err().unwrap_or_else(|| panic!("{file} is taken"));
+        let said = chain(&refused);
+        let name = file.rsplit('/').next().unwrap();
+        assert!(said.contains(name) && said.contains("install the newer version again"), "{file}: {said}");
+        assert_eq!(std::fs::read_to_string(at(file)).unwrap(), text, "{file} is left alone");
+        match before {
+            Some(bytes) => std::fs::write(at(file), bytes).unwrap(),
+            None => std::fs::remove_file(at(file)).unwrap(),
+        }
+    }
+    assert!(start(&config, &clock, 8).is_ok());
+}

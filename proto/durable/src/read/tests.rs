@@ -173,3 +173,32 @@ fn every_refusal_names_the_file_and_a_cure() {
     assert!(cause.contains("0644") && cause.contains("chmod 0600"), "{cause}");
     assert_eq!(Loaded::Missing.found(), None);
 }
+
+// spec: VE-407
+#[test]
+fn a_newer_format_is_told_by_the_first_member_and_refused_before_the_rest_is_read() {
+    let schema = Format::schema(2);
+    for (text, newer) in [
+        (r#"{"schemaVersion":3,"x":[}"#, Some(3)),
+        (" {\n \"schemaVersion\" : 30 }", Some(30)),
+        (r#"{"schemaVersion":2}"#, None),
+        (r#"{"schemaVersion":1}"#, None),
+        // Without a number it is the first; what is damaged is for whoever reads it.
+        (r#"{"a":1,"schemaVersion":3}"#, None),
+        (r#"{"schemaVersion":"3"}"#, None),
+        (r#"{"schemaVersion":99999999999999999999999}"#, None),
+        (r#"{"version":9}"#, None),
+        ("", None),
+        ("{", None),
+    ] {
+        assert_eq!(schema.newer(text.as_bytes()), newer, "{text}");
+    }
+    assert_eq!(Format::version(4).newer(br#"{"version":5}"#), Some(5));
+
+    let scratch = Scratch::new();
+    let dir = scratch.open();
+    std::fs::write(dir.path().join("f"), r#"{"schemaVersion":3}"#).unwrap();
+    std::fs::set_permissions(dir.path().join("f"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = dir.read_as(&name("f"), MAX, FileRules::private(), schema);
+    assert!(matches!(refused, Err(ReadError::Newer { found: 3, known: 2, .. })));
+}

@@ -2,6 +2,7 @@
 //! has left, and the next one begins from what the disk has.
 
 use lucia_durable::crash_point::{Fate, ask_at};
+use lucia_proto::base::text::chain;
 
 use super::*;
 
@@ -83,4 +84,29 @@ fn a_kept_certificate_is_for_the_names_of_today_and_a_damaged_receipt_for_nothin
     std::fs::write(story.worker_file("receipts/endpoint.json"), "{}").unwrap();
     assert!(story.turn(NOW.plus(secs(3))).endpoint);
     assert_eq!(story.ledger_kinds("endpointIssued"), 2);
+}
+
+// spec: VE-408
+#[test]
+fn a_file_of_a_newer_worker_stops_the_start_by_its_name() {
+    let story = Story::new("");
+    story.turn(NOW);
+    for file in ["ledger.head", "intents.json", "roster.json"] {
+        let at = story.scratch.path().join("worker").join(file);
+        let before = std::fs::read(&at).ok();
+        std::fs::write(&at, r#"{"schemaVersion":2,"later":{}}"#).unwrap();
+        std::fs::set_permissions(&at, std::fs::Permissions::from_mode(0o600)).unwrap();
+        // The memory of orders is opened with the first order.
+        let home = Home::open(&story.config()).unwrap();
+        let memory = crate::orders::kept::OrderStore::read(&home.dir).map_err(|error| chain(&error));
+        let turn = Worker::open(story.config()).map_err(|error| chain(&error));
+        let turn = turn.and_then(|mut worker| worker.turn(NOW).map_err(|error| chain(&error)));
+        let said = memory.map(drop).and(turn.map(drop)).unwrap_err();
+        assert!(said.contains(file) && said.contains("install the newer version again"), "{file}: {said}");
+        match before {
+            Some(bytes) => std::fs::write(&at, bytes).unwrap(),
+            None => std::fs::remove_file(&at).unwrap(),
+        }
+    }
+    story.turn(NOW);
 }
