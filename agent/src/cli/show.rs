@@ -185,12 +185,8 @@ fn owners_rows(owners: &OwnersStatus, facts: &Facts<'_>) -> Vec<(&'static str, O
         (None, None) => answered,
     });
     let unknown = || facts.untimely().map(str::to_owned);
-    let rule = |rule: Rule| match rule {
-        Rule::Allow => "allow",
-        Rule::TwoOwners => "two-owners",
-        Rule::Forbid => "forbid",
-    };
-    let rules: Vec<_> = owners.rules.iter().map(|(kind, of)| format!("{} {}", kind.as_str(), rule(*of))).collect();
+    let rules: Vec<_> =
+        owners.rules.iter().map(|(kind, rule)| format!("{} {}", kind.as_str(), rule.as_str())).collect();
     let some = owners.rules.iter().any(|(_, rule)| *rule != Rule::Forbid);
     let policy = match &owners.policy_refused {
         Some(what) if some => format!("{}; {what}", rules.join(", ")),

@@ -1,15 +1,16 @@
-//! What owners may order here: `/etc/lucia/agent-policy.toml` (agent/agent-policy.toml is the commented default, and counts
-//! where there is no file), read before each order (design.md O5).
+//! What owners may order here: `/etc/lucia/agent-policy.toml`, read before each order (design.md O5). Without that file each
+//! kind that this version of the node carries out is allowed to one owner; staging lays a file that says the same, and it
+//! allows no kind that a later version adds.
 
 use lucia_durable::{DirError, FileName, ReadError};
-use lucia_proto::orders::{LaterKind, OpenPolicy, OrderPolicy, Rule};
+use lucia_proto::node::agent::carried;
+use lucia_proto::orders::{LaterKind, OpenPolicy, OrderKind, OrderPolicy, Rule};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::host::etc;
 use crate::host::root::Root;
 
-/// What counts where there is no file.
-const DEFAULT: &str = include_str!("../../agent-policy.toml");
 /// Its name.
 pub const NAME: &str = "agent-policy.toml";
 /// Longest file.
@@ -57,20 +58,66 @@ pub struct Policy {
     pub rules: OrderPolicy,
     /// Why it could not be read, or what of it is not known here.
     pub refused: Option<PolicyError>,
+    /// Where rules for kinds that it does not name are from.
+    rest: RuleSource,
+}
+
+/// Where a rule is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleSource {
+    /// The file names the kind.
+    File,
+    /// The file does not name it, and its default counts, or none and so `forbid`.
+    Default,
+    /// There is no file.
+    BuiltIn,
+    /// The file cannot be used.
+    Unusable,
+}
+
+/// What owners may order of one kind, before the roster has its say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleInForce {
+    /// The kind.
+    pub kind: OrderKind,
+    /// What is asked of it.
+    pub rule: Rule,
+    /// Why.
+    pub from: RuleSource,
+}
+
+impl Policy {
+    fn unusable(error: PolicyError) -> Self {
+        Self { rules: OrderPolicy::forbid_all(), refused: Some(error), rest: RuleSource::Unusable }
+    }
+
+    /// The rule in force for each kind that a node carries out.
+    pub fn in_force(&self) -> impl Iterator<Item = RuleInForce> {
+        carried().map(|kind| RuleInForce {
+            kind,
+            rule: self.rules.rule(kind),
+            from: match (self.rest, self.rules.named(kind)) {
+                (RuleSource::Default, Some(_)) => RuleSource::File,
+                (rest, _) => rest,
+            },
+        })
+    }
 }
 
 /// Reads it.
 #[must_use]
 pub fn read(root: &Root) -> Policy {
-    let text = match text(root) {
-        Ok(text) => text,
-        Err(error) => return Policy { rules: OrderPolicy::forbid_all(), refused: Some(error) },
-    };
-    let read = parse(text.as_deref().unwrap_or(DEFAULT));
-    match read {
-        Ok(rules) => known(rules),
-        Err(error) => Policy { rules: OrderPolicy::forbid_all(), refused: Some(error) },
+    match text(root) {
+        Ok(None) => Policy { rules: built_in(), refused: None, rest: RuleSource::BuiltIn },
+        Ok(Some(text)) => parse(&text).map_or_else(Policy::unusable, known),
+        Err(error) => Policy::unusable(error),
     }
+}
+
+/// What counts where there is no file.
+fn built_in() -> OrderPolicy {
+    carried().fold(OrderPolicy::forbid_all(), |policy, kind| policy.with(kind, Rule::Allow))
 }
 
 /// What the file says, where there is one that can be trusted.
@@ -92,13 +139,11 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
 /// What counts of it here. The order that brings a later agent back must not be refused for a kind of that agent's.
 fn known(rules: OrderPolicy) -> Policy {
     let kinds: Vec<String> = rules.later().map(LaterKind::to_string).collect();
-    if kinds.is_empty() {
-        Policy { rules, refused: None }
-    } else if rules.default_rule() == Rule::Forbid {
-        Policy { rules, refused: Some(PolicyError::Later { kinds }) }
-    } else {
-        Policy { rules: OrderPolicy::forbid_all(), refused: Some(PolicyError::LaterByDefault { kinds }) }
+    if rules.default_rule() != Rule::Forbid && !kinds.is_empty() {
+        return Policy::unusable(PolicyError::LaterByDefault { kinds });
     }
+    let refused = (!kinds.is_empty()).then_some(PolicyError::Later { kinds });
+    Policy { rules, refused, rest: RuleSource::Default }
 }
 
 fn parse(text: &str) -> Result<OrderPolicy, PolicyError> {
@@ -128,7 +173,7 @@ mod tests {
     fn without_a_file_the_packaged_default_counts_and_allows_what_a_node_carries_out() {
         let scratch = Scratch::new();
         for step in ["no directory", "no file"] {
-            let Policy { rules, refused } = read(&scratch.root());
+            let Policy { rules, refused, .. } = read(&scratch.root());
             assert!(refused.is_none(), "{step}");
             for kind in OrderKind::ALL {
                 let ours = kind.actors().contains(&Actor::Node);
@@ -137,7 +182,7 @@ mod tests {
             scratch.put("etc/lucia/agent.toml", "");
         }
         scratch.put(PATH, "ssh-key = \"two-owners\"\n");
-        let Policy { rules, refused } = read(&scratch.root());
+        let Policy { rules, refused, .. } = read(&scratch.root());
         assert!(refused.is_none());
         assert_eq!(rules.rule(OrderKind::SshKey), Rule::TwoOwners);
         assert_eq!(rules.rule(OrderKind::RemoveIdentity), Rule::Forbid);
@@ -181,10 +226,32 @@ mod tests {
             let at = scratch.root().join(PATH);
             std::fs::set_permissions(&at, Permissions::from_mode(0o644)).unwrap();
             spoil(&at);
-            let Policy { rules, refused } = read(&scratch.root());
+            let Policy { rules, refused, .. } = read(&scratch.root());
             let said = refused.unwrap_or_else(|| panic!("{name} is taken"));
             assert!(!crate::host::chain(&said).contains('\n'), "{name}");
             assert!(OrderKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{name}");
+        }
+    }
+
+    // spec: AG-440
+    #[test]
+    fn each_rule_in_force_says_where_it_is_from() {
+        let scratch = Scratch::new();
+        let from = |policy: &Policy| -> Vec<RuleInForce> { policy.in_force().collect() };
+        let all = |rule, from| -> Vec<_> { carried().map(|kind| RuleInForce { kind, rule, from }).collect() };
+        assert_eq!(from(&read(&scratch.root())), all(Rule::Allow, RuleSource::BuiltIn));
+        for (text, rest) in [("", Rule::Forbid), ("default = \"two-owners\"\n", Rule::TwoOwners)] {
+            scratch.put(PATH, &format!("{text}ssh-key = \"allow\"\n"));
+            std::fs::set_permissions(scratch.root().join(PATH), Permissions::from_mode(0o644)).unwrap();
+            for one in read(&scratch.root()).in_force() {
+                let named = one.kind == OrderKind::SshKey;
+                let want = if named { (Rule::Allow, RuleSource::File) } else { (rest, RuleSource::Default) };
+                assert_eq!((one.rule, one.from), want, "{:?}", one.kind);
+            }
+        }
+        for bad in ["ssh-key = 1\n", "default = \"allow\"\nexec = \"allow\"\n"] {
+            scratch.put(PATH, bad);
+            assert_eq!(from(&read(&scratch.root())), all(Rule::Forbid, RuleSource::Unusable), "{bad}");
         }
     }
 
@@ -198,7 +265,7 @@ mod tests {
             read(&scratch.root())
         };
         for default in ["", "default = \"forbid\"\n"] {
-            let Policy { rules, refused } = read(&format!("{default}exec = \"allow\"\nssh-key = \"two-owners\"\n"));
+            let Policy { rules, refused, .. } = read(&format!("{default}exec = \"allow\"\nssh-key = \"two-owners\"\n"));
             assert!(matches!(refused, Some(PolicyError::Later { kinds }) if kinds == ["exec"]));
             for kind in OrderKind::ALL {
                 let want = if *kind == OrderKind::SshKey { Rule::TwoOwners } else { Rule::Forbid };
@@ -206,11 +273,11 @@ mod tests {
             }
         }
         for default in ["allow", "two-owners"] {
-            let Policy { rules, refused } = read(&format!("default = \"{default}\"\nexec = \"forbid\"\n"));
+            let Policy { rules, refused, .. } = read(&format!("default = \"{default}\"\nexec = \"forbid\"\n"));
             assert!(matches!(refused, Some(PolicyError::LaterByDefault { .. })));
             assert!(OrderKind::ALL.iter().all(|kind| rules.rule(*kind) == Rule::Forbid), "{default}");
         }
-        let Policy { rules, refused } = read("ssh-key = \"allow\"\nEXEC = \"allow\"\n");
+        let Policy { rules, refused, .. } = read("ssh-key = \"allow\"\nEXEC = \"allow\"\n");
         assert!(matches!(refused, Some(PolicyError::Form { .. })));
         assert_eq!(rules.rule(OrderKind::SshKey), Rule::Forbid, "a word that is no kind");
     }

@@ -32,6 +32,18 @@ pub enum Rule {
     Forbid,
 }
 
+impl Rule {
+    /// Its word in a policy.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::TwoOwners => "two-owners",
+            Self::Forbid => "forbid",
+        }
+    }
+}
+
 /// A rule for every kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderPolicy {
@@ -83,10 +95,16 @@ impl OrderPolicy {
         self.later.keys()
     }
 
+    /// The rule for `kind` where the policy names it.
+    #[must_use]
+    pub fn named(&self, kind: OrderKind) -> Option<Rule> {
+        self.kinds.get(&kind).copied()
+    }
+
     /// The rule for `kind`.
     #[must_use]
     pub fn rule(&self, kind: OrderKind) -> Rule {
-        self.kinds.get(&kind).copied().unwrap_or(self.default)
+        self.named(kind).unwrap_or(self.default)
     }
 
     /// The rule for `kind` where both policies hold.
