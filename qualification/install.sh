@@ -35,7 +35,7 @@ sed "s|/usr/bin/lucia-|$prefix/bin/lucia-|g" systemd/user/lucia-enrollment-worke
 chmod 0644 "$dest/usr/lib/systemd/user/lucia-enrollment-worker.service"
 install -D -m 0644 systemd/lucia.sysusers "$dest/usr/lib/sysusers.d/lucia.conf"
 install -D -m 0644 systemd/lucia.tmpfiles "$dest/usr/lib/tmpfiles.d/lucia.conf"
-for file in agent/agent agent/agent-policy controller/controller worker/worker; do
+for file in agent/agent controller/controller worker/worker; do
   name=${file#*/}.toml
   if [ -e "$dest/etc/lucia/$name" ]; then
     echo "install: kept $dest/etc/lucia/$name"
@@ -43,4 +43,14 @@ for file in agent/agent agent/agent-policy controller/controller worker/worker; 
     install -D -m 0644 "$file.toml" "$dest/etc/lucia/$name"
   fi
 done
+policy=$dest/etc/lucia/agent-policy.toml
+if [ -e "$policy" ]; then
+  echo "install: kept $policy"
+elif "$dest/usr/lib/lucia/agent/lucia-node-agent" policy default >"$policy.new"; then
+  chmod 0644 "$policy.new"
+  mv "$policy.new" "$policy"
+else
+  rm -f "$policy.new"
+  echo "install: lucia-node-agent does not run here: no policy; on its machine: lucia-node-agent policy default >/etc/lucia/agent-policy.toml"
+fi
 echo "install: done. Next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload"

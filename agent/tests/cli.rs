@@ -26,6 +26,7 @@ fn help_names_every_verb_and_exit_code() {
         "installation-guard",
         "stage-managed",
         "rekey",
+        "policy",
         "managed-run",
     ] {
         assert!(help.contains(word), "{word}: {help}");
@@ -43,6 +44,7 @@ fn wrong_usage_is_64() {
         assert_eq!(output.status.code(), Some(64), "{arguments:?}");
         assert!(!output.stderr.is_empty());
     }
+    assert_eq!(agent(&["policy", "allow", "admit"]).status.code(), Some(64), "no node carries it out");
     assert_eq!(agent(&["stage-managed", "--root", "relative"]).status.code(), Some(64));
     assert_eq!(agent(&["stage-managed", "--root", "/"]).status.code(), Some(64));
 }

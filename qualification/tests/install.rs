@@ -24,15 +24,20 @@ fn install_lays_what_the_units_name_and_keeps_configurations() {
     let (binaries, destination) = (scratch.join("release"), scratch.join("dest"));
     fs::create_dir_all(&binaries).unwrap();
     for program in ["lucia-node-agent", "lucia-controller", "lucia-enrollment-worker", "luciactl"] {
-        let page = format!("#!/bin/sh\n[ \"$1\" = man ] && echo page >\"$3/{program}.8\"\n");
+        let page =
+            format!("#!/bin/sh\nif [ \"$1\" = man ]; then echo page >\"$3/{program}.8\"; else echo \"$1 $2\"; fi\n");
         fs::write(binaries.join(program), page).unwrap();
     }
     let ctl = "#!/bin/sh\nif [ \"$1\" = man ]; then echo page >\"$3/luciactl.1\"; else echo \"$2\"; fi\n";
     fs::write(binaries.join("luciactl"), ctl).unwrap();
     install(&binaries, &destination);
+    let policy = destination.join("etc/lucia/agent-policy.toml");
+    assert_eq!(fs::read_to_string(&policy).unwrap(), "policy default\n");
     fs::write(destination.join("etc/lucia/agent.toml"), "mine").unwrap();
+    fs::write(&policy, "mine").unwrap();
     install(&binaries, &destination);
 
+    assert_eq!(fs::read_to_string(&policy).unwrap(), "mine");
     assert_eq!(fs::read_to_string(destination.join("etc/lucia/agent.toml")).unwrap(), "mine");
     for part in ["controller", "worker"] {
         let shipped = fs::read(workspace().join(part).join(format!("{part}.toml"))).unwrap();

@@ -117,6 +117,7 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
         (Agent, "machine/disk/etc/hostname", &[Replace]),
         (Agent, "machine/disk/etc/machine-id", &[Replace]),
         (Agent, "machine/disk/etc/lucia/agent.toml", &[Replace]),
+        (Agent, "machine/disk/etc/lucia/agent-policy.toml", &[Replace]),
         (Agent, "machine/disk/etc/lucia/root.pem", &[Replace]),
         // The node.
         (Agent, "machine/disk/var/lib/lucia/agent", &[MakeDir]),
@@ -243,6 +244,8 @@ pub(crate) const WRITES: &[(&str, usize)] = &[
     ("agent/src/orders/record.rs", 1),
     ("agent/src/orders/remove_identity.rs", 2),
     ("agent/src/owners/mod.rs", 2),
+    // `policy allow|two-owners|forbid`: the agent's own tests walk it (AG-442).
+    ("agent/src/owners/policy/edit.rs", 1),
     ("controller/src/bridge/owners.rs", 3),
     ("controller/src/bridge/queue.rs", 7),
     ("controller/src/parts/fleet/mod.rs", 1),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lucia_daemon::clock::SystemClock;
-use lucia_daemon::exit::Exit;
+use lucia_daemon::exit::{CONFIG, Exit};
 use lucia_daemon::process::protect;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::DiskId;
@@ -213,25 +213,38 @@ pub(super) fn guard(root: &Root) -> Result<(), Exit> {
     Ok(())
 }
 
-pub(super) fn stage_managed(root: &Root, target: &Path) -> Result<(), Exit> {
+pub(super) fn stage_managed(root: &Root, target: &Path, policy_file: Option<&Path>) -> Result<(), Exit> {
     let target = InstallTarget::open(target).map_err(|error| match &error {
         TargetError::Root { .. } => Exit::usage(chain(&error)),
         _ => Exit::from(error),
     })?;
+    let policy = given_policy(root, policy_file)?;
     let mut session = Session::open(root, "stage-managed", false)?;
     let boot = session.boot()?;
     let grant = stage::granted(&session.state, &boot)?;
     let program = program(root)?;
-    // A stricter policy on the medium is meant for what it installs.
-    if let Some(text) = policy::text(root).map_err(Exit::config)? {
-        target.put("etc/lucia", policy::NAME, text.as_bytes(), 0o644)?;
-    }
+    stage::lay_policy(&target, policy.as_deref())?;
     let Session { client, trust, key, .. } = &mut session;
     let staged = Staged { trust, key, boot: &boot, program: &program };
     let facts = block_on(stage::stage_and_report(client, &target, &grant, staged))??;
     session.tell(Doing::Staged);
     print(&format!("{} is staged as node {}; reboot into it", facts.hostname, facts.node_id));
     Ok(())
+}
+
+/// The policy that was given, or the medium's: a stricter one there is meant for what it installs.
+fn given_policy(root: &Root, file: Option<&Path>) -> Result<Option<String>, Exit> {
+    let failed = |path: &Path, error: &dyn std::error::Error| {
+        Exit::said(CONFIG, format!("--policy {}: {}; nothing was staged", path.display(), chain(error)))
+    };
+    let Some(path) = file else {
+        let text = policy::text(root).map_err(Exit::config)?;
+        text.as_deref().map_or(Ok(()), policy::edit::check).map_err(Exit::config)?;
+        return Ok(text);
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
+    policy::edit::check(&text).map_err(|error| failed(path, &error))?;
+    Ok(Some(text))
 }
 
 /// `rekey --finish`: what `stage-managed` is to a new system, for one that stays and has a new key.
@@ -293,5 +306,25 @@ mod tests {
         file.set_len(MAX + 1).unwrap();
         let refused = program(&root).unwrap_err();
         assert!(refused.code == 1 && refused.message.contains("64 MiB"), "{refused:?}");
+    }
+
+    // spec: AG-441
+    #[test]
+    fn a_policy_that_is_none_is_refused_before_anything_is_staged() {
+        let scratch = Scratch::new();
+        let (root, file) = (scratch.root(), scratch.root().join("mine.toml"));
+        let code = |file: Option<&Path>| given_policy(&root, file).map_err(|exit| exit.code);
+        assert_eq!(code(None), Ok(None));
+        assert_eq!(code(Some(&file)), Err(CONFIG));
+        scratch.put("mine.toml", "exec = \"allow\"\n");
+        assert_eq!(code(Some(&file)), Err(CONFIG));
+        let good = "ssh-key = \"two-owners\"\n";
+        scratch.put("mine.toml", good);
+        assert_eq!(code(Some(&file)), Ok(Some(good.to_owned())));
+        // The medium's own counts where none is given.
+        scratch.put("etc/lucia/agent-policy.toml", good);
+        assert_eq!(code(None), Ok(Some(good.to_owned())));
+        scratch.put("etc/lucia/agent-policy.toml", "ssh-key: allow\n");
+        assert_eq!(code(None), Err(CONFIG));
     }
 }

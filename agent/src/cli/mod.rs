@@ -3,6 +3,7 @@
 mod health;
 mod installer;
 mod managed;
+mod policy;
 mod rekey;
 mod show;
 
@@ -29,12 +30,13 @@ On a machine to be installed, in this order:
 On a node:
   lucia-node-agent why           one sentence: how it is now, and the cure
   lucia-node-agent status --json
+  lucia-node-agent policy show   what owners may order this node to do
 
 Exit codes:
   0   done; of `why` and `status`: healthy
   1   failed; of `why` and `status`: not healthy, standard output says why
   64  wrong usage
-  78  wrong settings (/etc/lucia/agent.toml)
+  78  wrong settings (agent.toml or agent-policy.toml in /etc/lucia)
   managed-run:
   10  not at its path
   11  not the installed system
@@ -110,6 +112,14 @@ enum Verb {
         /// Where the installed system is mounted
         #[arg(long, value_name = "DIR")]
         root: PathBuf,
+        /// What owners may order the node to do; without it every kind that this version carries out
+        #[arg(long, value_name = "FILE")]
+        policy: Option<PathBuf>,
+    },
+    /// Show or change what owners may order this node to do
+    Policy {
+        #[command(subcommand)]
+        verb: policy::Verb,
     },
     /// Makes a new key in place of one that another machine has too; then discovery and approval begin anew
     Rekey {
@@ -161,7 +171,8 @@ fn run(verb: Verb, root: &Root) -> Result<(), Exit> {
         Verb::Discover { json, timeout } => installer::discover(root, json, Duration::from_secs(timeout)),
         Verb::WaitInstall { timeout, json } => installer::wait_install(root, json, timeout.map(Duration::from_secs)),
         Verb::InstallationGuard => installer::guard(root),
-        Verb::StageManaged { root: target } => installer::stage_managed(root, &target),
+        Verb::StageManaged { root: target, policy } => installer::stage_managed(root, &target, policy.as_deref()),
+        Verb::Policy { verb } => policy::run(root, verb),
         Verb::Rekey { finish: true, .. } => installer::finish_rekey(root),
         Verb::Rekey { yes, .. } => rekey::run(root, yes),
         Verb::Man { into } => lucia_manual::run(command(), into.as_deref()).map_err(Exit::from),

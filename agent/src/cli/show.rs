@@ -19,7 +19,7 @@ use crate::host::status::{self, OrderSeen, OtherName, OwnersStatus, Status};
 use crate::inventory;
 use crate::managed::keys::UNORDERED_CURE;
 
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     // A closed pipe is how a reader says that it has enough.
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
 }
@@ -95,7 +95,7 @@ pub(super) fn inspect(root: &Root, json: bool) -> Result<(), Exit> {
 }
 
 /// One line a field.
-fn rows(rows: &[(&str, Option<String>)]) -> String {
+pub(super) fn rows(rows: &[(&str, Option<String>)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let row = |(name, value): &(&str, Option<String>)| {
         value.as_ref().map(|value| format!("{name:width$}  {}\n", shown(value)))

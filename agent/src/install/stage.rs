@@ -22,6 +22,7 @@ use crate::host::root::AGENT_BINARY;
 use crate::host::state::{State, StateError};
 use crate::identity::installed::{InstalledError, InstalledFacts};
 use crate::identity::key::{self, KeyError};
+use crate::owners::policy;
 
 /// The unit, as it is shipped.
 pub const UNIT: &str = include_str!("../../../systemd/lucia-node-agent.service");
@@ -65,6 +66,12 @@ pub enum StageError {
     /// The machine id in the target.
     #[error("the target's /etc/machine-id is none and not empty; empty the file")]
     MachineId,
+    /// The target's owner has decided already.
+    #[error(
+        "the target has another /etc/lucia/agent-policy.toml, which staging does not replace; remove it there, or change it \
+         with `lucia-node-agent policy` once the system runs"
+    )]
+    OtherPolicy,
     /// The kernel fails.
     #[error("no machine id can be made")]
     Random(#[source] NoRandomness),
@@ -169,7 +176,23 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
     Ok(())
 }
 
-/// Writes everything, durably.
+/// Lays what owners may order the node to do: `given`, or each kind of this version. A file that is there already stays, so
+/// that a second staging never allows more.
+///
+/// # Errors
+/// [`StageError::OtherPolicy`] for one that is there and is not `given`; [`StageError::InstallTarget`].
+pub fn lay_policy(target: &InstallTarget, given: Option<&str>) -> Result<(), StageError> {
+    match target.read("etc/lucia", policy::NAME)? {
+        None => {
+            let text = given.map_or_else(policy::edit::default_text, str::to_owned);
+            Ok(target.put("etc/lucia", policy::NAME, text.as_bytes(), 0o644)?)
+        }
+        Some(found) if given.is_some_and(|given| found != given.as_bytes()) => Err(StageError::OtherPolicy),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Writes everything but the policy, durably.
 ///
 /// # Errors
 /// [`StageError`] of the first file that could not be written; a second run goes on from there.

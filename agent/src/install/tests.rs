@@ -26,6 +26,7 @@ use crate::client::retry::Backoff;
 use crate::host::scratch::Scratch;
 use crate::host::state::StateFile;
 use crate::install::wait::WaitError;
+use crate::owners::policy;
 
 const BOOT: &str = "33333333-3333-4333-8333-333333333333";
 
@@ -386,6 +387,32 @@ fn staging_lays_every_file_and_may_be_repeated() {
     let staged = Staged { trust: &trust, key: &other.key, boot: &boot, program: b"the agent" };
     let refused = stage::stage(&InstallTarget::open(&dir).unwrap(), &grant(), staged);
     assert!(matches!(refused, Err(StageError::OtherKey)), "{refused:?}");
+}
+
+// spec: AG-441
+#[test]
+fn staging_lays_a_policy_and_never_allows_more_than_one_that_is_there() {
+    let strict = "ssh-key = \"forbid\"\n";
+    for (there, given, want) in [
+        (None, None, Ok(policy::edit::default_text())),
+        (None, Some(strict), Ok(strict.to_owned())),
+        (Some(strict), None, Ok(strict.to_owned())),
+        (Some(strict), Some(strict), Ok(strict.to_owned())),
+        (Some(strict), Some("ssh-key = \"allow\"\n"), Err(strict.to_owned())),
+    ] {
+        let scratch = Scratch::new();
+        if let Some(there) = there {
+            scratch.put("etc/lucia/agent-policy.toml", there);
+        }
+        let target = InstallTarget::open(scratch.root().path()).unwrap();
+        let laid = stage::lay_policy(&target, given);
+        assert!(!matches!(laid, Err(ref error) if !matches!(error, StageError::OtherPolicy)), "{laid:?}");
+        let text = std::fs::read_to_string(scratch.root().join("etc/lucia/agent-policy.toml")).unwrap();
+        assert_eq!(laid.map(|()| text.clone()).map_err(|_| text), want, "{there:?} {given:?}");
+        if want.is_ok() {
+            stage::lay_policy(&target, given).unwrap();
+        }
+    }
 }
 
 // spec: AG-29

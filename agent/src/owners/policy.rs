@@ -2,6 +2,8 @@
 //! kind that this version of the node carries out is allowed to one owner; staging lays a file that says the same, and it
 //! allows no kind that a later version adds.
 
+pub mod edit;
+
 use lucia_durable::{DirError, FileName, ReadError};
 use lucia_proto::node::agent::carried;
 use lucia_proto::orders::{LaterKind, OpenPolicy, OrderKind, OrderPolicy, Rule};
@@ -49,7 +51,8 @@ pub enum PolicyError {
 
 /// What cures it.
 pub const CURE: &str = "make /etc/lucia/agent-policy.toml a plain file of root's that nobody else can write to, with lines such as \
-     `ssh-key = \"allow\"`, or remove it for the default; it is read before each order";
+     `ssh-key = \"allow\"` (`lucia-node-agent policy default` prints a good one), or remove it for the default; it is read \
+     before each order";
 
 /// The policy in force, and why it forbids everything where it cannot be read.
 #[derive(Debug)]
@@ -147,6 +150,10 @@ fn known(rules: OrderPolicy) -> Policy {
 }
 
 fn parse(text: &str) -> Result<OrderPolicy, PolicyError> {
+    // What is longer is not read back.
+    if text.len() as u64 > MAX {
+        return Err(PolicyError::Form { line: format!("over {MAX} bytes") });
+    }
     toml::from_str(text)
         .map(|OpenPolicy(rules)| rules)
         .map_err(|error| PolicyError::Form { line: first_line(error.message()) })

@@ -23,7 +23,7 @@ use lucia_agent::host::status::{Refusal, Status, StatusFile};
 use lucia_agent::identity::running::is_running;
 use lucia_agent::identity::{Identity, key};
 use lucia_agent::install::discover::discover;
-use lucia_agent::install::stage::{Staged, granted, stage_and_report};
+use lucia_agent::install::stage::{Staged, granted, lay_policy, stage_and_report};
 use lucia_agent::install::target::InstallTarget;
 use lucia_agent::install::wait::wait_install;
 use lucia_agent::install::{Installation, device_state, guard};
@@ -289,6 +289,7 @@ impl Machine {
         let Session { boot, state, trust, key, mut client, .. } = self.session()?;
         let target = InstallTarget::open(self.installed.path()).map_err(|error| chain(&error))?;
         let grant = granted(&state, &boot).map_err(|error| chain(&error))?;
+        lay_policy(&target, None).map_err(|error| chain(&error))?;
         let staged = Staged { trust: &trust, key: &key, boot: &boot, program: b"the agent" };
         stage_and_report(&mut client, &target, &grant, staged).await.map(drop).map_err(|error| chain(&error))
     }
