@@ -149,7 +149,7 @@ calls! {
     /// Drafts that wait for a signature or for who carries them out, and what became of the last ones.
     Drafts: "GET" "/api/host/orders" ? [Query::AfterCode], Who::reads(Some(Scope::Orders)), 0, () => owner_api::DraftsView, [Code::InvalidOnboardingRequest, Code::DraftNotFound];
     /// Hands in a draft.
-    AddDraft: "POST" "/api/host/orders", Who::changes(Act::DraftAdded, Session), BODY_MAX, orders::Draft => owner_api::DraftView, [Code::InvalidOnboardingRequest, Code::IntentRefused, Code::NoRoster, Code::UnknownNode, Code::VerificationCodeCollision, Code::RegistryFull, Code::PersistenceFailed];
+    AddDraft: "POST" "/api/host/orders", Who::changes(Act::DraftAdded, Session), BODY_MAX, orders::Draft => owner_api::DraftView, [Code::InvalidOnboardingRequest, Code::IntentRefused, Code::NoRoster, Code::UnknownNode, Code::HostnameInUse, Code::VerificationCodeCollision, Code::RegistryFull, Code::PersistenceFailed];
     /// One draft, to be read and signed.
     Draft: "GET" "/api/host/orders/{code}", Who::reads(Some(Scope::Orders)), 0, () => owner_api::DraftView, [Code::DraftNotFound];
     /// Hands in a signature under it.

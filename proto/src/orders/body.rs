@@ -56,6 +56,8 @@ pub enum Effect<'a> {
     Wipes,
     /// This other node's key is barred.
     Replaces(&'a NodeId),
+    /// The node has this name from here on, if its machine calls itself so.
+    Renames(&'a Hostname),
 }
 
 impl Effect<'_> {

@@ -14,6 +14,8 @@ use lucia_proto::orders::{
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner, assertion, key};
 
+use lucia_worker::ledger::NodeRecord;
+
 use super::{COPIED, HOUR, LAPSED, LEAVING, STRANGER, alice, carol, lapsed_at, mallory, victor};
 
 /// The account whose keys are ordered.
@@ -149,7 +151,8 @@ pub(super) fn body(kind: OrderKind, node: &TestNode, now: UnixTime, ssh_key: &st
 /// What shows that the worker carried an order out.
 pub(super) enum Seen {
     Certificate,
-    Barred,
+    /// What the worker's ledger has of the node by then.
+    Ledger(fn(&NodeRecord) -> bool),
     /// It does not: the node does.
     Elsewhere,
 }
@@ -159,10 +162,14 @@ pub(super) fn control(kind: OrderKind) -> (u8, Seen) {
     match kind {
         OrderKind::Admit => (STRANGER, Seen::Certificate),
         OrderKind::ReleaseLapse => (LAPSED, Seen::Certificate),
-        OrderKind::CloneDecision => (COPIED, Seen::Barred),
-        OrderKind::RemoveIdentity => (LEAVING, Seen::Barred),
+        OrderKind::CloneDecision => (COPIED, Seen::Ledger(is_barred)),
+        OrderKind::RemoveIdentity => (LEAVING, Seen::Ledger(is_barred)),
         OrderKind::SshKey => (LEAVING, Seen::Elsewhere),
     }
+}
+
+pub(super) fn is_barred(node: &NodeRecord) -> bool {
+    node.barred_at.is_some()
 }
 
 /// The kinds that somebody carries out.

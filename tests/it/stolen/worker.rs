@@ -9,9 +9,9 @@ use lucia_proto::orders::freshness::FreshnessRequest;
 use lucia_proto::orders::{Actor, Draft, OrderCode, OrderKind, SignedOrder};
 use lucia_proto::test_support::{TestCa, TestNode};
 use lucia_tests::hostile_controller::until;
-use lucia_worker::ledger::Ledger;
+use lucia_worker::ledger::{Ledger, NodeRecord};
 
-use super::acts::{Aim, Deceit, SSH_KEY, Seen, Want, body, control, intent, kinds, signed};
+use super::acts::{Aim, Deceit, SSH_KEY, Seen, Want, body, control, intent, is_barred, kinds, signed};
 use super::{COPIED, LAPSED, LEAVING, STRANGER, Story, WITHOUT_CAROL, alice, is_unchanged, mallory};
 
 /// Orders a worker looks at in one turn: as many are put before it at once.
@@ -63,10 +63,11 @@ impl Story {
         }
     }
 
-    fn is_barred(&self, node: &TestNode) -> bool {
+    /// Whether the ledger has the node so.
+    fn has(&self, node: &TestNode, so: fn(&NodeRecord) -> bool) -> bool {
         let dir = PrivateDir::open(&self.at("worker"), DirRules::private()).unwrap();
         let ledger = Ledger::load(&dir).unwrap();
-        ledger.records().node(&node.node_id).is_some_and(|record| record.barred_at.is_some())
+        ledger.records().node(&node.node_id).is_some_and(so)
     }
 
     fn has_certificate(&self, node: &TestNode) -> bool {
@@ -77,7 +78,7 @@ impl Story {
     fn acts(&self, node: &TestNode, kind: OrderKind) -> bool {
         match control(kind).1 {
             Seen::Certificate => until(|| self.has_certificate(node).then_some(())).is_some(),
-            Seen::Barred => self.is_barred(node),
+            Seen::Ledger(so) => self.has(node, so),
             Seen::Elsewhere => false,
         }
     }
@@ -114,7 +115,7 @@ fn the_built_worker_carries_out_what_an_owner_signed_and_nothing_else() {
         rows.sort_by_key(|(act, _, _)| *act == Deceit::Again);
         story.refuses(&rows, kind);
         is_unchanged(&before, &story.worker_files(), kind.as_str());
-        assert!(!story.has_certificate(&aim.node) && !story.is_barred(&aim.node));
+        assert!(!story.has_certificate(&aim.node) && !story.has(&aim.node, is_barred));
         refused += rows.iter().filter(|(_, want, _)| *want != Want::Nothing).count();
         if kind == OrderKind::Admit {
             // Later ones are too many for the log's minute; what is answered says it of each.

@@ -80,10 +80,27 @@ pub enum Obstacle {
     Elsewhere,
 }
 
+/// What an order does here: a line of the ledger for it, and one before that where the node gets another name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acted {
+    /// The node, as the ledger has it before.
+    pub node: NodeNames,
+    /// Its new name.
+    pub renamed: Option<Hostname>,
+    /// What else comes of it.
+    pub effect: OrderEffect,
+}
+
+impl From<(NodeNames, OrderEffect)> for Acted {
+    fn from((node, effect): (NodeNames, OrderEffect)) -> Self {
+        Self { node, renamed: None, effect }
+    }
+}
+
 /// A kind that the worker carries out.
 pub(super) trait Carry: OrderBody {
     /// What it does, as the ledger stands.
-    fn act(&self, head: &OrderHead, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, OrderEffect), Obstacle>;
+    fn act(&self, head: &OrderHead, facts: &Facts<'_>, now: UnixTime) -> Result<Acted, Obstacle>;
 }
 
 /// The node that the order names.
@@ -98,7 +115,7 @@ pub(super) fn known<'a>(head: &OrderHead, facts: &Facts<'a>) -> Result<&'a NodeR
 }
 
 /// Its key is barred for good.
-pub(super) fn bar(known: &NodeRecord) -> (NodeNames, OrderEffect) {
+pub(super) fn bar(known: &NodeRecord) -> Acted {
     let effect = if known.barred_at.is_some() { OrderEffect::Note } else { OrderEffect::Bar };
-    (known.names.clone(), effect)
+    (known.names.clone(), effect).into()
 }

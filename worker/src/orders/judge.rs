@@ -6,9 +6,8 @@ use lucia_proto::orders::freshness::OrderTime;
 use lucia_proto::orders::{Actor, Body, Checker, Order, OrderCode, OrderHead, OrderMemory, OrderRefusal, SignedOrder};
 
 use super::act;
-use super::carry::Facts;
+use super::carry::{Acted, Facts};
 use crate::chain;
-use crate::ledger::{NodeNames, OrderEffect};
 
 /// What becomes of an order.
 #[derive(Debug)]
@@ -20,10 +19,8 @@ pub enum Judged {
         order: Order,
         /// What is remembered from here on.
         memory: OrderMemory,
-        /// About which node.
-        node: NodeNames,
         /// What it does.
-        act: OrderEffect,
+        acted: Acted,
     },
     /// It is not.
     Refuse {
@@ -56,7 +53,7 @@ pub fn judge(
         }
         Err((refusal, memory)) => Judged::Refuse { code: refusal.code(), text: chain(&refusal), memory },
         Ok((order, mut memory)) => match act(order.intent(), order.body(), facts, now) {
-            Ok((node, act)) => Judged::Take { order, memory, node, act },
+            Ok(acted) => Judged::Take { order, memory, acted },
             Err(obstacle) => {
                 let code = OrderCode::NotPossible;
                 memory.note_refused(order.id(), order.intent(), code);

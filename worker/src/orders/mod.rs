@@ -15,21 +15,14 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::{Body, OrderHead};
 
 use self::carry::Carry as _;
-use crate::ledger::{NodeNames, OrderEffect};
-
-pub use carry::{Facts, Obstacle};
+pub use carry::{Acted, Facts, Obstacle};
 pub use judge::{Judged, judge, still_ordered};
 
 /// What an order does here, as the ledger stands: the table of kinds.
 ///
 /// # Errors
 /// What stands in its way.
-pub fn act(
-    head: &OrderHead,
-    body: &Body,
-    facts: &Facts<'_>,
-    now: UnixTime,
-) -> Result<(NodeNames, OrderEffect), Obstacle> {
+pub fn act(head: &OrderHead, body: &Body, facts: &Facts<'_>, now: UnixTime) -> Result<Acted, Obstacle> {
     match body {
         Body::Admit(body) => body.act(head, facts, now),
         Body::ReleaseLapse(body) => body.act(head, facts, now),

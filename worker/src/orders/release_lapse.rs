@@ -3,13 +3,13 @@
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::{OrderHead, ReleaseLapse};
 
-use super::carry::{Carry, Facts, Obstacle, known};
-use crate::ledger::{NodeNames, OrderEffect};
+use super::carry::{Acted, Carry, Facts, Obstacle, known};
+use crate::ledger::OrderEffect;
 
 impl Carry for ReleaseLapse {
     /// The end that an owner is shown is of the last certificate that the node fetched. One that was signed for it since and
     /// never fetched ended later, and it is the same lapse, as long as that one had ended as well when the order was given.
-    fn act(&self, head: &OrderHead, facts: &Facts<'_>, now: UnixTime) -> Result<(NodeNames, OrderEffect), Obstacle> {
+    fn act(&self, head: &OrderHead, facts: &Facts<'_>, now: UnixTime) -> Result<Acted, Obstacle> {
         let known = known(head, facts)?;
         let name = known.names.hostname.clone();
         if known.barred_at.is_some() {
@@ -25,6 +25,6 @@ impl Carry for ReleaseLapse {
         if now.since(end) <= facts.config.max_lapse {
             return Err(Obstacle::NotLapsed { name });
         }
-        Ok((known.names.clone(), OrderEffect::Release { serial }))
+        Ok((known.names.clone(), OrderEffect::Release { serial }).into())
     }
 }

@@ -3,11 +3,10 @@
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::{OrderHead, RemoveIdentity};
 
-use super::carry::{Carry, Facts, Obstacle, bar, known};
-use crate::ledger::{NodeNames, OrderEffect};
+use super::carry::{Acted, Carry, Facts, Obstacle, bar, known};
 
 impl Carry for RemoveIdentity {
-    fn act(&self, head: &OrderHead, facts: &Facts<'_>, _: UnixTime) -> Result<(NodeNames, OrderEffect), Obstacle> {
+    fn act(&self, head: &OrderHead, facts: &Facts<'_>, _: UnixTime) -> Result<Acted, Obstacle> {
         known(head, facts).map(bar)
     }
 }

@@ -14,7 +14,7 @@ use lucia_proto::orders::{Actor, Admit, Decision, OrderCode, ReleaseLapse, Signe
 
 use crate::config::{NameOrId, Settings};
 use crate::fixture::{draft, secs, signed};
-use crate::ledger::{By, Entry, OrderedBy};
+use crate::ledger::{By, Entry, NodeNames, OrderEffect, OrderedBy};
 
 const NOW: UnixTime = UnixTime::from_secs(1_795_982_400);
 const DAY: u64 = 24 * 3600;
@@ -69,7 +69,7 @@ impl World {
     /// What is done, or the code of the refusal; with the variant where something stands in its way.
     fn outcome(&self, order: &SignedOrder) -> String {
         match self.judge(order, NOW) {
-            Judged::Take { node, act, .. } => format!("{} {act:?}", node.hostname),
+            Judged::Take { acted: Acted { node, effect, .. }, .. } => format!("{} {effect:?}", node.hostname),
             Judged::Refuse { code: code @ OrderCode::NotPossible, text, .. } => {
                 let intent = OrderHead::parse(&order.intent_json).unwrap();
                 let body = Body::parse(intent.kind, &order.body).unwrap();

@@ -22,9 +22,9 @@ use super::summary::Summary;
 use super::worker::Worker;
 use crate::files::file;
 use crate::home::{Home, Identity};
-use crate::ledger::{Entry, NodeNames, OrderEffect, OrderedBy, Transaction};
+use crate::ledger::{By, Entry, OrderEffect, OrderedBy, Transaction};
 use crate::orders::kept::{Open, OrderStore};
-use crate::orders::{self, Facts, Judged};
+use crate::orders::{self, Acted, Facts, Judged};
 use crate::owner_queue::{OwnerQueue, file_name};
 use crate::{answers, chain, roster};
 
@@ -142,10 +142,10 @@ impl Pass<'_> {
             return self.told(owners, id, node, Some((refusal.code(), &chain(&refusal))), summary);
         }
         match orders::act(&intent, &body, &self.facts(in_force), self.now) {
-            Ok((node, act)) => {
+            Ok(acted) => {
                 let by = OrderedBy { intent: id, signers: open.signers.clone() };
                 kept.open.push(open);
-                self.carry_out(owners, node, by, act, summary)
+                self.carry_out(owners, acted, by, summary)
             }
             Err(obstacle) => {
                 kept.memory.note_refused(id, &intent, OrderCode::NotPossible);
@@ -183,11 +183,11 @@ impl Pass<'_> {
             return self.told(owners, id, &node, None, summary);
         }
         match orders::judge(&signed, &intent, &self.facts(in_force), &kept.memory, self.now) {
-            Judged::Take { order, memory, node, act } => {
+            Judged::Take { order, memory, acted } => {
                 let signers = order.signers().to_vec();
                 kept.memory = memory;
                 kept.open.push(Open { signed, signers: signers.clone() });
-                self.carry_out(owners, node, OrderedBy { intent: id, signers }, act, summary)
+                self.carry_out(owners, acted, OrderedBy { intent: id, signers }, summary)
             }
             Judged::Refuse { code, text, memory } => {
                 kept.memory = memory.unwrap_or_else(|| kept.memory.clone());
@@ -214,9 +214,8 @@ impl Pass<'_> {
     fn carry_out(
         &mut self,
         owners: &OwnerQueue,
-        node: NodeNames,
+        Acted { mut node, renamed, effect: act }: Acted,
         by: OrderedBy,
-        act: OrderEffect,
         summary: &mut Summary,
     ) -> Result<(), TurnError> {
         let (id, node_id) = (by.intent, node.node_id.clone());
@@ -226,6 +225,11 @@ impl Pass<'_> {
             OrderEffect::Bar => self.drafts.gone.push(node_id.clone()),
             OrderEffect::Admit { replaces: Some(former) } => self.drafts.gone.push(former.clone()),
             OrderEffect::Admit { replaces: None } | OrderEffect::Release { .. } | OrderEffect::Note => {}
+        }
+        if let Some(new) = renamed {
+            // Cut off after this line, the order is judged again, and finds the name given.
+            self.add(Entry::Renamed { node: node.clone(), new: new.clone(), by: By::Owner })?;
+            node.hostname = new;
         }
         self.add(Entry::Ordered { node, by, act })?;
         summary.ordered += 1;

@@ -8,6 +8,7 @@ use lucia_people::host_api::{ApproveForm, Minutes, RenameForm};
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::ids::{NodeId, TaskId};
+use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Journal;
 
@@ -214,6 +215,16 @@ impl Enrollment {
                 ),
             )),
         }
+    }
+
+    /// Whether a node could be given this name now.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub(crate) fn may_rename(&self, id: &NodeId, hostname: &Hostname) -> Result<(), Refusal> {
+        let reported = self.fleet.reported_name(id)?;
+        let wanted = Renamed { id, hostname, reported: reported.as_ref(), own_names: &self.names, actor: "nobody yet" };
+        journal::rename(&mut Journal::clone(&self.journal.read()), &wanted, self.clock.now())
     }
 
     /// Gives a node the name that its machine calls itself by, or takes a rename back that is under way.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lucia_people::audit::{AuditActor, AuditEntry};
-use lucia_people::host_api::{KeepForm, OrdersHeld};
+use lucia_people::host_api::{KeepForm, OrdersHeld, RenameForm};
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::code::Code;
@@ -278,6 +278,7 @@ impl Orders {
                 done => done,
             },
             Effect::Wipes => self.enrollment.remove(node, &actor),
+            Effect::Renames(name) => self.enrollment.rename(node, &RenameForm { hostname: name.clone() }, &actor),
             Effect::None | Effect::Replaces(_) => return outcome(Some(OrderCode::KindElsewhere)),
         };
         let Err(refusal) = done else { return outcome(None) };
@@ -290,6 +291,8 @@ impl Orders {
         outcome(match code {
             Code::UnknownNode => None,
             Code::NotFrozen => Some(OrderCode::AlreadyDone),
+            // The machine calls itself otherwise by now, or another one has the name.
+            Code::InvalidOnboardingRequest | Code::HostnameInUse => Some(OrderCode::NotPossible),
             _ => Some(OrderCode::Malformed),
         })
     }

@@ -19,7 +19,7 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Event;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::orders::{Actor, Draft, DraftError, OrderCode, OrderId, OrderSignature, Rule, SshKeys, Terms};
+use lucia_proto::orders::{Actor, Draft, DraftError, Effect, OrderCode, OrderId, OrderSignature, Rule, SshKeys, Terms};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::Orders;
@@ -159,7 +159,7 @@ impl Orders {
     /// Takes a draft. The same draft is the same answer.
     ///
     /// # Errors
-    /// `intent_refused`, `no_roster`, `verification_code_collision`, `registry_full`, `unknown_node`.
+    /// `intent_refused`, `no_roster`, `verification_code_collision`, `registry_full`, `unknown_node`, `hostname_in_use`.
     pub fn add_draft(&self, draft: Draft, by: &By) -> Result<DraftView, Refusal> {
         let intent = Some(OrderId::of(&draft.intent_json));
         let act = AuditedChange { intent, ..AuditedChange::new(Act::DraftAdded, None) };
@@ -174,6 +174,10 @@ impl Orders {
                 && let Some(node) = new.intent.nodes.iter().find(|node| !self.fleet.is_there(node))
             {
                 return Err(Refusal::new(Code::UnknownNode, format!("There is no node {node}.")));
+            }
+            if let (Effect::Renames(name), Some(node)) = (new.body.effect(), new.node()) {
+                // What the machine calls itself has to agree before anybody signs.
+                self.enrollment.may_rename(node, name)?;
             }
             let mut orders = lock(&self.book);
             if let Some(there) = orders.get(&new.id) {

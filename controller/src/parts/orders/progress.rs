@@ -146,7 +146,7 @@ impl Entry {
             told.is_some_and(|outcome| now.since(outcome.at) >= offered) || self.is_over(now) || !is_there(node)
         };
         match self.body.effect() {
-            Effect::Keeps(_) => true,
+            Effect::Keeps(_) | Effect::Renames(_) => true,
             Effect::Ends => heard(SPLIT_OFFERED),
             Effect::Wipes => heard(Duration::ZERO),
             Effect::None | Effect::Replaces(_) => false,
@@ -169,7 +169,7 @@ impl Entry {
         let ends = match self.body.effect() {
             Effect::Replaces(replaced) => replaced == node,
             Effect::Ends | Effect::Wipes => self.node() == Some(node),
-            Effect::None | Effect::Keeps(_) => false,
+            Effect::None | Effect::Keeps(_) | Effect::Renames(_) => false,
         };
         ends && self.row.worker.as_ref().is_some_and(is_done)
     }
@@ -179,7 +179,7 @@ impl Entry {
         match self.body.effect() {
             Effect::Wipes if self.of_node(node).is_some_and(is_done) => Machine::Wiped,
             Effect::Wipes => Machine::Unheard,
-            Effect::None | Effect::Keeps(_) | Effect::Ends | Effect::Replaces(_) => Machine::Kept,
+            Effect::None | Effect::Keeps(_) | Effect::Ends | Effect::Replaces(_) | Effect::Renames(_) => Machine::Kept,
         }
     }
 

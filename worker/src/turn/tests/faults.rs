@@ -101,7 +101,7 @@ fn a_file_of_a_newer_worker_stops_the_start_by_its_name() {
         let memory = crate::orders::kept::OrderStore::read(&home.dir).map_err(|error| chain(&error));
         let turn = Worker::open(story.config()).map_err(|error| chain(&error));
         let turn = turn.and_then(|mut worker| worker.turn(NOW).map_err(|error| chain(&error)));
-        let said = memory.map(drop).and(turn.map(drop)).unwrap_err();
+        let said = memory.map(drop).and(turn).map(drop).unwrap_err();
         assert!(said.contains(file) && said.contains("install the newer version again"), "{file}: {said}");
         match before {
             Some(bytes) => std::fs::write(&at, bytes).unwrap(),
