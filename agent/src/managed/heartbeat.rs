@@ -275,7 +275,9 @@ impl<T: Transport> HeartbeatLoop<T> {
                 return Err(error);
             }
         }
-        let me = Facts { hostname, start_id, former_starts, since_boot: clock.since_boot(), now: clock.now() };
+        let machine = names::machine(&self.shared).and_then(|name| name.parse::<Hostname>().ok());
+        let machine = machine.as_ref();
+        let me = Facts { hostname, machine, start_id, former_starts, since_boot: clock.since_boot(), now: clock.now() };
         let notes = owners.take(state, offer, me)?;
         let told = owners.status();
         drop(owners);

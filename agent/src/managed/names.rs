@@ -31,7 +31,8 @@ pub(super) fn told(shared: &Shared, own: &Hostname, approved: Option<Hostname>) 
     set(shared, own, approved.as_ref());
 }
 
-fn machine(shared: &Shared) -> Option<String> {
+/// What the machine calls itself.
+pub(super) fn machine(shared: &Shared) -> Option<String> {
     shared.readings.borrow().as_ref().and_then(|readings| readings.machine_name.clone())
 }
 

@@ -18,6 +18,8 @@ use crate::keys::OrderedKeys;
 pub struct Facts<'a> {
     /// The name of its certificate.
     pub hostname: &'a Hostname,
+    /// What its machine calls itself, where that is a name.
+    pub machine: Option<&'a Hostname>,
     /// The start it says.
     pub start_id: Option<&'a StartId>,
     /// What it said before, newest first.
@@ -39,6 +41,14 @@ pub enum NotDone {
         "the order keeps a former start of this machine, which has begun another since; decide anew with the present one"
     )]
     FormerStart,
+    /// The machine does not call itself what the order says.
+    #[error(
+        "the machine does not call itself {0}; write that into /etc/hostname (hostnamectl set-hostname {0}) and order it anew"
+    )]
+    MachineName(Hostname),
+    /// The node has a name that the order does not know.
+    #[error("the order is about {0}, and this node has another name by now")]
+    OtherNode(Hostname),
 }
 
 impl NotDone {
@@ -47,7 +57,8 @@ impl NotDone {
     pub const fn code(&self) -> OrderCode {
         match self {
             Self::Refused(refusal) => refusal.code(),
-            Self::FormerStart => OrderCode::NotPossible,
+            Self::FormerStart | Self::MachineName(_) => OrderCode::NotPossible,
+            Self::OtherNode(_) => OrderCode::NameDiffers,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What owners may order here: `/etc/lucia/agent-policy.toml`, read before each order (design.md O5). Without that file each
-//! kind that this version of the node carries out is allowed to one owner; staging lays a file that says the same, and it
-//! allows no kind that a later version adds.
+//! What owners may order here: `/etc/lucia/agent-policy.toml`, read before each order (design.md O5). Staging lays it with each
+//! kind of its version allowed to one owner, and nothing but a person widens it: a kind that an update brings is forbidden until
+//! then. Where there is no file, as on nodes that 0.1 staged, the kinds of 0.1 are allowed.
 
 pub mod edit;
 
 use lucia_durable::{DirError, FileName, ReadError};
-use lucia_proto::node::agent::carried;
+use lucia_proto::node::agent::{BEFORE_FEATURES, carried};
 use lucia_proto::orders::{LaterKind, OpenPolicy, OrderKind, OrderPolicy, Rule};
 use serde::Serialize;
 use thiserror::Error;
@@ -120,7 +120,7 @@ pub fn read(root: &Root) -> Policy {
 
 /// What counts where there is no file.
 fn built_in() -> OrderPolicy {
-    carried().fold(OrderPolicy::forbid_all(), |policy, kind| policy.with(kind, Rule::Allow))
+    BEFORE_FEATURES.iter().fold(OrderPolicy::forbid_all(), |policy, kind| policy.with(*kind, Rule::Allow))
 }
 
 /// What the file says, where there is one that can be trusted.
@@ -168,7 +168,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    use lucia_proto::orders::{Actor, OrderKind, Rule};
+    use lucia_proto::orders::{OrderKind, Rule};
 
     use super::*;
     use crate::host::scratch::Scratch;
@@ -177,13 +177,13 @@ mod tests {
 
     // spec: AO-1
     #[test]
-    fn without_a_file_the_packaged_default_counts_and_allows_what_a_node_carries_out() {
+    fn without_a_file_the_kinds_of_the_first_version_are_allowed_and_no_later_one() {
         let scratch = Scratch::new();
         for step in ["no directory", "no file"] {
             let Policy { rules, refused, .. } = read(&scratch.root());
             assert!(refused.is_none(), "{step}");
             for kind in OrderKind::ALL {
-                let ours = kind.actors().contains(&Actor::Node);
+                let ours = BEFORE_FEATURES.contains(kind);
                 assert_eq!(rules.rule(*kind), if ours { Rule::Allow } else { Rule::Forbid }, "{step}: {kind:?}");
             }
             scratch.put("etc/lucia/agent.toml", "");
@@ -246,7 +246,10 @@ mod tests {
         let scratch = Scratch::new();
         let from = |policy: &Policy| -> Vec<RuleInForce> { policy.in_force().collect() };
         let all = |rule, from| -> Vec<_> { carried().map(|kind| RuleInForce { kind, rule, from }).collect() };
-        assert_eq!(from(&read(&scratch.root())), all(Rule::Allow, RuleSource::BuiltIn));
+        for one in read(&scratch.root()).in_force() {
+            let rule = if BEFORE_FEATURES.contains(&one.kind) { Rule::Allow } else { Rule::Forbid };
+            assert_eq!((one.rule, one.from), (rule, RuleSource::BuiltIn), "{:?}", one.kind);
+        }
         for (text, rest) in [("", Rule::Forbid), ("default = \"two-owners\"\n", Rule::TwoOwners)] {
             scratch.put(PATH, &format!("{text}ssh-key = \"allow\"\n"));
             std::fs::set_permissions(scratch.root().join(PATH), Permissions::from_mode(0o644)).unwrap();

@@ -45,6 +45,8 @@ impl Door {
 
     fn of(world: OrderWorld) -> Self {
         let scratch = Scratch::new();
+        // As staging lays it, and whatever kinds there are.
+        scratch.put("etc/lucia/agent-policy.toml", "default = \"allow\"\n");
         let state = State::hold(&scratch.root(), "test").unwrap();
         let owners = open(&scratch, &state, &world);
         Self { scratch, state, world, owners, starts: vec![start()], up: HOUR, drawn: 0 }
@@ -99,7 +101,7 @@ impl Door {
         let hostname = self.world.node.hostname.clone();
         let now = NOW.plus(self.up);
         let (start_id, former_starts) = (self.starts.first(), &self.starts[1..]);
-        let me = Facts { hostname: &hostname, start_id, former_starts, since_boot: self.up, now };
+        let me = Facts { hostname: &hostname, machine: None, start_id, former_starts, since_boot: self.up, now };
         self.owners.take(&self.state, Offer::of(value), me)
     }
 

@@ -15,7 +15,7 @@ use crate::orders::{Actor, OrderKind, OrderPolicy, Rule};
 /// The feature of an agent that ignores members of a reply's `extensions` that it does not know.
 pub const EXTENSIONS: &str = "extensions";
 /// Kinds that an agent carries out whose heartbeats name no features: it is of before they did.
-const BEFORE_FEATURES: [OrderKind; 3] = [OrderKind::SshKey, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
+pub const BEFORE_FEATURES: [OrderKind; 3] = [OrderKind::SshKey, OrderKind::CloneDecision, OrderKind::RemoveIdentity];
 
 const VERSION: &str = "version";
 /// Where each rule is told: the words of its kinds, with spaces between. What is told under neither is forbidden.

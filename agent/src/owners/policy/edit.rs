@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use lucia_durable::{DirError, FileName, WriteError};
-use lucia_proto::node::agent::carried;
+use lucia_proto::node::agent::{BEFORE_FEATURES, carried};
 use lucia_proto::orders::{OrderKind, Rule};
 use thiserror::Error;
 
@@ -22,8 +22,8 @@ const HEAD: &str = "\
 #   \"forbid\"      nobody may order it
 #
 # A kind that is not named here goes by `default`, and without one it is forbidden. A file that cannot be read, is not
-# root's, or that others may write to forbids everything; without any file each kind that the agent carries out is
-# allowed. It is read before each order, so nothing needs to be restarted. `lucia-node-agent policy` shows and changes it.
+# root's, or that others may write to forbids everything; without any file the kinds of version 0.1 are allowed. It is
+# read before each order, so nothing needs to be restarted. `lucia-node-agent policy` shows and changes it.
 ";
 
 /// The policy was not changed.
@@ -52,7 +52,11 @@ pub enum EditError {
 /// The policy that staging lays where none was given: each kind of this version that a node carries out is allowed.
 #[must_use]
 pub fn default_text() -> String {
-    carried().fold(HEAD.to_owned(), |text, kind| format!("{text}\n# {}\n{}\n", kind.title(), line(kind, Rule::Allow)))
+    allowing(carried())
+}
+
+fn allowing(kinds: impl Iterator<Item = OrderKind>) -> String {
+    kinds.fold(HEAD.to_owned(), |text, kind| format!("{text}\n# {}\n{}\n", kind.title(), line(kind, Rule::Allow)))
 }
 
 /// Checks a policy that is to be laid on a node of this version.
@@ -71,7 +75,7 @@ pub fn set(root: &Root, kind: OrderKind, rule: Rule) -> Result<(), EditError> {
     let dir = etc::settings(root).map_err(EditError::Dir)?;
     let lock = File::open(dir.path()).map_err(EditError::Lock)?;
     lock.lock().map_err(EditError::Lock)?;
-    let text = super::text(root)?.unwrap_or_else(default_text);
+    let text = super::text(root)?.unwrap_or_else(|| allowing(BEFORE_FEATURES.into_iter()));
     let before = super::parse(&text)?;
     match super::known(before.clone()).refused {
         // What it says of kinds of a later agent stays as it is.
@@ -129,12 +133,11 @@ mod tests {
 
     // spec: AG-441
     #[test]
-    fn the_policy_that_staging_lays_names_each_kind_of_a_node_and_says_what_is_built_in() {
+    fn the_policy_that_staging_lays_allows_each_kind_of_its_version() {
         let scratch = Scratch::new();
-        let built_in = read(&scratch.root());
         scratch.put(PATH, &default_text());
         let laid = read(&scratch.root());
-        assert!(laid.refused.is_none() && laid.rules == built_in.rules);
+        assert!(laid.refused.is_none());
         assert!(laid.in_force().all(|one| one.rule == Rule::Allow && one.from == RuleSource::File));
         assert!(check(&default_text()).is_ok());
         for bad in
@@ -158,9 +161,10 @@ mod tests {
         // Without a file the built-in rules hold, and go on to hold for what is not changed.
         std::fs::remove_file(scratch.root().join(PATH)).unwrap();
         set(&scratch.root(), OrderKind::SshKey, Rule::Forbid).unwrap();
-        for one in read(&scratch.root()).in_force() {
-            let want = if one.kind == OrderKind::SshKey { Rule::Forbid } else { Rule::Allow };
-            assert_eq!((one.rule, one.from), (want, RuleSource::File), "{:?}", one.kind);
+        for kind in carried() {
+            let held = BEFORE_FEATURES.contains(&kind) && kind != OrderKind::SshKey;
+            let want = if held { Rule::Allow } else { Rule::Forbid };
+            assert_eq!(read(&scratch.root()).rules.rule(kind), want, "{kind:?}");
         }
     }
 

@@ -47,6 +47,7 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
     type Damage = fn(&Path, &dyn Fn(&Path, usize));
     type Is = fn(&Journal) -> bool;
     let is_damaged: Is = |refused| matches!(refused, Journal::Damaged { .. });
+    let is_newer: Is = |refused| matches!(refused, Journal::Read(ReadError::Newer { .. }));
     let is_link: Is =
         |refused| matches!(refused, Journal::Read(ReadError::Refused { breach: RuleBreach::Kind { .. }, .. }));
     let damages: [(&str, Damage, Is); 7] = [
@@ -75,7 +76,7 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
                 let text = std::fs::read_to_string(path).unwrap();
                 std::fs::write(path, text.replace("\"version\":4", "\"version\":5")).unwrap();
             },
-            is_damaged,
+            is_newer,
         ),
         (
             "link",
