@@ -24,3 +24,4 @@ mod restored;
 mod second;
 mod stack;
 mod stolen;
+mod versions;

@@ -25,7 +25,8 @@ const BOUND: [&str; 4] = ["proc", "lib", "lib64", "dev/null"];
 /// The machine. Where something is [`missing`] nothing can be started in it.
 pub struct Jail {
     root: PathBuf,
-    program: PathBuf,
+    /// The agent.
+    pub program: PathBuf,
 }
 
 /// Why no agent can be started in a root of its own here, if none can.
