@@ -60,6 +60,7 @@ impl Machine<'_> {
         put("etc/lucia/root.pem", &story.site.root_pem().unwrap());
         put("etc/hostname", &format!("{}\n", node.hostname));
         put("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+        put("etc/lucia/agent-policy.toml", &lucia_agent::owners::policy::edit::default_text());
         let mut state = State::hold(&Root::at(jail.root()), "story").unwrap();
         key::store(&mut state, &node.key).unwrap();
         let facts = InstalledFacts {
