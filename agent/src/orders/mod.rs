@@ -11,6 +11,7 @@ pub mod carry;
 pub mod clone_decision;
 pub mod record;
 pub mod remove_identity;
+mod rename;
 mod ssh_key;
 
 use lucia_proto::orders::{Actor, Body, OrderRefusal};
@@ -43,7 +44,7 @@ macro_rules! carried {
     };
 }
 
-carried! { SshKey CloneDecision RemoveIdentity; elsewhere Admit ReleaseLapse }
+carried! { SshKey CloneDecision RemoveIdentity Rename; elsewhere Admit ReleaseLapse }
 
 /// What the loops go by. Of an order that cannot be read any more, what it gave stays as it is on the disk.
 #[must_use]

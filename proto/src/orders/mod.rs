@@ -30,6 +30,7 @@ mod policy;
 mod refusal;
 mod release_lapse;
 mod remove_identity;
+mod rename;
 mod signed;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,7 @@ pub use policy::{OpenPolicy, OrderPolicy, Rule};
 pub use refusal::{OrderCode, OrderRefusal};
 pub use release_lapse::ReleaseLapse;
 pub use remove_identity::RemoveIdentity;
+pub use rename::RenameNode;
 pub use signed::{Draft, DraftError, OrderSignature, ReadDraft, SignedOrder};
 pub use verified::VerifiedOrder;
 pub use words::words;
@@ -205,4 +207,6 @@ orders! {
     CloneDecision: CloneDecision;
     /// A node wipes what it has of the fleet and is a plain machine again.
     RemoveIdentity: RemoveIdentity;
+    /// A node gets the name that its machine calls itself by.
+    Rename: RenameNode;
 }

@@ -9,7 +9,7 @@ use lucia_proto::orders::owner::PageOrigin;
 use lucia_proto::orders::owner_proof::{Method, OwnerProof, OwnerRequest};
 use lucia_proto::orders::{
     Actor, Admit, Body, CloneDecision, Decision, Draft, LabelledKey, OrderCode, OrderHead, OrderKind, OrderSignature,
-    ReleaseLapse, RemoveIdentity, SignedOrder, SshKeys, Terms, passkey_challenge,
+    ReleaseLapse, RemoveIdentity, RenameNode, SignedOrder, SshKeys, Terms, passkey_challenge,
 };
 use lucia_proto::pki::key::NodeKey;
 use lucia_proto::test_support::{TestNode, TestOwner, assertion, key};
@@ -124,6 +124,9 @@ pub(super) struct Aim {
     pub(super) serial: u8,
 }
 
+/// What a node is called by the order that renames it.
+const RENAMED: &str = "renamed";
+
 /// The most that an order of this kind does, so that nobody can miss it. Whoever adds a kind says here what that is.
 pub(super) fn body(kind: OrderKind, node: &TestNode, now: UnixTime, ssh_key: &str) -> Body {
     let (hostname, fingerprint) = (node.hostname.clone(), node.fingerprint);
@@ -145,6 +148,7 @@ pub(super) fn body(kind: OrderKind, node: &TestNode, now: UnixTime, ssh_key: &st
             Body::CloneDecision(CloneDecision { hostname, decision: Decision::Split, start_id: None })
         }
         OrderKind::RemoveIdentity => Body::RemoveIdentity(RemoveIdentity { hostname }),
+        OrderKind::Rename => Body::Rename(RenameNode { hostname, new_hostname: RENAMED.parse().unwrap() }),
     }
 }
 
@@ -165,6 +169,7 @@ pub(super) fn control(kind: OrderKind) -> (u8, Seen) {
         OrderKind::CloneDecision => (COPIED, Seen::Ledger(is_barred)),
         OrderKind::RemoveIdentity => (LEAVING, Seen::Ledger(is_barred)),
         OrderKind::SshKey => (LEAVING, Seen::Elsewhere),
+        OrderKind::Rename => (LAPSED, Seen::Ledger(|node| node.names.hostname.as_str() == RENAMED)),
     }
 }
 

@@ -8,6 +8,7 @@ mod judge;
 pub mod kept;
 mod release_lapse;
 mod remove_identity;
+mod rename;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub fn act(head: &OrderHead, body: &Body, facts: &Facts<'_>, now: UnixTime) -> R
         Body::ReleaseLapse(body) => body.act(head, facts, now),
         Body::CloneDecision(body) => body.act(head, facts, now),
         Body::RemoveIdentity(body) => body.act(head, facts, now),
+        Body::Rename(body) => body.act(head, facts, now),
         Body::SshKey(_) => Err(Obstacle::Elsewhere),
     }
 }
