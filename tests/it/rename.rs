@@ -4,13 +4,18 @@
 use std::time::Duration;
 
 use lucia_agent::host::status::OwnersStanding;
+use lucia_controller::parts::By as Caller;
 use lucia_durable::crash_point::crash_at;
 use lucia_people::host_api::{NodeLine, RenameForm};
+use lucia_people::owner_api::DraftState;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::Clock as _;
 use lucia_proto::calls::Endpoint;
+use lucia_proto::orders::owner::Role;
+use lucia_proto::orders::{Body, RenameNode};
+use lucia_proto::test_support::TestOwner;
 use lucia_worker::config::Settings;
 use lucia_worker::home::Home;
 use lucia_worker::ledger::{By, Entry, Ledger};
@@ -307,5 +312,36 @@ async fn a_node_that_was_renamed_while_it_was_off_comes_back_under_the_new_name(
         machine.run(3 * MINUTE).await;
         assert!(silence(&world, &machine) < 3 * MINUTE);
         assert_eq!(machine.status().refusals, Vec::new());
+    }
+}
+
+// spec: NN-440
+#[tokio::test(start_paused = true)]
+async fn an_owners_order_renames_a_node_at_worker_controller_and_node() {
+    let alice = TestOwner::new("alice", 41);
+    for seed in SEEDS {
+        let (world, mut machine) = node(seed, false).await;
+        let id = machine.id();
+        world.approve_owner(&alice, Role::Owner);
+        std::fs::write(machine.state_dir().join("../../../../etc/lucia/agent-policy.toml"), "rename = \"allow\"\n")
+            .unwrap();
+        let body = Body::Rename(RenameNode { hostname: name("n1"), new_hostname: name("web") });
+        // What the machine calls itself has to agree before anybody signs, and nobody else may have the name.
+        let early = world.once(&alice, &id, &body, 1);
+        let drafted = world.controller().orders.add_draft(early, &Caller::Operator(0));
+        assert_eq!(drafted.unwrap_err().code, Code::InvalidOnboardingRequest, "seed {seed}");
+
+        call(&machine, "web");
+        machine.run(5 * MINUTE).await;
+        let draft = world.once(&alice, &id, &body, 2);
+        world.order(&alice, &draft);
+        world.comes_to(&mut machine, &draft, DraftState::Done).await;
+        machine.run_until(HOUR, |machine| is_called(&world, machine, "web")).await;
+        assert_eq!((lines(&world, "renamed"), lines(&world, "ordered")), (1, 1), "seed {seed}");
+        let status = machine.status();
+        assert_eq!((status.hostname, status.other_name), (Some(name("web")), None), "seed {seed}");
+        let row = world.line(&draft);
+        assert!(row.outcomes.iter().all(|outcome| outcome.refused.is_none()), "seed {seed}: {:?}", row.outcomes);
+        assert!(silence(&world, &machine) < 3 * MINUTE && machine.ends.is_empty(), "seed {seed}: {:?}", machine.ends);
     }
 }

@@ -1,5 +1,6 @@
 //! Nodes: all of them, one as it lives, and what is done to one.
 
+use lucia_people::agents::{AgentLine, Obstacle};
 use lucia_people::calls::PeopleCall;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::{Holder, NewName};
 use lucia_proto::node::heartbeat::DirectoryState;
 use lucia_proto::node::state::SnapshotState;
-use lucia_proto::orders::{self, Body, OrderKind, RemoveIdentity};
+use lucia_proto::orders::{self, Body, OrderKind, RemoveIdentity, RenameNode};
 
 use super::hour::hour;
 use super::onboarding;
@@ -77,10 +78,10 @@ pub(super) async fn show(session: &Session, asked: Node) -> Result<(), Failure> 
 
 /// Gives a node the name that its machine calls itself by; the same key gets a certificate for it.
 ///
-/// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. On the worker's
-/// host somebody says so as well: lucia-enrollment-worker rename NODE NAME. Where its admission is "journal" it does that
-/// by itself. Until the node is heard under the new name, every command takes either. The name before, given while the
-/// rename is under way, takes it back.
+/// A machine whose /etc/hostname was changed goes on under the name it had, and `nodes` shows both. As an owner this signs
+/// the order, by which worker, controller and node rename it. As the operator, or where the node's agent takes no such order,
+/// somebody says so on the worker's host as well: lucia-enrollment-worker rename NODE NAME. Until the node is heard under the
+/// new name, every command takes either. The name before, given while the rename is under way, takes it back.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  luciactl rename web-1 web-2")]
 pub(crate) struct Rename {
@@ -88,12 +89,33 @@ pub(crate) struct Rename {
     node: String,
     /// What its machine calls itself.
     name: Hostname,
+    /// Does not ask before the order is signed.
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(super) async fn rename(session: &Session, asked: Rename) -> Result<(), Failure> {
-    let client = &session.client;
-    let (id, _) = find(client, &asked.node).await?;
+    let (client, node) = (&session.client, asked.node.as_str());
+    if let Some(me) = client.me()
+        && let roster = roster::signer(client, me, &[]).await?
+        && let Some(found) = find_node(client, node).await?
+        && takes_renames(&client.agents().await?, &found.node_id)
+    {
+        roster::may_order(&roster, OrderKind::Rename)?;
+        let (id, hostname) = (&found.node_id, found.certified_name().clone());
+        let sentence = format!("This renames {hostname} ({id}) to {}.", asked.name);
+        let body = Body::Rename(RenameNode { hostname, new_hostname: asked.name });
+        let draft = order::once(me, id.clone(), &body)?;
+        return sign::order(session, me, &draft, &[Meant::new(node, id)], &sentence, asked.yes).await;
+    }
+    let (id, _) = find(client, node).await?;
     say(session.out, &client.post(PeopleCall::Rename, &id, &RenameForm { hostname: asked.name }).await?)
+}
+
+/// Whether this node's agent carries the order out; one of 0.1 does not.
+fn takes_renames(agents: &[AgentLine], node: &NodeId) -> bool {
+    let agent = agents.iter().find(|agent| agent.node_id == *node);
+    agent.is_some_and(|agent| matches!(agent.obstacle(OrderKind::Rename), None | Some(Obstacle::TwoOwners)))
 }
 
 /// Removes a node or device for good: its key is refused from then on.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use lucia_people::agents::{AgentKind, AgentLine, AgentsView};
 use lucia_people::host_api::{ApproveForm, NodeView, NodesView, OnboardingView};
 use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView};
 use lucia_proto::base::ids::NodeId;
@@ -9,11 +10,11 @@ use lucia_proto::base::json;
 use lucia_proto::base::limits::{ANSWER_MAX, HOST_BODY_MAX};
 use lucia_proto::files::owner_queue::Outcome;
 use lucia_proto::orders::owner::{KeyUse, OwnerKey};
-use lucia_proto::orders::{Body, Decision, Draft, OrderKind, OrderSignature, SignedOrder, Terms};
+use lucia_proto::orders::{Body, Decision, Draft, OrderKind, OrderSignature, Rule, SignedOrder, Terms};
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 use serde::de::DeserializeOwned;
 
-use crate::server::{Asked, By, Server, Step, get, stale, step};
+use crate::server::{AGENTS, Asked, By, Server, Step, get, stale, step};
 use crate::site::{Site, ended, refusal_code, roster, said, world};
 
 const SIGN: &str = "POST /api/host/orders/*/signatures";
@@ -386,7 +387,13 @@ fn what_is_decided_about_a_node_is_an_order() {
     let split = ["clone", "split", &name, "--yes"];
     let remove = ["remove", &name, "--yes"];
     let release = ["release-lapse", &name, "--yes"];
-    let cases: [(&[&str], Vec<Step>, OrderKind); 4] = [
+    let rename = ["rename", &name, "web-2", "--yes"];
+    let kinds = vec![AgentKind { kind: "rename".parse().unwrap(), carried: true, rule: Some(Rule::Allow) }];
+    let (node_id, hostname) = (world.node.node_id.clone(), world.node.hostname.clone());
+    let line = AgentLine { node_id, hostname, version: None, kinds };
+    let agents = AgentsView { server_time: world.now, agents: vec![line], next: None };
+    let cases: [(&[&str], Vec<Step>, OrderKind); 5] = [
+        (&rename, vec![nodes(&world), get(AGENTS, &agents)], OrderKind::Rename),
         (&keep, vec![nodes(&world), node(&world, "", &frozen)], OrderKind::CloneDecision),
         (&split, vec![nodes(&world), node(&world, "", &frozen)], OrderKind::CloneDecision),
         (&remove, vec![nodes(&world)], OrderKind::RemoveIdentity),
@@ -413,6 +420,9 @@ fn what_is_decided_about_a_node_is_an_order() {
             }
             Body::ReleaseLapse(body) => {
                 assert_eq!((body.fingerprint, body.ended_at), (world.node.fingerprint, ended_at));
+            }
+            Body::Rename(body) => {
+                assert_eq!((body.hostname, body.new_hostname.as_str()), (world.node.hostname.clone(), "web-2"))
             }
             Body::RemoveIdentity(body) => assert_eq!(body.hostname, world.node.hostname),
             other => panic!("{args:?}: {other:?}"),
