@@ -228,7 +228,7 @@ pub(crate) const FILES: &[(Program, &str, &[Does])] = {
 /// Lines of each source file that call a durable write. Who adds one counts it here, and adds to [`FILES`] what it writes.
 pub(crate) const WRITES: &[(&str, usize)] = &[
     ("agent/src/directory/files.rs", 1),
-    ("agent/src/host/state.rs", 11),
+    ("agent/src/host/state.rs", 12),
     ("agent/src/host/status.rs", 2),
     ("agent/src/identity/accept.rs", 1),
     ("agent/src/identity/installed.rs", 1),
@@ -352,13 +352,23 @@ pub(crate) fn registered() -> BTreeSet<String> {
 
 /// A line that calls a durable write and does something about its failure.
 fn is_write(line: &str, next: &str) -> bool {
-    let calls =
-        [".replace(", ".replace_all(", ".create_new(", ".remove(", ".remove_leftovers(", ".put_aside(", ".confirm("]
-            .into_iter()
-            .chain([".append(", "AppendFile::open(", "Lease::take(", "PrivateDir::create(", ".create_subdir("]);
+    let calls = [
+        ".replace(",
+        ".replace_json(",
+        ".replace_all(",
+        ".create_new(",
+        ".remove(",
+        ".remove_leftovers(",
+        ".put_aside(",
+        ".confirm(",
+    ]
+    .into_iter()
+    .chain([".append(", "AppendFile::open(", "Lease::take(", "PrivateDir::create(", ".create_subdir("]);
     let mut found = calls.filter_map(|call| line.split_once(call));
     let handled = |rest: &str| {
-        [rest, next].iter().any(|text| text.contains("map_err(")) || rest.contains(")?") || line.contains("Err(")
+        let told = |text: &&str| text.contains("map_err(") || text.contains("or_failed(");
+        // Nothing else has the name of the one for JSON files, which is often a function's last line.
+        [rest, next].iter().any(told) || rest.contains(")?") || line.contains("Err(") || line.contains(".replace_json(")
     };
     !line.trim_start().starts_with("//") && found.any(|(_, rest)| !rest.starts_with(['"', '\'']) && handled(rest))
 }

@@ -21,11 +21,11 @@ use thiserror::Error;
 use tokio::time::sleep;
 use zeroize::Zeroizing;
 
-use super::files::{self, FilesError, Found, KeepError, SetUpFile, Wanted};
+use super::files::{self, FilesError, Found, SetUpFile, Wanted};
 use super::ldap::{Directory, LdapError, Reader};
 use super::sshd;
 use crate::host::root::Root;
-use crate::host::state::State;
+use crate::host::state::{State, StateError};
 use crate::units::{Program, Runner, ServiceAct, UnitError};
 
 /// Pauses between questions to an sssd that has just started: it connects to the directory meanwhile.
@@ -92,7 +92,7 @@ pub enum ChangeError {
     },
     /// It works, but that cannot be noted.
     #[error("the directory works, but that cannot be noted")]
-    Keep(#[source] KeepError),
+    Keep(#[source] StateError),
     /// What was there did not come back either.
     #[error("{why}; and what was there before could not be brought back")]
     NotRestored {
@@ -162,7 +162,7 @@ impl ChangeError {
     /// Whether nobody knows what the private directory holds now.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
-        matches!(self, Self::Keep(KeepError::State(error)) if error.is_doubtful())
+        matches!(self, Self::Keep(error) if error.is_doubtful())
     }
 }
 

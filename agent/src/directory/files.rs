@@ -3,8 +3,6 @@
 use std::fmt;
 
 use lucia_durable::{DirError, FileName, PrivateDir, ReadError, WriteError};
-use lucia_proto::base::json::{self, JsonError};
-use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -16,8 +14,6 @@ use crate::host::state::{State, StateError, StateFile};
 
 /// Longest of either file: ours have under 4 KiB.
 const MAX: u64 = 64 * 1024;
-/// Longest `directory.json`.
-const KEPT_MAX: usize = 64 * 1024;
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,33 +233,18 @@ struct StoredFiles {
     sshd: Option<String>,
 }
 
-/// `directory.json` cannot be kept.
-#[derive(Debug, Error)]
-pub enum KeepError {
-    /// The private directory fails.
-    #[error("directory.json cannot be kept")]
-    State(#[source] StateError),
-    /// It cannot be written as JSON; a mistake in the agent.
-    #[error("directory.json cannot be made")]
-    Form(#[source] JsonError),
-}
-
 /// The files that last worked, if any ever did. What cannot be read counts as none.
 #[must_use]
 pub fn kept(state: &State) -> Option<Wanted> {
-    let told =
-        |error: &dyn std::error::Error| tracing::warn!("directory.json is passed over: {}", crate::host::chain(error));
-    let bytes = state.read(StateFile::Directory).inspect_err(|error| told(error)).ok().flatten().map(Zeroizing::new)?;
-    let kept: StoredFiles = json::from_slice(&bytes, KEPT_MAX, JSON_DEPTH_MAX).inspect_err(|error| told(error)).ok()?;
+    let kept: StoredFiles = state.find_json(StateFile::Directory)?;
     Some(Wanted { sssd: kept.sssd.map(Zeroizing::new), sshd: kept.sshd })
 }
 
 /// Notes that these files work.
 ///
 /// # Errors
-/// [`KeepError`].
-pub fn keep(state: &State, wanted: &Wanted) -> Result<(), KeepError> {
+/// [`StateError`].
+pub fn keep(state: &State, wanted: &Wanted) -> Result<(), StateError> {
     let kept = StoredFiles { sssd: wanted.sssd.as_ref().map(|text| text.to_string()), sshd: wanted.sshd.clone() };
-    let text = json::to_string(&kept).map(Zeroizing::new).map_err(KeepError::Form)?;
-    state.replace(StateFile::Directory, text.as_bytes()).map_err(KeepError::State)
+    state.replace_json(StateFile::Directory, &kept)
 }

@@ -1,13 +1,13 @@
 //! Which boot of which machine this is, and under which name.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
+use std::path::Path;
 
 pub use lucia_proto::base::ids::BootId;
 use lucia_proto::checked_text;
-use thiserror::Error;
 
+use super::failed::{Failed, OrFailed as _};
 use super::root::Root;
 
 /// Longest of these files: they hold one line.
@@ -31,35 +31,11 @@ impl MachineId {
     }
 }
 
-/// What the machine says about itself cannot be used.
-#[derive(Debug, Error)]
-pub enum BootError {
-    /// The file is missing or unreadable.
-    #[error("cannot read {path}")]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The file holds something else.
-    #[error("{path} holds {found:?}, where there should be {expected}")]
-    Form {
-        /// Which file.
-        path: PathBuf,
-        /// What is there, shortened.
-        found: String,
-        /// What should be.
-        expected: String,
-    },
-}
-
 /// The present boot's id.
 ///
 /// # Errors
 /// The kernel does not say one.
-pub fn boot_id(root: &Root) -> Result<BootId, BootError> {
+pub fn boot_id(root: &Root) -> Result<BootId, Failed> {
     parse(&root.boot_id())
 }
 
@@ -67,7 +43,7 @@ pub fn boot_id(root: &Root) -> Result<BootId, BootError> {
 ///
 /// # Errors
 /// There is none, or it is empty or `uninitialized`.
-pub fn machine_id(root: &Root) -> Result<MachineId, BootError> {
+pub fn machine_id(root: &Root) -> Result<MachineId, Failed> {
     parse(&root.machine_id())
 }
 
@@ -75,25 +51,24 @@ pub fn machine_id(root: &Root) -> Result<MachineId, BootError> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn hostname(root: &Root) -> Result<String, BootError> {
+pub fn hostname(root: &Root) -> Result<String, Failed> {
     let text = read(&root.hostname())?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(line.unwrap_or_default().to_owned())
 }
 
-fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(path: &Path) -> Result<T, BootError> {
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(path: &Path) -> Result<T, Failed> {
     let text = read(path)?;
-    text.trim().parse().map_err(|expected: T::Err| BootError::Form {
-        path: path.to_owned(),
-        found: text.trim().chars().take(64).collect(),
-        expected: expected.to_string(),
+    text.trim().parse().map_err(|expected| {
+        let found: String = text.trim().chars().take(64).collect();
+        Failed::new(format!("{} holds {found:?}, where there should be {expected}", path.display()))
     })
 }
 
-fn read(path: &Path) -> Result<String, BootError> {
-    let failed = |source| BootError::Read { path: path.to_owned(), source };
+fn read(path: &Path) -> Result<String, Failed> {
     let mut text = String::new();
-    File::open(path).map_err(failed)?.take(MAX).read_to_string(&mut text).map_err(failed)?;
+    let read = File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text));
+    read.or_failed(format!("cannot read {}", path.display()))?;
     Ok(text)
 }
 
@@ -118,8 +93,8 @@ mod tests {
         std::fs::write(root.hostname(), "# set by Lucia\n\n n1 \n").unwrap();
         assert_eq!(hostname(&root).unwrap(), "n1");
         std::fs::write(root.machine_id(), "uninitialized\n").unwrap();
-        assert!(matches!(machine_id(&root), Err(BootError::Form { found, .. }) if found == "uninitialized"));
-        assert!(matches!(boot_id(&root), Err(BootError::Read { .. })));
+        assert!(machine_id(&root).is_err());
+        assert!(boot_id(&root).is_err());
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

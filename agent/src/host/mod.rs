@@ -2,6 +2,7 @@
 
 pub mod boot;
 pub mod etc;
+pub mod failed;
 pub mod random;
 pub mod root;
 pub mod run;

@@ -4,10 +4,15 @@ use lucia_durable::{
     Crashed, DirError, DirRules, FileName, FileRules, Format, Lease, LeaseError, Loaded, PrivateDir, ReadError,
     WriteError,
 };
+use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::root::Root;
 
@@ -108,6 +113,22 @@ impl StateFile {
         Format::schema(if matches!(self, Self::Orders) { 2 } else { 1 })
     }
 
+    const fn cure(self) -> &'static str {
+        match self {
+            Self::Installation => "discover this machine and approve it again",
+            Self::Installed => "restore it from a backup, or install this machine again",
+            _ => "the agent writes it again",
+        }
+    }
+
+    /// A value as this file holds it.
+    ///
+    /// # Errors
+    /// [`StateError::Form`], a mistake in the agent.
+    pub fn text(self, value: &impl Serialize) -> Result<Zeroizing<String>, StateError> {
+        json::to_string(value).map(Zeroizing::new).map_err(|source| StateError::Form { file: self, source })
+    }
+
     fn name(self) -> Result<FileName, StateError> {
         FileName::new(self.as_str()).map_err(|_| StateError::Name)
     }
@@ -128,6 +149,18 @@ pub enum StateError {
     /// A file cannot be written.
     #[error("a file of the agent cannot be written")]
     Write(#[source] WriteError),
+    /// A file holds something else than the agent writes, or cannot be made.
+    #[error("{} is damaged; {}", file.as_str(), file.cure())]
+    Form {
+        /// Which file.
+        file: StateFile,
+        /// What is wrong.
+        #[source]
+        source: JsonError,
+    },
+    /// A test stopped the program between two steps.
+    #[error(transparent)]
+    Crashed(#[from] Crashed),
     /// Nobody took the lease; a mistake in the program.
     #[error("this verb does not write; a mistake in the program, report it")]
     ReadOnly,
@@ -137,19 +170,15 @@ pub enum StateError {
 }
 
 impl StateError {
-    /// A test stopped the program between two steps here.
-    pub(crate) fn crashed(state: &State, crashed: Crashed) -> Self {
-        Self::Write(WriteError::Crashed { path: state.path().to_owned(), crashed })
-    }
-
     /// Whether nobody knows what the disk holds now: who wrote ends, and the next start reads what is really there.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         matches!(
             self,
-            Self::Write(
-                WriteError::Unsure { .. } | WriteError::Failed { doing: "sync", .. } | WriteError::Crashed { .. }
-            )
+            Self::Crashed(_)
+                | Self::Write(
+                    WriteError::Unsure { .. } | WriteError::Failed { doing: "sync", .. } | WriteError::Crashed { .. }
+                )
         )
     }
 }
@@ -255,6 +284,30 @@ impl State {
     pub fn read(&self, file: StateFile) -> Result<Option<Vec<u8>>, StateError> {
         let loaded = self.dir.read_as(&file.name()?, file.max(), FileRules::private(), file.format());
         loaded.map(Loaded::found).map_err(StateError::Read)
+    }
+
+    /// What a JSON file holds, if it is there.
+    ///
+    /// # Errors
+    /// [`StateError::Read`], or [`StateError::Form`] when it holds something else.
+    pub fn read_json<T: DeserializeOwned>(&self, file: StateFile) -> Result<Option<T>, StateError> {
+        let Some(bytes) = self.read(file)?.map(Zeroizing::new) else { return Ok(None) };
+        let value = json::from_slice(&bytes, bytes.len(), JSON_DEPTH_MAX);
+        value.map(Some).map_err(|source| StateError::Form { file, source })
+    }
+
+    /// The same of a file that can be had again: what cannot be read counts as absent.
+    pub fn find_json<T: DeserializeOwned>(&self, file: StateFile) -> Option<T> {
+        let told = |error: &StateError| tracing::warn!("{} is passed over: {}", file.as_str(), super::chain(error));
+        self.read_json(file).inspect_err(told).ok().flatten()
+    }
+
+    /// Replaces a JSON file as [`State::replace`] does.
+    ///
+    /// # Errors
+    /// [`StateError::Write`], [`StateError::ReadOnly`].
+    pub fn replace_json(&self, file: StateFile, value: &impl Serialize) -> Result<(), StateError> {
+        self.replace(file, file.text(value)?.as_bytes())
     }
 
     /// Replaces a file: after any crash it is the former or the new one.

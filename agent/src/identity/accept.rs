@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use lucia_durable::crash_point;
-use lucia_proto::base::json;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::node::answer::{AnswerError, AnswerExpectation, SignedAnswer};
 use lucia_proto::pki::bundle::{SignedBundle, VerifiedBundle};
 use thiserror::Error;
 
-use super::installed::InstalledError;
 use super::{Certificate, Identity, disk, rename};
 use crate::host::state::{State, StateError, StateFile};
 
@@ -27,15 +25,9 @@ pub enum AcceptError {
         /// End of the certificate held.
         held: UnixTime,
     },
-    /// It is right, for a new name that the installation cannot follow.
-    #[error("the enrolment answer is for a new name, which installed.json cannot be given")]
-    Installed(#[source] InstalledError),
     /// It is right and cannot be kept; it is asked for again.
     #[error("the enrolment answer cannot be kept")]
-    State(#[source] StateError),
-    /// It is right and cannot be written as JSON; a mistake in the agent.
-    #[error("the enrolment answer cannot be kept as JSON")]
-    Form(#[source] json::JsonError),
+    State(#[from] StateError),
 }
 
 impl Identity {
@@ -67,10 +59,9 @@ impl Identity {
         if !signed.is_of_worker(&newest) {
             return Err(AcceptError::Refused(AnswerError::Signature));
         }
-        let bundle = json::to_string(newest.signed()).map_err(AcceptError::Form)?;
-        let answer = json::to_string(signed).map_err(AcceptError::Form)?;
-        crash_point!("agent/answer-checked", state.path())
-            .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
+        let bundle = StateFile::Bundle.text(newest.signed())?;
+        let answer = StateFile::Answer.text(signed)?;
+        crash_point!("agent/answer-checked", state.path()).map_err(StateError::from)?;
         // In this order: a bundle is never older than the answer beside it, nor than the one before it, and the answer heals
         // the certificate.
         let mut files = vec![
@@ -81,14 +72,13 @@ impl Identity {
         let installed = match &self.other {
             Some(other) => {
                 files.push((StateFile::Csr, other.csr_pem.as_bytes()));
-                rename::installed_as(state, &other.hostname).map_err(AcceptError::Installed)?
+                rename::installed_as(state, &other.hostname)?
             }
             None => None,
         };
         files.extend(installed.as_ref().map(|text| (StateFile::Installed, text.as_bytes())));
-        state.replace_all(&files).map_err(AcceptError::State)?;
-        crash_point!("agent/answer-kept", state.path())
-            .map_err(|crashed| AcceptError::State(StateError::crashed(state, crashed)))?;
+        state.replace_all(&files)?;
+        crash_point!("agent/answer-kept", state.path()).map_err(StateError::from)?;
         self.bundle = Some(newest);
         self.roster = accepted.roster().cloned();
         self.certificate = Some(Arc::new(certificate));
@@ -101,8 +91,7 @@ impl Identity {
 
     /// This bundle, or the one on the disk where that is newer.
     fn newest(&self, state: &State, bundle: &VerifiedBundle) -> VerifiedBundle {
-        let on_disk = disk::read(state, StateFile::Bundle);
-        let on_disk = on_disk.and_then(|bytes| disk::parse::<SignedBundle>(&bytes, StateFile::Bundle));
+        let on_disk = state.find_json::<SignedBundle>(StateFile::Bundle);
         let on_disk = on_disk.and_then(|signed| signed.verify(&self.root).ok());
         let newer = on_disk.filter(|held| held.bundle().version > bundle.bundle().version);
         newer.unwrap_or_else(|| bundle.clone())

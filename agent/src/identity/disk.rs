@@ -1,9 +1,8 @@
 //! What the private directory holds of an identity. What cannot be read there counts as absent: all but the key can be had again.
 
 use lucia_proto::base::json;
-use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
+use lucia_proto::base::limits::{JSON_DEPTH_MAX, SIGNED_PAYLOAD_MAX};
 use lucia_proto::node::answer::{Answer, SignedAnswer};
-use serde::de::DeserializeOwned;
 
 use crate::directory::{Access, Orders};
 use crate::host::state::{State, StateError, StateFile};
@@ -12,11 +11,6 @@ use crate::host::state::{State, StateError, StateFile};
 pub(super) fn read(state: &State, file: StateFile) -> Option<Vec<u8>> {
     let told = |error: &StateError| tracing::warn!("{} is passed over: {}", file.as_str(), crate::host::chain(error));
     state.read(file).inspect_err(told).ok().flatten()
-}
-
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], file: StateFile) -> Option<T> {
-    let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", file.as_str());
-    json::from_slice(bytes, ANSWER_MAX, JSON_DEPTH_MAX).inspect_err(told).ok()
 }
 
 /// What an answer says of a directory.

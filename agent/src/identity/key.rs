@@ -45,11 +45,11 @@ pub enum KeyError {
         source: lucia_proto::pki::key::KeyError,
     },
     /// The private directory fails.
-    #[error("the node's key cannot be read or written")]
-    State(#[source] StateError),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The kernel fails.
-    #[error("no key can be made")]
-    Random(#[source] NoRandomness),
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
 }
 
 /// The key that must be there.
@@ -71,7 +71,7 @@ fn had_one(state: &State) -> Result<bool, KeyError> {
     let mut had = state.had_key();
     for file in StateFile::ALL {
         let of_a_node = !matches!(file, StateFile::Key | StateFile::Status | StateFile::System);
-        had = had || (of_a_node && state.exists(file).map_err(KeyError::State)?);
+        had = had || (of_a_node && state.exists(file)?);
     }
     Ok(had)
 }
@@ -82,7 +82,7 @@ fn had_one(state: &State) -> Result<bool, KeyError> {
 /// [`KeyError::Lost`]: a directory that has anything else of a node but no key has lost it. Else as [`load`].
 pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
     if let Some(key) = find(state)? {
-        state.confirm_key().map_err(KeyError::State)?;
+        state.confirm_key()?;
         return Ok(key);
     }
     let known = had_one(state)?;
@@ -90,7 +90,7 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
         return Err(KeyError::Lost { path: path(state) });
     }
     let key = loop {
-        if let Some(key) = NodeKey::from_random(&random::bytes().map_err(KeyError::Random)?) {
+        if let Some(key) = NodeKey::from_random(&random::bytes()?) {
             break key;
         }
     };
@@ -104,10 +104,9 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
 /// [`KeyError::State`] when one is there, and else.
 pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
     let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
-    state.create_new(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
-    crash_point!("agent/key-kept", state.path())
-        .map_err(|crashed| KeyError::State(StateError::crashed(state, crashed)))?;
-    state.confirm_key().map_err(KeyError::State)
+    state.create_new(StateFile::Key, pem.as_bytes())?;
+    crash_point!("agent/key-kept", state.path()).map_err(StateError::from)?;
+    Ok(state.confirm_key()?)
 }
 
 /// Writes a key where another one is: what a person asked for, the former one being kept aside.
@@ -116,10 +115,9 @@ pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
 /// [`KeyError::State`], and [`KeyError::Damaged`] when the new key has no text form.
 pub(super) fn replace(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
     let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
-    state.replace(StateFile::Key, pem.as_bytes()).map_err(KeyError::State)?;
-    crash_point!("agent/key-replaced", state.path())
-        .map_err(|crashed| KeyError::State(StateError::crashed(state, crashed)))?;
-    state.confirm_key().map_err(KeyError::State)
+    state.replace(StateFile::Key, pem.as_bytes())?;
+    crash_point!("agent/key-replaced", state.path()).map_err(StateError::from)?;
+    Ok(state.confirm_key()?)
 }
 
 /// The key, if there is a file of that name.
@@ -127,7 +125,7 @@ pub(super) fn replace(state: &mut State, key: &NodeKey) -> Result<(), KeyError> 
 /// # Errors
 /// [`KeyError::Damaged`], [`KeyError::State`].
 pub fn find(state: &State) -> Result<Option<NodeKey>, KeyError> {
-    let Some(bytes) = state.read(StateFile::Key).map_err(KeyError::State)?.map(zeroize::Zeroizing::new) else {
+    let Some(bytes) = state.read(StateFile::Key)?.map(zeroize::Zeroizing::new) else {
         return Ok(None);
     };
     let damaged = |source| KeyError::Damaged { path: path(state), source };

@@ -25,34 +25,13 @@ use lucia_proto::orders::roster::VerifiedRoster;
 use lucia_proto::pki::bundle::{BundleError, SignedBundle, VerifiedBundle};
 use lucia_proto::pki::certificate::{CheckedLeaf, Leaf, LeafRules};
 use lucia_proto::pki::chain::{self, Root};
-use lucia_proto::pki::csr;
 use lucia_proto::pki::key::{Fingerprint, NodeKey};
-use thiserror::Error;
 
-use self::disk::{parse, payload, read};
+use self::disk::{payload, read};
 use self::rename::RenameRequest;
 use crate::directory::Orders;
+use crate::host::failed::{Failed, OrFailed as _};
 use crate::host::state::{State, StateError, StateFile};
-
-/// The identity cannot be opened.
-#[derive(Debug, Error)]
-pub enum IdentityError {
-    /// The private directory fails.
-    #[error("the identity cannot be kept")]
-    State(#[source] StateError),
-    /// What the installer left cannot follow a rename.
-    #[error("the installation does not follow the node's new name")]
-    Installed(#[source] installed::InstalledError),
-    /// The CSR made here is refused here: a mistake in the agent.
-    #[error("the certificate request made for {hostname} is refused; a mistake in the agent, report it")]
-    Csr {
-        /// For which name.
-        hostname: Hostname,
-        /// The part.
-        #[source]
-        source: csr::CsrError,
-    },
-}
 
 /// A certificate in force, or lapsed.
 #[derive(Debug)]
@@ -103,13 +82,13 @@ impl Identity {
         hostname: &Hostname,
         task_id: &TaskId,
         root: Root,
-    ) -> Result<Self, IdentityError> {
+    ) -> Result<Self, Failed> {
         let fingerprint = key.public().fingerprint();
         let node_id = fingerprint.node_id();
         let own = request(&rename::name(state, hostname, task_id, key), key)?;
         // Persisted before it is ever sent. The signature is deterministic, so a broken file becomes the same again.
         if read(state, StateFile::Csr).as_deref() != Some(own.csr_pem.as_bytes()) {
-            state.replace(StateFile::Csr, own.csr_pem.as_bytes()).map_err(IdentityError::State)?;
+            state.replace(StateFile::Csr, own.csr_pem.as_bytes())?;
         }
         let mut identity = Self {
             node_id,
@@ -123,9 +102,9 @@ impl Identity {
             certificate: None,
             directory: Orders::Unknown,
         };
-        identity.load(state).map_err(IdentityError::State)?;
-        if let Some(text) = rename::installed_as(state, identity.hostname()).map_err(IdentityError::Installed)? {
-            state.replace(StateFile::Installed, text.as_bytes()).map_err(IdentityError::State)?;
+        identity.load(state)?;
+        if let Some(text) = rename::installed_as(state, identity.hostname())? {
+            state.replace(StateFile::Installed, text.as_bytes())?;
         }
         Ok(identity)
     }
@@ -193,8 +172,8 @@ impl Identity {
     /// Asks for its next certificate under this name, or under its own.
     ///
     /// # Errors
-    /// [`IdentityError::Csr`], a mistake in the agent.
-    pub fn ask_as(&mut self, hostname: &Hostname, key: &NodeKey) -> Result<(), IdentityError> {
+    /// [`Failed`], a mistake in the agent.
+    pub fn ask_as(&mut self, hostname: &Hostname, key: &NodeKey) -> Result<(), Failed> {
         if *hostname == self.own.hostname {
             self.other = None;
         } else if self.other.as_ref().is_none_or(|other| other.hostname != *hostname) {
@@ -218,10 +197,10 @@ impl Identity {
     }
 
     fn load(&mut self, state: &State) -> Result<(), StateError> {
-        let answer = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
+        let answer = state.find_json::<SignedAnswer>(StateFile::Answer);
         let answer = answer.and_then(|signed| payload(&signed));
         self.directory = answer.as_ref().map_or(Orders::Unknown, disk::orders);
-        let held = read(state, StateFile::Bundle).and_then(|bytes| parse::<SignedBundle>(&bytes, StateFile::Bundle));
+        let held = state.find_json::<SignedBundle>(StateFile::Bundle);
         let bundles = [held, answer.as_ref().map(|answer| answer.bundle.clone())];
         self.bundle = bundles
             .into_iter()
@@ -268,8 +247,9 @@ impl Identity {
 }
 
 /// What is asked for under this name.
-fn request(hostname: &Hostname, key: &NodeKey) -> Result<RenameRequest, IdentityError> {
-    RenameRequest::of(hostname, key).map_err(|source| IdentityError::Csr { hostname: hostname.clone(), source })
+fn request(hostname: &Hostname, key: &NodeKey) -> Result<RenameRequest, Failed> {
+    let made = RenameRequest::of(hostname, key);
+    made.or_failed(format!("the certificate request made for {hostname} is refused; a mistake in the agent, report it"))
 }
 
 #[cfg(test)]

@@ -10,11 +10,12 @@ use lucia_proto::base::ids::NodeId;
 use lucia_proto::pki::key::{Fingerprint, NodeKey};
 use thiserror::Error;
 
-use super::installed::{InstalledError, InstalledFacts};
+use super::installed::InstalledFacts;
 use super::key::{self, KeyError};
 use super::running;
 use crate::host::boot::MachineId;
-use crate::host::random::{self, NoRandomness};
+use crate::host::failed::Failed;
+use crate::host::random;
 use crate::host::state::{State, StateError, StateFile};
 use lucia_proto::node::first_contact::Grant;
 
@@ -28,21 +29,12 @@ const OF_A_KEY: [StateFile; 6] = [
     StateFile::Orders,
 ];
 
-/// The key was not replaced.
+/// The installation does not go on under a new key.
 #[derive(Debug, Error)]
 pub enum RekeyError {
     /// The private directory fails.
-    #[error("the key cannot be replaced")]
-    State(#[source] StateError),
-    /// The former or the new key.
-    #[error("the key cannot be replaced")]
-    Key(#[source] KeyError),
-    /// The kernel fails.
-    #[error("no key can be made")]
-    Random(#[source] NoRandomness),
-    /// What the installer left.
-    #[error("what the installer left cannot be used")]
-    Installed(#[source] InstalledError),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// There is nothing of an installation.
     #[error(
         "this machine was approved for an installation, and there is none here (no installed.json); run `lucia-node-agent \
@@ -97,7 +89,7 @@ pub fn former(state: &State) -> Result<Former, KeyError> {
         Err(KeyError::Lost { .. } | KeyError::Damaged { .. }) => None,
         Err(error) => return Err(error),
     };
-    let bytes = state.read(StateFile::Key).map_err(KeyError::State)?.map(zeroize::Zeroizing::new);
+    let bytes = state.read(StateFile::Key)?.map(zeroize::Zeroizing::new);
     let key = bytes.map(|bytes| {
         // Of what is damaged nobody knows the id.
         let name = node_id.as_ref().map_or_else(|| format!("damaged-{}.key", Digest::of(&bytes)), aside);
@@ -110,27 +102,25 @@ pub fn former(state: &State) -> Result<Former, KeyError> {
 /// Makes a new key. The caller asked a person, and holds the private directory, so that no daemon runs.
 ///
 /// # Errors
-/// Any [`RekeyError`]; a second try goes on from where this one ended.
-pub fn rekey(state: &mut State) -> Result<Rekeyed, RekeyError> {
-    let Former { node_id, key: former } = former(state).map_err(RekeyError::Key)?;
+/// [`Failed`]; a second try goes on from where this one ended.
+pub fn rekey(state: &mut State) -> Result<Rekeyed, Failed> {
+    let Former { node_id, key: former } = former(state)?;
     let key = loop {
-        if let Some(key) = NodeKey::from_random(&random::bytes().map_err(RekeyError::Random)?) {
+        if let Some(key) = NodeKey::from_random(&random::bytes()?) {
             break key;
         }
     };
     // Whoever says this word sits at a system that runs, whatever else was lost of it.
-    running::note(state).map_err(RekeyError::State)?;
+    running::note(state)?;
     if let Some((name, bytes)) = &former {
-        state.put_aside(name, bytes).map_err(RekeyError::State)?;
+        state.put_aside(name, bytes)?;
     }
-    crash_point!("agent/key-aside", state.path())
-        .map_err(|crashed| RekeyError::State(StateError::crashed(state, crashed)))?;
+    crash_point!("agent/key-aside", state.path())?;
     for file in OF_A_KEY {
-        state.remove(file).map_err(RekeyError::State)?;
+        state.remove(file)?;
     }
-    crash_point!("agent/identity-cleared", state.path())
-        .map_err(|crashed| RekeyError::State(StateError::crashed(state, crashed)))?;
-    key::replace(state, &key).map_err(RekeyError::Key)?;
+    crash_point!("agent/identity-cleared", state.path())?;
+    key::replace(state, &key)?;
     let aside = former.map(|(name, _)| name);
     Ok(Rekeyed { former: node_id, aside, fingerprint: key.public().fingerprint() })
 }
@@ -139,7 +129,7 @@ pub fn rekey(state: &mut State) -> Result<Rekeyed, RekeyError> {
 /// or that the machine joined as it ran.
 ///
 /// # Errors
-/// [`RekeyError::NotInstalled`], [`RekeyError::NotRekeyed`], [`RekeyError::Installed`].
+/// [`RekeyError::NotInstalled`], [`RekeyError::NotRekeyed`], [`RekeyError::State`].
 pub fn finished(
     state: &State,
     key: &NodeKey,
@@ -150,13 +140,13 @@ pub fn finished(
     let joins = grant.disk_id.is_none();
     let install_boot_id = match InstalledFacts::read(state) {
         // The approval is for a system that runs: what an installer left is not asked for.
-        Ok(None) | Err(InstalledError::Form(_)) if joins => None,
+        Ok(None) | Err(StateError::Form { .. }) if joins => None,
         Ok(Some(former)) if joins || former.node_id != node_id || former.task_id == grant.task_id => {
             former.install_boot_id
         }
         Ok(Some(_)) => return Err(RekeyError::NotRekeyed),
         Ok(None) => return Err(RekeyError::NotInstalled),
-        Err(error) => return Err(RekeyError::Installed(error)),
+        Err(error) => return Err(error.into()),
     };
     let (task_id, hostname) = (grant.task_id.clone(), grant.hostname.clone());
     Ok(InstalledFacts { node_id, task_id, hostname, machine_id: machine_id.clone(), install_boot_id })

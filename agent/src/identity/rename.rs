@@ -4,16 +4,16 @@
 //! follow it, now or at the next start.
 
 use lucia_proto::base::ids::TaskId;
-use lucia_proto::base::json;
 use lucia_proto::base::names::Hostname;
 use lucia_proto::node::answer::SignedAnswer;
 use lucia_proto::pki::certificate::{Leaf, LeafRules};
 use lucia_proto::pki::csr::{self, CheckedCsr, CsrError};
 use lucia_proto::pki::key::NodeKey;
+use zeroize::Zeroizing;
 
-use super::disk::{parse, payload, read};
-use super::installed::{InstalledError, InstalledFacts};
-use crate::host::state::{State, StateFile};
+use super::disk::payload;
+use super::installed::InstalledFacts;
+use crate::host::state::{State, StateError, StateFile};
 
 /// What is asked for under another name.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl RenameRequest {
 
 /// The name that counts: the kept answer's where it is another one than the installation's, which a crash left behind.
 pub(super) fn name(state: &State, installed: &Hostname, task_id: &TaskId, key: &NodeKey) -> Hostname {
-    let signed = read(state, StateFile::Answer).and_then(|bytes| parse::<SignedAnswer>(&bytes, StateFile::Answer));
+    let signed = state.find_json::<SignedAnswer>(StateFile::Answer);
     let answer = signed.and_then(|signed| payload(&signed));
     let fingerprint = key.public().fingerprint();
     let node_id = fingerprint.node_id();
@@ -52,10 +52,10 @@ pub(super) fn name(state: &State, installed: &Hostname, task_id: &TaskId, key: &
 ///
 /// # Errors
 /// It cannot be read, or written as JSON.
-pub(super) fn installed_as(state: &State, hostname: &Hostname) -> Result<Option<String>, InstalledError> {
+pub(super) fn installed_as(state: &State, hostname: &Hostname) -> Result<Option<Zeroizing<String>>, StateError> {
     let facts = InstalledFacts::read(state)?.filter(|facts| facts.hostname != *hostname);
     let renamed = facts.map(|facts| InstalledFacts { hostname: hostname.clone(), ..facts });
-    renamed.map(|facts| json::to_string(&facts)).transpose().map_err(InstalledError::Form)
+    renamed.map(|facts| StateFile::Installed.text(&facts)).transpose()
 }
 
 #[cfg(test)]

@@ -14,41 +14,16 @@ use std::time::Duration;
 
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::StartId;
-use lucia_proto::base::json;
-use lucia_proto::base::limits::{FORMER_STARTS_MAX, JSON_DEPTH_MAX};
+use lucia_proto::base::limits::FORMER_STARTS_MAX;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::host::random::{self, NoRandomness};
-use crate::host::state::{State, StateError, StateFile};
+use crate::host::failed::{Failed, OrFailed as _};
+use crate::host::random;
+use crate::host::state::{State, StateFile};
 use crate::host::status;
 
-/// Longest file.
-const MAX: usize = 4096;
 /// A daemon that runs longer begins a new start, so that a state restored from further back is noticed.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
-/// The starts cannot be kept.
-#[derive(Debug, Error)]
-pub enum StartsError {
-    /// The private directory fails.
-    #[error("starts.json cannot be written, and what is not on the disk is not said")]
-    State(#[source] StateError),
-    /// The kernel fails.
-    #[error("no start can be drawn")]
-    Random(#[source] NoRandomness),
-    /// It cannot be written as JSON; a mistake in the agent.
-    #[error("starts.json cannot be made")]
-    Form(#[source] json::JsonError),
-}
-
-impl StartsError {
-    /// Whether nobody knows what the disk holds now.
-    #[must_use]
-    pub fn is_doubtful(&self) -> bool {
-        matches!(self, Self::State(error) if error.is_doubtful())
-    }
-}
 
 /// `starts.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,8 +49,8 @@ impl Starts {
     /// Begins a start, `since_boot` after the boot; it is on the disk then.
     ///
     /// # Errors
-    /// Any [`StartsError`]; nothing may be said then.
-    pub fn begin(state: &State, since_boot: Duration) -> Result<Self, StartsError> {
+    /// [`Failed`]; nothing may be said then.
+    pub fn begin(state: &State, since_boot: Duration) -> Result<Self, Failed> {
         let kept = match read(state) {
             Some(kept) if !kept.answered => kept,
             former => {
@@ -110,8 +85,8 @@ impl Starts {
     /// An answer came, with this chain value or none.
     ///
     /// # Errors
-    /// Any [`StartsError`]; the value is not used then, and the next answer tries again.
-    pub fn answered(&mut self, state: &State, chain: Option<Digest>) -> Result<(), StartsError> {
+    /// [`Failed`]; the value is not used then, and the next answer tries again.
+    pub fn answered(&mut self, state: &State, chain: Option<Digest>) -> Result<(), Failed> {
         if !self.kept.answered {
             let kept = StoredStarts { answered: true, ..self.kept.clone() };
             kept.write(state)?;
@@ -126,8 +101,8 @@ impl Starts {
     /// Begins the next start where this one is a day old and was answered.
     ///
     /// # Errors
-    /// Any [`StartsError`]; this start goes on then, unless the disk is in doubt.
-    pub fn grow_old(&mut self, state: &State, since_boot: Duration) -> Result<(), StartsError> {
+    /// [`Failed`]; this start goes on then, unless the disk is in doubt.
+    pub fn grow_old(&mut self, state: &State, since_boot: Duration) -> Result<(), Failed> {
         if self.kept.answered && since_boot.saturating_sub(self.since) >= LONGEST {
             *self = Self::begin(state, since_boot)?;
         }
@@ -143,22 +118,20 @@ impl StoredStarts {
         former
     }
 
-    fn write(&self, state: &State) -> Result<(), StartsError> {
-        let text = json::to_string(self).map_err(StartsError::Form)?;
-        state.replace(StateFile::Starts, text.as_bytes()).map_err(StartsError::State)
+    fn write(&self, state: &State) -> Result<(), Failed> {
+        let written = state.replace_json(StateFile::Starts, self);
+        written.or_failed("what is not on the disk is not said")
     }
 }
 
 /// What is on the disk. A file that cannot be read counts as absent: the start that follows names no predecessor then, or the
 /// one of `status.json`, and the controller judges it.
 fn read(state: &State) -> Option<StoredStarts> {
-    let bytes = super::disk::read(state, StateFile::Starts)?;
-    let told = |error: &json::JsonError| tracing::warn!("{} is passed over: {error}", StateFile::Starts.as_str());
-    json::from_slice(&bytes, MAX, JSON_DEPTH_MAX).inspect_err(told).ok()
+    state.find_json(StateFile::Starts)
 }
 
-fn draw() -> Result<StartId, StartsError> {
-    Ok(StartId::from_random(*random::bytes().map_err(StartsError::Random)?))
+fn draw() -> Result<StartId, Failed> {
+    Ok(StartId::from_random(*random::bytes()?))
 }
 
 #[cfg(test)]

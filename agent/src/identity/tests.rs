@@ -41,7 +41,7 @@ fn open(root: &HostRoot, ca: &TestCa) -> Result<Opened, String> {
     let mut state = State::hold(root, "test").map_err(|e| text(&e))?;
     let key = key::load_or_make(&mut state).map_err(|e| text(&e))?;
     let node = node_of(&key);
-    let identity = Identity::open(&state, &key, &node.hostname, &node.task_id, ca.root()).map_err(|e| text(&e))?;
+    let identity = Identity::open(&state, &key, &node.hostname, &node.task_id, ca.root()).map_err(|e| text(&*e))?;
     Ok(Opened { state, identity, node })
 }
 

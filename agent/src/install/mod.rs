@@ -10,21 +10,15 @@ pub mod target;
 pub mod wait;
 
 use lucia_proto::base::ids::{RequestId, TaskId};
-use lucia_proto::base::json;
-use lucia_proto::base::limits::JSON_DEPTH_MAX;
 use lucia_proto::calls::Endpoint;
 use lucia_proto::node::first_contact::{DeviceState, Grant};
 use lucia_proto::node::report::{Purpose, Question};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
 use crate::host::boot::BootId;
 use crate::host::state::{State, StateError, StateFile};
-
-/// Longest file.
-const MAX: usize = 16 * 1024;
 
 /// `installation.json`: the request for the one grant, written before it is sent, and the grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,35 +35,21 @@ pub struct Installation {
     pub grant: Option<Grant>,
 }
 
-/// The file cannot be used.
-#[derive(Debug, Error)]
-pub enum InstallationError {
-    /// The private directory fails.
-    #[error("installation.json cannot be read or written")]
-    State(#[source] StateError),
-    /// It is there but broken.
-    #[error("installation.json is damaged; the machine has to be approved anew")]
-    Form(#[source] json::JsonError),
-}
-
 impl Installation {
     /// Reads the file; nothing when there is none.
     ///
     /// # Errors
-    /// Any [`InstallationError`].
-    pub fn read(state: &State) -> Result<Option<Self>, InstallationError> {
-        let bytes = state.read(StateFile::Installation).map_err(InstallationError::State)?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        json::from_slice(&bytes, MAX, JSON_DEPTH_MAX).map(Some).map_err(InstallationError::Form)
+    /// Any [`StateError`].
+    pub fn read(state: &State) -> Result<Option<Self>, StateError> {
+        state.read_json(StateFile::Installation)
     }
 
     /// Writes the file.
     ///
     /// # Errors
-    /// Any [`InstallationError`].
-    pub fn write(&self, state: &State) -> Result<(), InstallationError> {
-        let text = json::to_string(self).map_err(InstallationError::Form)?;
-        state.replace(StateFile::Installation, text.as_bytes()).map_err(InstallationError::State)
+    /// Any [`StateError`].
+    pub fn write(&self, state: &State) -> Result<(), StateError> {
+        state.replace_json(StateFile::Installation, self)
     }
 }
 

@@ -11,17 +11,18 @@ use lucia_proto::node::report::{Progress, Purpose};
 use lucia_proto::pki::key::NodeKey;
 use thiserror::Error;
 
-use super::target::{InstallTarget, TargetError};
-use super::{Installation, InstallationError, device_state};
+use super::target::InstallTarget;
+use super::{Installation, device_state};
+use crate::client::Client;
 use crate::client::config::{DEFAULT_ROOT_FILE, STAGED_PROXY_CA, Trust};
 use crate::client::transport::Transport;
-use crate::client::{CallError, Client};
 use crate::host::boot::{BootId, MachineId};
-use crate::host::random::{self, NoRandomness};
+use crate::host::failed::{Failed, OrFailed as _};
+use crate::host::random;
 use crate::host::root::AGENT_BINARY;
-use crate::host::state::{State, StateError};
-use crate::identity::installed::{InstalledError, InstalledFacts};
-use crate::identity::key::{self, KeyError};
+use crate::host::state::State;
+use crate::identity::installed::InstalledFacts;
+use crate::identity::key;
 use crate::owners::policy;
 
 /// The unit, as it is shipped.
@@ -30,6 +31,10 @@ pub const UNIT: &str = include_str!("../../../systemd/lucia-node-agent.service")
 pub const TMPFILES: &str = include_str!("../../../systemd/lucia-agent.tmpfiles");
 /// Longest text of a progress report.
 const MESSAGE_MAX: usize = 400;
+
+const UNTOLD: &str = "the controller did not take the progress report";
+const UNWRITTEN: &str = "the target's private directory cannot be written";
+const NO_MACHINE_ID: &str = "the target's /etc/machine-id is none and not empty; empty the file";
 
 /// The system was not staged.
 #[derive(Debug, Error)]
@@ -45,51 +50,24 @@ pub enum StageError {
         "this machine was approved to join as it runs, with no installation; run `lucia-node-agent rekey --finish`"
     )]
     Joins,
-    /// `installation.json` fails.
-    #[error("the grant cannot be read")]
-    Installation(#[source] InstallationError),
-    /// The target fails.
-    #[error("the target cannot be staged")]
-    InstallTarget(#[source] TargetError),
-    /// The target's private directory fails.
-    #[error("the target's private directory cannot be written")]
-    State(#[source] StateError),
-    /// The key in the target.
-    #[error("the key cannot be put into the target")]
-    Key(#[source] KeyError),
     /// Another node's key is there.
     #[error("the target has another node's key; take the disk that was approved, or empty it first")]
     OtherKey,
-    /// `installed.json` in the target.
-    #[error("the target's installed.json cannot be written")]
-    Installed(#[source] InstalledError),
-    /// The machine id in the target.
-    #[error("the target's /etc/machine-id is none and not empty; empty the file")]
-    MachineId,
     /// The target's owner has decided already.
     #[error(
         "the target has another /etc/lucia/agent-policy.toml, which staging does not replace; remove it there, or change it \
          with `lucia-node-agent policy` once the system runs"
     )]
     OtherPolicy,
-    /// The kernel fails.
-    #[error("no machine id can be made")]
-    Random(#[source] NoRandomness),
-    /// The controller does not go along.
-    #[error("the controller did not take the progress report")]
-    Call(#[source] CallError),
+    /// Something else.
+    #[error(transparent)]
+    Failed(#[from] Failed),
     /// The controller has other ideas.
     #[error("the controller says that this machine is {phase:?}; discover it and approve it again")]
     Phase {
         /// What it says.
         phase: DevicePhase,
     },
-}
-
-impl From<TargetError> for StageError {
-    fn from(error: TargetError) -> Self {
-        Self::InstallTarget(error)
-    }
 }
 
 /// What goes into the target beside the grant.
@@ -108,9 +86,9 @@ pub struct Staged<'a> {
 /// The grant that this boot of the installer was given.
 ///
 /// # Errors
-/// [`StageError::NoGrant`], [`StageError::OtherBoot`], [`StageError::Installation`].
+/// [`StageError::NoGrant`], [`StageError::OtherBoot`].
 pub fn granted(state: &State, boot: &BootId) -> Result<Grant, StageError> {
-    let kept = Installation::read(state).map_err(StageError::Installation)?.ok_or(StageError::NoGrant)?;
+    let kept = Installation::read(state).or_failed("the grant cannot be read")?.ok_or(StageError::NoGrant)?;
     let other_boot = kept.boot_id != *boot;
     let grant = kept.grant.ok_or(StageError::NoGrant)?;
     // A system that runs is the same after a reboot.
@@ -141,7 +119,7 @@ pub async fn reporting<T: Transport>(
     client: &mut Client<T>,
     work: impl FnOnce() -> Result<InstalledFacts, StageError>,
 ) -> Result<InstalledFacts, StageError> {
-    let phase = device_state(client).await.map_err(StageError::Call)?.phase;
+    let phase = device_state(client).await.or_failed(UNTOLD)?.phase;
     match phase {
         DevicePhase::Approved | DevicePhase::Installing => {
             report(client, DevicePhase::Installing, "staging the agent").await?;
@@ -170,9 +148,9 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
     let node_id = client.node_id().clone();
     let message = lucia_proto::base::text::shown(message);
     let progress = Progress { node_id, purpose: Purpose::Progress, phase, message };
-    let answer = client.call(Endpoint::Progress, &progress, None).await.map_err(StageError::Call)?;
+    let answer = client.call(Endpoint::Progress, &progress, None).await.or_failed(UNTOLD)?;
     // Whoever answers something else is not the controller, and it was not told.
-    let Accepted { .. } = answer.json().map_err(StageError::Call)?;
+    let Accepted { .. } = answer.json().or_failed(UNTOLD)?;
     Ok(())
 }
 
@@ -180,7 +158,7 @@ async fn report<T: Transport>(client: &mut Client<T>, phase: DevicePhase, messag
 /// that a second staging never allows more.
 ///
 /// # Errors
-/// [`StageError::OtherPolicy`] for one that is there and is not `given`; [`StageError::InstallTarget`].
+/// [`StageError::OtherPolicy`] for one that is there and is not `given`.
 pub fn lay_policy(target: &InstallTarget, given: Option<&str>) -> Result<(), StageError> {
     match target.read("etc/lucia", policy::NAME)? {
         None => {
@@ -213,15 +191,13 @@ pub fn stage(target: &InstallTarget, grant: &Grant, staged: Staged<'_>) -> Resul
     target.put("etc", "hostname", format!("{}\n", grant.hostname).as_bytes(), 0o644)?;
     let machine_id = machine_id(target)?;
 
-    let mut state =
-        State::take(target.private_dir("var/lib/lucia/agent")?, "stage-managed").map_err(StageError::State)?;
-    match key::find(&state).map_err(StageError::Key)? {
-        None => key::store(&mut state, staged.key).map_err(StageError::Key)?,
-        Some(found) if found.public() == staged.key.public() => state.confirm_key().map_err(StageError::State)?,
+    let mut state = State::take(target.private_dir("var/lib/lucia/agent")?, "stage-managed").or_failed(UNWRITTEN)?;
+    match key::find(&state).or_failed(UNWRITTEN)? {
+        None => key::store(&mut state, staged.key).or_failed(UNWRITTEN)?,
+        Some(found) if found.public() == staged.key.public() => state.confirm_key().or_failed(UNWRITTEN)?,
         Some(_) => return Err(StageError::OtherKey),
     }
-    crash_point!("agent/key-staged", state.path())
-        .map_err(|crashed| StageError::State(StateError::crashed(&state, crashed)))?;
+    crash_point!("agent/key-staged", state.path()).map_err(Failed::from)?;
     target.link(
         "etc/systemd/system/multi-user.target.wants",
         "lucia-node-agent.service",
@@ -234,20 +210,19 @@ pub fn stage(target: &InstallTarget, grant: &Grant, staged: Staged<'_>) -> Resul
         install_boot_id: Some(staged.boot.clone()),
         machine_id,
     };
-    facts.write(&state).map_err(StageError::Installed)?;
-    crash_point!("agent/staged", state.path())
-        .map_err(|crashed| StageError::State(StateError::crashed(&state, crashed)))?;
+    facts.write(&state).or_failed(UNWRITTEN)?;
+    crash_point!("agent/staged", state.path()).map_err(Failed::from)?;
     Ok(facts)
 }
 
 /// The target's machine id, made if it has none yet: installers leave the file empty or `uninitialized`.
 fn machine_id(target: &InstallTarget) -> Result<MachineId, StageError> {
     let found = target.read("etc", "machine-id")?.unwrap_or_default();
-    let text = std::str::from_utf8(&found).map_err(|_| StageError::MachineId)?.trim();
+    let text = std::str::from_utf8(&found).or_failed(NO_MACHINE_ID)?.trim();
     if !matches!(text, "" | "uninitialized") {
-        return text.parse().map_err(|_| StageError::MachineId);
+        return Ok(text.parse().or_failed(NO_MACHINE_ID)?);
     }
-    let id = MachineId::from_random(*random::bytes().map_err(StageError::Random)?);
+    let id = MachineId::from_random(*random::bytes().or_failed("no machine id can be made")?);
     target.put("etc", "machine-id", format!("{id}\n").as_bytes(), 0o444)?;
     Ok(id)
 }

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
-use lucia_durable::{
-    BadName, DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, ReadError, WriteError, crash_point,
-};
+use lucia_durable::{DirError, DirRules, FileName, FileRules, Loaded, Owner, PrivateDir, crash_point};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use thiserror::Error;
+
+use crate::host::failed::{Failed, OrFailed as _};
 
 /// Directories of the target: ours, and writable by nobody else.
 const DIR: DirRules = DirRules { mode: 0o755, owner: Owner::Us, group: None };
@@ -18,8 +18,10 @@ const DIR: DirRules = DirRules { mode: 0o755, owner: Owner::Us, group: None };
 const FILE: FileRules = FileRules { mode: 0o755, owner: Owner::Us };
 /// Largest file that is written or replaced: the agent itself.
 pub const MAX: u64 = 64 * 1024 * 1024;
+const NAME: &str = "a path of the target is refused; a mistake in the agent, report it";
+const THERE: &str = "what is in the target already is refused";
 
-/// The target cannot be written.
+/// What `--root` names cannot be the target.
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// `--root` is not the root of an installed system.
@@ -31,28 +33,8 @@ pub enum TargetError {
         path: PathBuf,
     },
     /// A directory of the target.
-    #[error("a directory of the target is refused")]
+    #[error("the target is refused")]
     Dir(#[source] DirError),
-    /// What is there already.
-    #[error("what is in the target already is refused")]
-    Read(#[source] ReadError),
-    /// A file was not written.
-    #[error("a file of the target was not written")]
-    Write(#[source] WriteError),
-    /// A name.
-    #[error("a path of the target is refused; a mistake in the agent, report it")]
-    Name(#[source] BadName),
-    /// The link that enables the unit.
-    #[error("cannot {doing} {path}")]
-    Link {
-        /// What was tried.
-        doing: &'static str,
-        /// Which link.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 /// The open root of the target.
@@ -87,8 +69,8 @@ impl InstallTarget {
     /// Opens a directory below it, making what is missing of the way.
     ///
     /// # Errors
-    /// [`TargetError::Dir`]: a link anywhere on the way is one.
-    pub fn dir(&self, path: &str) -> Result<PrivateDir, TargetError> {
+    /// [`Failed`]: a link anywhere on the way is one.
+    pub fn dir(&self, path: &str) -> Result<PrivateDir, Failed> {
         self.dir_with(path, DIR)
     }
 
@@ -96,17 +78,17 @@ impl InstallTarget {
     ///
     /// # Errors
     /// As [`InstallTarget::dir`].
-    pub fn private_dir(&self, path: &str) -> Result<PrivateDir, TargetError> {
+    pub fn private_dir(&self, path: &str) -> Result<PrivateDir, Failed> {
         self.dir_with(path, DirRules::private())
     }
 
-    fn dir_with(&self, path: &str, last: DirRules) -> Result<PrivateDir, TargetError> {
+    fn dir_with(&self, path: &str, last: DirRules) -> Result<PrivateDir, Failed> {
         let mut parts = path.split('/').peekable();
         let mut at: Option<PrivateDir> = None;
         let mut ours = false;
         while let Some(part) = parts.next() {
             ours = ours || part == "lucia";
-            let name = FileName::new(part).map_err(TargetError::Name)?;
+            let name = FileName::new(part).or_failed(NAME)?;
             let rules = if parts.peek().is_some() { DIR } else { last };
             let here = at.as_ref().unwrap_or(&self.0);
             let next = match here.subdir(&name, rules) {
@@ -115,64 +97,55 @@ impl InstallTarget {
                 Ok(_) if ours => here.create_subdir(&name, rules),
                 found => found,
             };
-            at = Some(next.map_err(TargetError::Dir)?);
+            at = Some(next.or_failed("a directory of the target is refused")?);
         }
-        at.ok_or_else(|| TargetError::Root { path: PathBuf::from(path) })
+        at.ok_or_else(|| Failed::new("the target has no such directory"))
     }
 
     /// A file's text; nothing when there is none.
     ///
     /// # Errors
-    /// [`TargetError::Read`]: a link is one.
-    pub fn read(&self, dir: &str, name: &str) -> Result<Option<Vec<u8>>, TargetError> {
-        let name = FileName::new(name).map_err(TargetError::Name)?;
-        match self.dir(dir)?.read(&name, MAX, FILE).map_err(TargetError::Read)? {
-            Loaded::Missing => Ok(None),
-            Loaded::Found(bytes) => Ok(Some(bytes)),
-        }
+    /// [`Failed`]: a link is one.
+    pub fn read(&self, dir: &str, name: &str) -> Result<Option<Vec<u8>>, Failed> {
+        let name = FileName::new(name).or_failed(NAME)?;
+        self.dir(dir)?.read(&name, MAX, FILE).map(Loaded::found).or_failed(THERE)
     }
 
     /// Puts a file there, in place of a former plain file only.
     ///
     /// # Errors
-    /// [`TargetError::Read`] when a link or anything else is there, [`TargetError::Write`].
-    pub fn put(&self, dir: &str, name: &str, bytes: &[u8], mode: u32) -> Result<(), TargetError> {
-        let name = FileName::new(name).map_err(TargetError::Name)?;
+    /// [`Failed`] when a link or anything else is there.
+    pub fn put(&self, dir: &str, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failed> {
+        let name = FileName::new(name).or_failed(NAME)?;
         let dir = self.dir(dir)?;
-        dir.read(&name, MAX, FILE).map_err(TargetError::Read)?;
-        dir.replace(&name, bytes, mode).map_err(TargetError::Write)
+        dir.read(&name, MAX, FILE).or_failed(THERE)?;
+        dir.replace(&name, bytes, mode).or_failed("a file of the target was not written")
     }
 
     /// Puts a symbolic link there, in place of a former link only.
     ///
     /// # Errors
-    /// [`TargetError::Link`].
-    pub fn link(&self, dir: &str, name: &str, to: &str) -> Result<(), TargetError> {
+    /// [`Failed`].
+    pub fn link(&self, dir: &str, name: &str, to: &str) -> Result<(), Failed> {
         let dir = self.dir(dir)?;
         let path = dir.path().join(name);
-        let failed = |doing, errno: Errno| TargetError::Link { doing, path: path.clone(), source: errno.into() };
-        let fd = self.reopen(dir.path()).map_err(|errno| failed("open the directory of", errno))?;
+        let cannot = |doing| format!("cannot {doing} {}", path.display());
+        let fd = self.reopen(dir.path()).or_failed(cannot("open the directory of"))?;
         match readlinkat(&fd, name) {
-            Ok(found) if found == to => return self.sync(&fd, &path),
+            Ok(found) if found == to => return fd.sync_all().or_failed(cannot("sync")),
             Ok(_) | Err(Errno::ENOENT) => {}
-            Err(errno) => return Err(failed("replace what is no link,", errno)),
+            Err(errno) => return Err(errno).or_failed(cannot("replace what is no link,")),
         }
         let pending = format!(".{name}.pending");
         match unlinkat(&fd, pending.as_str(), UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => {}
-            Err(errno) => return Err(failed("clear the way for", errno)),
+            Err(errno) => return Err(errno).or_failed(cannot("clear the way for")),
         }
-        let crashed = |crashed| TargetError::Write(WriteError::Crashed { path: path.clone(), crashed });
-        symlinkat(to, &fd, pending.as_str()).map_err(|errno| failed("make", errno))?;
-        crash_point!("agent/link-made", &path).map_err(crashed)?;
-        renameat(&fd, pending.as_str(), &fd, name).map_err(|errno| failed("rename", errno))?;
-        crash_point!("agent/link-renamed", &path).map_err(crashed)?;
-        self.sync(&fd, &path)
-    }
-
-    fn sync(&self, fd: &File, path: &Path) -> Result<(), TargetError> {
-        let failed = |source| TargetError::Link { doing: "sync", path: path.to_owned(), source };
-        fd.sync_all().map_err(failed)
+        symlinkat(to, &fd, pending.as_str()).or_failed(cannot("make"))?;
+        crash_point!("agent/link-made", &path)?;
+        renameat(&fd, pending.as_str(), &fd, name).or_failed(cannot("rename"))?;
+        crash_point!("agent/link-renamed", &path)?;
+        fd.sync_all().or_failed(cannot("sync"))
     }
 
     /// The directory once more as a plain descriptor, part by part from the root and through no link.

@@ -23,6 +23,7 @@ use super::*;
 use crate::client::config::{Config, Trust};
 use crate::client::fake::{Fake, Reply, START, SeenCall, TestClock, with_challenges};
 use crate::client::retry::Backoff;
+use crate::host::failed::Failed;
 use crate::host::scratch::Scratch;
 use crate::host::state::StateFile;
 use crate::install::wait::WaitError;
@@ -295,7 +296,7 @@ fn trust() -> Trust {
 /// Stages into `dir` with the node's key.
 fn stage_into(dir: &Path) -> Result<crate::identity::installed::InstalledFacts, StageError> {
     let (trust, node, boot) = (trust(), node(), boot());
-    let target = InstallTarget::open(dir)?;
+    let target = InstallTarget::open(dir).map_err(Failed::from)?;
     stage::stage(&target, &grant(), Staged { trust: &trust, key: &node.key, boot: &boot, program: b"the agent" })
 }
 

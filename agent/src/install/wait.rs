@@ -10,18 +10,21 @@ use lucia_proto::node::phase::DevicePhase;
 use lucia_proto::node::report::{GrantRequest, Purpose, Question};
 use thiserror::Error;
 
-use super::{Installation, InstallationError, device_state};
+use super::{Installation, device_state};
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client, cure};
 use crate::host::boot::BootId;
-use crate::host::random::{self, NoRandomness};
-use crate::host::state::{State, StateError};
+use crate::host::failed::{Failed, OrFailed as _};
+use crate::host::random;
+use crate::host::state::State;
 use crate::identity::running::is_running;
 
 /// Time between two questions while a person thinks.
 const ASK_EVERY: Pace =
     Pace { base: std::time::Duration::from_secs(5), cap: std::time::Duration::from_secs(5), jitter: false };
+
+const UNKEPT: &str = "the grant cannot be kept";
 
 /// There will be no grant.
 #[derive(Debug, Error)]
@@ -54,12 +57,9 @@ pub enum WaitError {
         /// Which field.
         field: &'static str,
     },
-    /// `installation.json` fails.
-    #[error("the grant cannot be kept")]
-    File(#[source] InstallationError),
-    /// The kernel fails.
-    #[error("no request id can be made")]
-    Random(#[source] NoRandomness),
+    /// Something else.
+    #[error(transparent)]
+    Failed(#[from] Failed),
 }
 
 /// Waits for the approval and takes the grant. Each change is told to `say` in one line.
@@ -104,6 +104,12 @@ enum Failure {
     /// Tried again.
     Call(CallError),
     Final(WaitError),
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        Self::Final(failed.into())
+    }
 }
 
 impl From<CallError> for Failure {
@@ -160,10 +166,9 @@ async fn take_grant<T: Transport>(
     state: &State,
     boot: &BootId,
 ) -> Result<Option<Grant>, Failure> {
-    let file = |error| Failure::Final(WaitError::File(error));
     let question = Question { node_id: client.node_id().clone(), purpose: Purpose::Installation };
     let approved: first_contact::Installation = client.call(Endpoint::Installation, &question, None).await?.json()?;
-    let kept = Installation::read(state).map_err(file)?;
+    let kept = Installation::read(state).or_failed(UNKEPT)?;
     // A system that runs is the same after a reboot.
     let here = |kept: &Installation| kept.boot_id == *boot || approved.disk_id.is_none();
     let kept = kept.filter(|kept| kept.task_id == approved.task_id && here(kept));
@@ -172,11 +177,10 @@ async fn take_grant<T: Transport>(
         Some(kept) => kept,
         None if !approved.can_request_installation_grant => return Ok(None),
         None => {
-            let bytes = random::bytes().map_err(|error| Failure::Final(WaitError::Random(error)))?;
-            let request_id = RequestId::from_random(*bytes);
+            let request_id = RequestId::from_random(*random::bytes().map_err(Failed::from)?);
             let kept = Installation { task_id: approved.task_id, request_id, boot_id: boot.clone(), grant: None };
             // Written before it is sent: after a crash the same question gets the same answer.
-            kept.write(state).map_err(file)?;
+            kept.write(state).or_failed(UNKEPT)?;
             kept
         }
     };
@@ -200,9 +204,8 @@ async fn take_grant<T: Transport>(
             return Err(Failure::Final(WaitError::Mismatch { field }));
         }
     }
-    crash_point!("agent/granted", state.path())
-        .map_err(|crashed| file(InstallationError::State(StateError::crashed(state, crashed))))?;
+    crash_point!("agent/granted", state.path()).map_err(Failed::from)?;
     kept.grant = Some(grant.clone());
-    kept.write(state).map_err(file)?;
+    kept.write(state).or_failed(UNKEPT)?;
     Ok(Some(grant))
 }

@@ -15,12 +15,13 @@ use super::shared::Shared;
 use crate::client::Client;
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
+use crate::host::failed::{Failed, OrFailed as _};
+use crate::host::state::StateError;
 use crate::host::status::Doing;
 use crate::identity::accept::AcceptError;
 use crate::identity::enroll::{self, EnrollError, Turn};
 use crate::identity::renew::{Renewal, renewal};
 use crate::identity::{Certificate, Identity};
-use crate::orders::record::RecordError;
 use crate::owners::Owners;
 
 /// Time between two looks at a certificate that is good.
@@ -44,16 +45,8 @@ const BY_TURNS: u32 = 4;
 /// A new name that somebody has to say yes to: 5 s doubled up to 5 min.
 const RENAMING: Pace = Pace { base: Duration::from_secs(5), cap: Duration::from_secs(300), jitter: false };
 
-/// The disk is in a state in which the daemon must not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskDoubtful {
-    /// What an answer brought.
-    #[error("the private directory cannot be trusted after a failed write; the daemon ends to read it anew")]
-    Answer(#[source] AcceptError),
-    /// Its roster.
-    #[error("the private directory cannot be trusted after a failed write; the daemon ends to read it anew")]
-    Record(#[source] RecordError),
-}
+/// Why the daemon ends where nobody knows what the disk holds; its next start reads what is really there.
+const DOUBTFUL: &str = "the private directory cannot be trusted after a failed write; the daemon ends to read it anew";
 
 impl<T: Transport> CertificateLoop<T> {
     /// The loop of this identity; its certificate is known to the other loops from here on.
@@ -93,8 +86,8 @@ impl<T: Transport> CertificateLoop<T> {
     /// One turn; says how long to wait for the next.
     ///
     /// # Errors
-    /// [`DiskDoubtful`], which ends the daemon; its next start reads what is really there.
-    pub async fn turn(&mut self) -> Result<Duration, DiskDoubtful> {
+    /// When the disk is in doubt, which ends the daemon.
+    pub async fn turn(&mut self) -> Result<Duration, Failed> {
         let Some(certificate) = self.identity.certificate().cloned() else {
             return self.ask("enroll", None).await;
         };
@@ -127,7 +120,7 @@ impl<T: Transport> CertificateLoop<T> {
             }
         };
         if let Err(error) = self.identity.ask_as(asked, &self.client.key()) {
-            tracing::error!("{}", crate::host::chain(&error));
+            tracing::error!("{}", crate::host::chain(&*error));
         }
         let doing = match due {
             Renewal::Keep if other.is_some() => None,
@@ -155,11 +148,11 @@ impl<T: Transport> CertificateLoop<T> {
     }
 
     /// Gives on what the answer says of bundle and roster.
-    fn tell_owners(&mut self) -> Result<(), DiskDoubtful> {
+    fn tell_owners(&mut self) -> Result<(), Failed> {
         let roster = self.identity.take_roster();
         let mut owners = self.owners.borrow_mut();
         match owners.answered(&self.shared.state, self.identity.bundle(), roster) {
-            Err(error) if error.is_doubtful() => Err(DiskDoubtful::Record(error)),
+            Err(error) if error.is_doubtful() => Err(error).or_failed(DOUBTFUL),
             Err(error) => {
                 // The controller has it as well, and offers it with its replies.
                 tracing::warn!("{}", crate::host::chain(&error));
@@ -169,7 +162,7 @@ impl<T: Transport> CertificateLoop<T> {
         }
     }
 
-    async fn ask(&mut self, call: &'static str, doing: Option<Doing>) -> Result<Duration, DiskDoubtful> {
+    async fn ask(&mut self, call: &'static str, doing: Option<Doing>) -> Result<Duration, Failed> {
         if let Some(doing) = doing {
             self.shared.update(|status| {
                 status.doing = doing;
@@ -225,9 +218,11 @@ impl<T: Transport> CertificateLoop<T> {
                 Ok(self.backoff.next(pace, error.retry_after()))
             }
             Err(EnrollError::Accept(error)) => {
-                let doubtful = matches!(&error, AcceptError::State(state) if state.is_doubtful());
                 self.shared.refused(call, crate::host::chain(&error), accept_cure(&error));
-                if doubtful { Err(DiskDoubtful::Answer(error)) } else { Ok(self.backoff.next(Pace::RENEWAL, None)) }
+                match error {
+                    AcceptError::State(error) if error.is_doubtful() => Err(error).or_failed(DOUBTFUL),
+                    _ => Ok(self.backoff.next(Pace::RENEWAL, None)),
+                }
             }
         }
     }
@@ -246,7 +241,7 @@ impl<T: Transport> CertificateLoop<T> {
                         _ = approved.changed() => {}
                     }
                 }
-                Err(error) => return crate::host::chain(&error),
+                Err(error) => return crate::host::chain(&*error),
             }
         }
     }
@@ -258,7 +253,7 @@ const fn accept_cure(error: &AcceptError) -> &'static str {
             "check that root-file is the root of the worker that answers; if it is, somebody between changes answers. \
              Key and certificate are kept"
         }
-        AcceptError::Installed(_) => "restore /var/lib/lucia/agent/installed.json from a backup; it is tried again",
-        AcceptError::State(_) | AcceptError::Form(_) => "free space on the disk of /var/lib/lucia; it is tried again",
+        AcceptError::State(StateError::Form { .. }) => "it is tried again",
+        AcceptError::State(_) => "free space on the disk of /var/lib/lucia; it is tried again",
     }
 }

@@ -25,12 +25,12 @@ use super::usage::Readings;
 use crate::client::retry::{Backoff, Pace};
 use crate::client::transport::Transport;
 use crate::client::{CallError, Client};
+use crate::host::failed::Failed;
 use crate::host::random;
 use crate::host::status::Doing;
 use crate::identity::Certificate;
-use crate::identity::starts::{Starts, StartsError};
+use crate::identity::starts::Starts;
 use crate::orders::carry::Facts;
-use crate::orders::record::RecordError;
 use crate::owners::offer::Offer;
 use crate::owners::{Ending, Owners};
 
@@ -105,22 +105,10 @@ pub struct HeartbeatLoop<T> {
     starts: Option<Starts>,
 }
 
-/// Nobody knows what the disk holds: the daemon ends, and its next start reads what is really there.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskDoubtful {
-    /// What a start is known by.
-    #[error(transparent)]
-    Starts(#[from] StartsError),
-    /// What owners ordered.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-}
-
 /// Why a turn sent nothing or was not heard.
 enum Unheard {
     Call(CallError),
-    Starts(StartsError),
-    Record(RecordError),
+    Disk(Failed),
 }
 
 impl From<CallError> for Unheard {
@@ -129,15 +117,9 @@ impl From<CallError> for Unheard {
     }
 }
 
-impl From<RecordError> for Unheard {
-    fn from(error: RecordError) -> Self {
-        Self::Record(error)
-    }
-}
-
-impl From<StartsError> for Unheard {
-    fn from(error: StartsError) -> Self {
-        Self::Starts(error)
+impl From<Failed> for Unheard {
+    fn from(failed: Failed) -> Self {
+        Self::Disk(failed)
     }
 }
 
@@ -151,8 +133,8 @@ impl<T: Transport> HeartbeatLoop<T> {
     /// One turn; says how long to wait for the next.
     ///
     /// # Errors
-    /// [`DiskDoubtful`].
-    pub async fn turn(&mut self) -> Result<Duration, DiskDoubtful> {
+    /// When nobody knows what the disk holds: the daemon ends, and its next start reads what is really there.
+    pub async fn turn(&mut self) -> Result<Duration, Failed> {
         let mut certificates = self.shared.certificate.subscribe();
         let Some(certificate) = certificates.borrow_and_update().clone() else {
             // Woken by the certificate itself: the first heartbeat follows it at once.
@@ -183,11 +165,10 @@ impl<T: Transport> HeartbeatLoop<T> {
                 self.shared.failed("heartbeat", &error);
                 Ok(self.backoff.next(Pace::after(&error), error.retry_after()))
             }
-            Err(Unheard::Starts(error)) => {
-                self.shared.refused("heartbeat", crate::host::chain(&error), STARTS_CURE);
-                if error.is_doubtful() { Err(error.into()) } else { Ok(self.backoff.around(HEARTBEAT_INTERVAL)) }
+            Err(Unheard::Disk(error)) => {
+                self.shared.refused("heartbeat", crate::host::chain(&*error), STARTS_CURE);
+                if error.is_doubtful() { Err(error) } else { Ok(self.backoff.around(HEARTBEAT_INTERVAL)) }
             }
-            Err(Unheard::Record(error)) => Err(error.into()),
         }
     }
 
@@ -232,7 +213,7 @@ impl<T: Transport> HeartbeatLoop<T> {
                 noted.and_then(|()| if frozen { Ok(()) } else { starts.grow_old(&self.shared.state, since_boot) });
             // A full disk costs nothing here: this start goes on as one that was not answered, or as it is.
             if let Err(error) = grown {
-                tracing::warn!("{}", crate::host::chain(&error));
+                tracing::warn!("{}", crate::host::chain(&*error));
                 if error.is_doubtful() {
                     return Err(error.into());
                 }
@@ -242,7 +223,7 @@ impl<T: Transport> HeartbeatLoop<T> {
     }
 
     /// What is to be said, with a start that is on the disk.
-    fn report(&mut self, hostname: &Hostname) -> Result<Option<Heartbeat>, StartsError> {
+    fn report(&mut self, hostname: &Hostname) -> Result<Option<Heartbeat>, Failed> {
         let Some(readings) = self.shared.readings.borrow().clone() else { return Ok(None) };
         let directory = self.shared.standing.borrow().report.clone();
         let starts = match &mut self.starts {
@@ -262,7 +243,7 @@ impl<T: Transport> HeartbeatLoop<T> {
     }
 
     /// What a reply to `said` brought about orders, and what became of it.
-    fn owners(&self, hostname: &Hostname, said: Option<&OrdersReport>, offer: Offer) -> Result<(), RecordError> {
+    fn owners(&self, hostname: &Hostname, said: Option<&OrdersReport>, offer: Offer) -> Result<(), Failed> {
         let (state, clock) = (&self.shared.state, &self.shared.clock);
         let start_id = self.starts.as_ref().map(Starts::start_id);
         let former_starts = self.starts.as_ref().map_or(&[][..], Starts::former_starts);
@@ -272,7 +253,7 @@ impl<T: Transport> HeartbeatLoop<T> {
         {
             tracing::warn!("{}", crate::host::chain(&error));
             if error.is_doubtful() {
-                return Err(error);
+                return Err(error.into());
             }
         }
         let machine = names::machine(&self.shared).and_then(|name| name.parse::<Hostname>().ok());
@@ -319,7 +300,7 @@ impl<T: Transport> HeartbeatLoop<T> {
                     sleep(pause).await;
                 }
                 Err(error) => {
-                    return Ended::Broke(format!("{}; the daemon ends to read it anew", crate::host::chain(&error)));
+                    return Ended::Broke(format!("{}; the daemon ends to read it anew", crate::host::chain(&*error)));
                 }
             }
         }

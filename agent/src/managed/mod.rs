@@ -161,7 +161,7 @@ where
                 shared.update(|status| *status = Status { doing: Doing::Removed, ..Status::default() });
                 Ended::Removed
             }
-            Err(error) => Ended::Broke(format!("{}; the next start goes on", crate::host::chain(&error))),
+            Err(error) => Ended::Broke(format!("{}; the next start goes on", crate::host::chain(&*error))),
         },
     }
 }

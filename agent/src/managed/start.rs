@@ -8,10 +8,11 @@ use std::path::Path;
 use lucia_durable::DirError;
 use thiserror::Error;
 
-use crate::host::boot::{self, BootError, BootId, MachineId};
+use crate::host::boot::{self, BootId, MachineId};
+use crate::host::failed::Failed;
 use crate::host::root::{AGENT_BINARY, Root};
 use crate::host::state::{State, StateError, StateFile};
-use crate::identity::installed::{InstalledError, InstalledFacts};
+use crate::identity::installed::InstalledFacts;
 
 /// Device and inode: which file it really is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,20 +91,6 @@ impl NotInstalled {
     }
 }
 
-/// The facts could not be read.
-#[derive(Debug, Error)]
-pub enum FactsError {
-    /// Boot id or hostname.
-    #[error("this machine cannot be told apart")]
-    Boot(#[source] BootError),
-    /// The private directory.
-    #[error("what the installer left cannot be looked at")]
-    State(#[source] StateError),
-    /// `installed.json`.
-    #[error("what the installer left cannot be read")]
-    Installed(#[source] InstalledError),
-}
-
 /// Proof that the four conditions held, and what the installer left. Only [`check`] makes one.
 #[derive(Clone, Debug)]
 pub struct Installed(InstalledFacts);
@@ -120,15 +107,15 @@ impl Facts {
     /// Reads them.
     ///
     /// # Errors
-    /// [`FactsError::Boot`].
-    pub fn read(root: &Root) -> Result<Self, FactsError> {
+    /// [`Failed::Boot`].
+    pub fn read(root: &Root) -> Result<Self, Failed> {
         Ok(Self {
             running: FileId::of(&root.running_binary()),
             at_path: FileId::of(&root.agent_binary()),
             of_pid_1: FileId::of(&root.agent_binary_of_pid_1()),
             machine_id: boot::machine_id(root).ok(),
-            boot_id: boot::boot_id(root).map_err(FactsError::Boot)?,
-            hostname: boot::hostname(root).map_err(FactsError::Boot)?,
+            boot_id: boot::boot_id(root)?,
+            hostname: boot::hostname(root)?,
             certified: State::open(root).is_ok_and(|state| state.exists(StateFile::Certificate).unwrap_or(false)),
         })
     }
@@ -137,12 +124,12 @@ impl Facts {
 /// What the installer left, if it was here. Nothing is made and nothing is locked for this look.
 ///
 /// # Errors
-/// [`FactsError::State`] or [`FactsError::Installed`] when it is there but cannot be used.
-pub fn installed_facts(root: &Root) -> Result<Option<InstalledFacts>, FactsError> {
+/// [`Failed::State`] or [`Failed::Installed`] when it is there but cannot be used.
+pub fn installed_facts(root: &Root) -> Result<Option<InstalledFacts>, Failed> {
     match State::open(root) {
-        Ok(state) => InstalledFacts::read(&state).map_err(FactsError::Installed),
+        Ok(state) => Ok(InstalledFacts::read(&state)?),
         Err(StateError::Dir(DirError::Missing { .. })) => Ok(None),
-        Err(error) => Err(FactsError::State(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

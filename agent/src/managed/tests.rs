@@ -93,7 +93,7 @@ impl World {
         let state = State::hold(&self.root(), "managed-run").map_err(|error| text(&error))?;
         let node = &self.node;
         let identity = Identity::open(&state, &node.key, &node.hostname, &node.task_id, self.ca.root());
-        Ok((state, identity.map_err(|error| text(&error))?))
+        Ok((state, identity.map_err(|error| text(&*error))?))
     }
 
     fn answer_at(&self) -> impl Fn(UnixTime) -> Reply + 'static {

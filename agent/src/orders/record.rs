@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use lucia_proto::base::bounded::Version;
 use lucia_proto::base::digest::Digest;
-use lucia_proto::base::json::{self, JsonError};
+use lucia_proto::base::json;
 use lucia_proto::base::limits::{JSON_DEPTH_MAX, NODE_ORDERS_MAX, OUTCOMES_MAX};
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::exchange::NodeOutcome;
@@ -18,40 +18,14 @@ use lucia_proto::orders::{
     VerifiedOrder,
 };
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::carry::{Act, NotDone};
 use crate::host::state::{State, StateError, StateFile};
 use crate::host::status::ORDERS_SHOWN;
 
-/// What was ordered cannot be kept.
-#[derive(Debug, Error)]
-pub enum RecordError {
-    /// The private directory fails.
-    #[error("{} cannot be written, and what is not on the disk is not done", file.as_str())]
-    State {
-        /// Which file.
-        file: StateFile,
-        /// What is wrong.
-        #[source]
-        source: StateError,
-    },
-    /// It cannot be written as JSON; a mistake in the agent.
-    #[error("what was ordered cannot be written down")]
-    Form(#[source] JsonError),
-}
-
 /// What cures a file that cannot be written.
 pub const CURE: &str =
     "free space on the disk of /var/lib/lucia; the controller offers it again with the next heartbeat";
-
-impl RecordError {
-    /// Whether nobody knows what the disk holds now.
-    #[must_use]
-    pub fn is_doubtful(&self) -> bool {
-        matches!(self, Self::State { source, .. } if source.is_doubtful())
-    }
-}
 
 /// An order is not carried out, and the record in which that is remembered, where it is to be.
 #[derive(Debug)]
@@ -216,21 +190,12 @@ impl Record {
         }
     }
 
-    /// Its bytes.
-    ///
-    /// # Errors
-    /// [`RecordError::Form`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>, RecordError> {
-        json::to_string(self).map(String::into_bytes).map_err(RecordError::Form)
-    }
-
     /// Keeps it.
     ///
     /// # Errors
-    /// [`RecordError`]; the former one stands then, unless the disk is in doubt.
-    pub fn write(&self, state: &State) -> Result<(), RecordError> {
-        let file = StateFile::Orders;
-        state.replace(file, &self.to_bytes()?).map_err(|source| RecordError::State { file, source })
+    /// [`StateError`]; the former one stands then, unless the disk is in doubt.
+    pub fn write(&self, state: &State) -> Result<(), StateError> {
+        state.replace_json(StateFile::Orders, self)
     }
 
     /// What was ordered before.
@@ -288,7 +253,7 @@ impl Record {
 
     /// The same, if the next start will read it: a longer file counts as damaged, and all that was ordered is lost with it.
     fn fitting(self) -> Result<Self, OrderRefusal> {
-        let length = self.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
+        let length = StateFile::Orders.text(&self).map_or(usize::MAX, |text| text.len());
         if length > NODE_ORDERS_MAX { Err(OrderRefusal::MemoryFull) } else { Ok(self) }
     }
 
@@ -408,9 +373,9 @@ mod tests {
                 r#"{{"schemaVersion":2,"memory":{memory},"lostAt":"{at}","states":[{text}],"once":[{once}],{rest}}}"#
             );
             assert_eq!(first, load(&second));
-            let (written, want) = (first.to_bytes().unwrap(), second.as_bytes());
+            let (written, want) = (StateFile::Orders.text(&first).unwrap(), second.as_bytes());
             let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-            assert_eq!(value(&written), value(want));
+            assert_eq!(value(written.as_bytes()), value(want));
             assert!(first.states().all(|state| state.is_err()), "its text is not the one that was signed");
         }
     }

@@ -12,14 +12,14 @@
 
 use lucia_durable::DirError;
 use lucia_proto::orders::RemoveIdentity;
-use thiserror::Error;
 
 use super::carry::{Act, Carry, Facts, NotDone};
-use super::record::{Loaded, OpenOrder, Record, RecordError};
+use super::record::{Loaded, OpenOrder, Record};
 use crate::directory::files::{self, FilesError, SetUpFile};
 use crate::host::chain;
+use crate::host::failed::{Failed, OrFailed as _};
 use crate::host::root::Root;
-use crate::host::state::{State, StateError, StateFile};
+use crate::host::state::{State, StateFile};
 use crate::identity::running;
 use crate::keys::OrderedKeys;
 use crate::keys::files::{Files, KeysError};
@@ -28,28 +28,10 @@ use crate::units::{Runner, ServiceAct};
 /// What became of the node, for people.
 pub const REMOVED: &str = "an owner removed this node's identity: key, certificate, directory and SSH keys of the fleet are gone, \
      accounts of this machine itself are as before; to bring it back begin with `lucia-node-agent discover`";
+const NOT_ORDERED: &str = "no owner's order to remove the identity is under way; nothing is removed";
+const KEYS_STAY: &str = "SSH keys of the fleet cannot be removed";
 /// What stays to the end: what says that there is something to end, and what people read.
 const LAST: [StateFile; 4] = [StateFile::Orders, StateFile::Installed, StateFile::System, StateFile::Status];
-
-/// The identity is not removed yet; the next start goes on.
-#[derive(Debug, Error)]
-pub enum RemoveError {
-    /// The private directory.
-    #[error("the private directory cannot be cleared")]
-    State(#[source] StateError),
-    /// `orders.json`.
-    #[error("the removal of the identity cannot be noted")]
-    Record(#[source] RecordError),
-    /// Key files.
-    #[error("SSH keys of the fleet cannot be removed")]
-    Keys(#[source] KeysError),
-    /// sssd's or sshd's file.
-    #[error("the fleet's directory cannot be taken away")]
-    Directory(#[source] FilesError),
-    /// Nobody ordered it.
-    #[error("no owner's order to remove the identity is under way; nothing is removed")]
-    NotOrdered,
-}
 
 impl Carry for RemoveIdentity {
     fn plan(&self, _: &Facts<'_>) -> Result<Option<Act>, NotDone> {
@@ -67,15 +49,15 @@ pub fn is_under_way(root: &Root) -> bool {
 /// Removes everything of the fleet. The daemon's loops have ended.
 ///
 /// # Errors
-/// [`RemoveError`]; another call goes on from where this one ended.
-pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result<(), RemoveError> {
-    let Loaded::Held(record) = Record::load(state) else { return Err(RemoveError::NotOrdered) };
-    let wiping = record.wiping().ok_or(RemoveError::NotOrdered)?;
+/// [`Failed`]; another call goes on from where this one ended.
+pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result<(), Failed> {
+    let Loaded::Held(record) = Record::load(state) else { return Err(Failed::new(NOT_ORDERED)) };
+    let wiping = record.wiping().ok_or_else(|| Failed::new(NOT_ORDERED))?;
     if !is_wiping(&record) {
-        wiping.write(state).map_err(RemoveError::Record)?;
+        wiping.write(state)?;
     }
     // What is left is an installed system, and no installer: discovery says so, and no disk of it may be erased.
-    running::note(state).map_err(RemoveError::State)?;
+    running::note(state)?;
     remove_keys(root)?;
     let had = files::kept(state);
     for file in SetUpFile::ALL {
@@ -83,7 +65,7 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
             Ok(()) | Err(FilesError::Dir { source: DirError::Missing { .. }, .. }) => {}
             // What the agent did not write is none of the fleet's.
             Err(error @ (FilesError::Foreign { .. } | FilesError::Read { .. })) => tracing::warn!("{}", chain(&error)),
-            Err(error) => return Err(RemoveError::Directory(error)),
+            Err(error) => return Err(error).or_failed("the fleet's directory cannot be taken away"),
         }
     }
     if had.is_some_and(|had| had.sssd.is_some()) {
@@ -96,10 +78,10 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
             }
         }
     }
-    state.remove_all_but(&LAST).map_err(RemoveError::State)?;
-    state.forget_key().map_err(RemoveError::State)?;
-    state.remove(StateFile::Installed).map_err(RemoveError::State)?;
-    state.remove(StateFile::Orders).map_err(RemoveError::State)
+    state.remove_all_but(&LAST)?;
+    state.forget_key()?;
+    state.remove(StateFile::Installed)?;
+    Ok(state.remove(StateFile::Orders)?)
 }
 
 /// Whether there is no way back.
@@ -107,13 +89,13 @@ fn is_wiping(record: &Record) -> bool {
     matches!(record.ending(), Some(OpenOrder { act: Act::Wipe, .. }))
 }
 
-fn remove_keys(root: &Root) -> Result<(), RemoveError> {
+fn remove_keys(root: &Root) -> Result<(), Failed> {
     let files = match Files::open(root) {
         Ok(files) => files,
         Err(KeysError::Dir(DirError::Missing { .. })) => return Ok(()),
-        Err(error) => return Err(RemoveError::Keys(error)),
+        Err(error) => return Err(error).or_failed(KEYS_STAY),
     };
-    let brought = files.bring(&OrderedKeys::none(), None, false).map_err(RemoveError::Keys)?;
+    let brought = files.bring(&OrderedKeys::none(), None, false).or_failed(KEYS_STAY)?;
     if let Some(what) = crate::keys::told(&brought.dropped) {
         tracing::warn!("{what}");
     }

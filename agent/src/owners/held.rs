@@ -1,14 +1,12 @@
 //! `roster.json`: the newest roster, and which one it was.
 
 use lucia_proto::base::digest::Digest;
-use lucia_proto::base::json;
-use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX};
 use lucia_proto::orders::roster::{self, RosterError, SignedRoster, TakenRoster, VerifiedRoster};
 use lucia_proto::pki::bundle::VerifiedBundle;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
-use crate::host::state::{State, StateFile};
-use crate::orders::record::RecordError;
+use crate::host::state::{State, StateError, StateFile};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,24 +35,20 @@ impl HeldRoster {
     #[must_use]
     pub fn load(state: &State) -> Option<Self> {
         let file = StateFile::Roster;
-        let read = state.read(file).map_err(|error| crate::host::chain(&error));
-        let kept = read.and_then(|bytes| {
-            let read = |bytes: Vec<u8>| json::from_slice(&bytes, ANSWER_MAX, JSON_DEPTH_MAX);
-            bytes.map(read).transpose().map_err(|error| error.to_string())
-        });
-        let kept = kept.unwrap_or_else(|what| {
-            tracing::warn!("{} cannot be used; the next roster takes its place: {what}", file.as_str());
+        let kept = state.read_json(file).unwrap_or_else(|error| {
+            let why = crate::host::chain(&error);
+            tracing::warn!("{} cannot be used; the next roster takes its place: {why}", file.as_str());
             Some(StoredRoster::default())
         });
         kept.map(|kept| Self { kept, verified: None })
     }
 
-    /// Keeps it.
+    /// What the file says.
     ///
     /// # Errors
-    /// [`RecordError::Form`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>, RecordError> {
-        json::to_string(&self.kept).map(String::into_bytes).map_err(RecordError::Form)
+    /// [`StateError::Form`].
+    pub fn text(&self) -> Result<Zeroizing<String>, StateError> {
+        StateFile::Roster.text(&self.kept)
     }
 
     /// The roster, if it can be believed now.

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
-use lucia_proto::base::json;
 use lucia_proto::base::limits::OUTCOMES_MAX;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::exchange::{NodeOutcome, OrdersReport};
@@ -33,13 +32,13 @@ use lucia_proto::pki::chain::Root as FleetRoot;
 use self::held::HeldRoster;
 use self::offer::{Note, Offer, OfferError};
 use crate::host::root::Root;
-use crate::host::state::{State, StateFile};
+use crate::host::state::{State, StateError, StateFile};
 use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
 use crate::keys::OrderedKeys;
 use crate::orders;
 use crate::orders::carry::{Act, Facts, NotDone};
 use crate::orders::clone_decision::stopped_by;
-use crate::orders::record::{Loaded, Record, RecordError, Refused};
+use crate::orders::record::{Loaded, Record, Refused};
 
 /// Tries to say a last word before the identity is removed.
 const FAREWELLS: u32 = 5;
@@ -156,8 +155,8 @@ impl Owners {
     /// A reply to this report came.
     ///
     /// # Errors
-    /// [`RecordError`]: it is told once more.
-    pub fn told(&mut self, state: &State, report: &OrdersReport) -> Result<(), RecordError> {
+    /// [`StateError`]: it is told once more.
+    pub fn told(&mut self, state: &State, report: &OrdersReport) -> Result<(), StateError> {
         self.untold.retain(|outcome| !report.outcomes.contains(outcome));
         let next = self.record.as_ref().and_then(|record| record.told(&report.outcomes));
         next.map_or(Ok(()), |next| self.keep(state, next))
@@ -166,13 +165,13 @@ impl Owners {
     /// What the enrolment answer brought; the identity has kept its bundle.
     ///
     /// # Errors
-    /// [`RecordError`]; the next reply or start brings the rest.
+    /// [`StateError`]; the next reply or start brings the rest.
     pub fn answered(
         &mut self,
         state: &State,
         bundle: Option<&VerifiedBundle>,
         roster: Option<VerifiedRoster>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), StateError> {
         match (&self.bundle, bundle) {
             (Some(held), Some(new)) if held.bundle().version > new.bundle().version => {
                 // A reply brought a newer one while the answer was on its way.
@@ -199,12 +198,12 @@ impl Owners {
     /// Takes what a reply brought: bundle, roster, how late it is, an order, in this order and each by itself.
     ///
     /// # Errors
-    /// [`RecordError`] when nobody knows what the disk holds; whatever else fails is told in the notes.
-    pub fn take(&mut self, state: &State, offer: Offer, me: Facts<'_>) -> Result<Vec<Note>, RecordError> {
+    /// [`StateError`] when nobody knows what the disk holds; whatever else fails is told in the notes.
+    pub fn take(&mut self, state: &State, offer: Offer, me: Facts<'_>) -> Result<Vec<Note>, StateError> {
         let Offer { bundle, roster, freshness, order } = offer;
         let mut notes = Vec::new();
         let mut note = |call, done: Result<(), OfferError>| match done {
-            Err(OfferError::Record(error)) if error.is_doubtful() => Err(error),
+            Err(OfferError::State(error)) if error.is_doubtful() => Err(error),
             done => {
                 notes.push(Note { call, refused: done.err() });
                 Ok(())
@@ -332,7 +331,7 @@ impl Owners {
     }
 
     /// Writes the record, then goes by it.
-    fn keep(&mut self, state: &State, next: Record) -> Result<(), RecordError> {
+    fn keep(&mut self, state: &State, next: Record) -> Result<(), StateError> {
         next.write(state)?;
         self.record = Some(next);
         self.is_kept = true;
@@ -355,13 +354,13 @@ impl Owners {
 
     /// Writes what is known of the roster, then goes by it. The record is there first: with a roster and without a record
     /// one was lost.
-    fn hold_roster(&mut self, state: &State, next: HeldRoster) -> Result<(), RecordError> {
-        let text = next.to_bytes()?;
-        let record = self.record.as_ref().filter(|_| !self.is_kept).map(Record::to_bytes).transpose()?;
-        let files = record.iter().map(|record| (StateFile::Orders, record.as_slice()));
-        let files: Vec<_> = files.chain([(StateFile::Roster, text.as_slice())]).collect();
-        let file = StateFile::Roster;
-        state.replace_all(&files).map_err(|source| RecordError::State { file, source })?;
+    fn hold_roster(&mut self, state: &State, next: HeldRoster) -> Result<(), StateError> {
+        let text = next.text()?;
+        let record = self.record.as_ref().filter(|_| !self.is_kept);
+        let record = record.map(|record| StateFile::Orders.text(record)).transpose()?;
+        let files = record.iter().map(|record| (StateFile::Orders, record.as_bytes()));
+        let files: Vec<_> = files.chain([(StateFile::Roster, text.as_bytes())]).collect();
+        state.replace_all(&files)?;
         self.is_kept |= record.is_some();
         if next.version() != self.roster.version() {
             tracing::info!("roster {} is held", next.version());
@@ -435,10 +434,8 @@ impl Owners {
     }
 }
 
-fn write_bundle(state: &State, bundle: &VerifiedBundle) -> Result<(), RecordError> {
-    let text = json::to_string(bundle.signed()).map_err(RecordError::Form)?;
-    let file = StateFile::Bundle;
-    state.replace(file, text.as_bytes()).map_err(|source| RecordError::State { file, source })
+fn write_bundle(state: &State, bundle: &VerifiedBundle) -> Result<(), StateError> {
+    state.replace_json(StateFile::Bundle, bundle.signed())
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::orders::record::{self, RecordError};
+use crate::host::state::StateError;
+use crate::orders::record;
 
 /// A part is not taken. The second colon of each ends what stays the same from one to the next.
 #[derive(Debug, Error)]
@@ -39,7 +40,7 @@ pub enum OfferError {
     NoBundle,
     /// It is right and cannot be kept.
     #[error("what a reply brought cannot be kept: it is offered again")]
-    Record(#[from] RecordError),
+    State(#[from] StateError),
 }
 
 impl OfferError {
@@ -53,7 +54,7 @@ impl OfferError {
                  the worker says. What is held stays in force"
             }
             Self::NoBundle => "nothing: the bundle comes with the next certificate",
-            Self::Record(_) => record::CURE,
+            Self::State(_) => record::CURE,
         }
     }
 }

@@ -92,12 +92,12 @@ impl Door {
         self.owners.report(Some(&[self.drawn; 32]), self.up)
     }
 
-    fn try_offer(&mut self, reply: &OrdersReply) -> Result<Vec<Note>, RecordError> {
+    fn try_offer(&mut self, reply: &OrdersReply) -> Result<Vec<Note>, StateError> {
         let value = serde_json::to_value(reply).unwrap();
         self.try_value(&value)
     }
 
-    fn try_value(&mut self, value: &serde_json::Value) -> Result<Vec<Note>, RecordError> {
+    fn try_value(&mut self, value: &serde_json::Value) -> Result<Vec<Note>, StateError> {
         let hostname = self.world.node.hostname.clone();
         let now = NOW.plus(self.up);
         let (start_id, former_starts) = (self.starts.first(), &self.starts[1..]);
@@ -195,7 +195,7 @@ fn open(scratch: &Scratch, state: &State, world: &OrderWorld) -> Owners {
     let root = world.ca.root();
     // The newest there is, as the identity reads it.
     let on_disk = state.read(StateFile::Bundle).unwrap();
-    let on_disk = on_disk.and_then(|bytes| json::from_slice::<SignedBundle>(&bytes, 65_536, 4).ok());
+    let on_disk = on_disk.and_then(|bytes| lucia_proto::base::json::from_slice::<SignedBundle>(&bytes, 65_536, 4).ok());
     let on_disk = on_disk.and_then(|signed| signed.verify(&root).ok());
     let bundle = [Some(world.bundle.clone()), on_disk].into_iter().flatten().max_by_key(|held| held.bundle().version);
     Owners::open(state, &scratch.root(), root, world.node.node_id.clone(), bundle)

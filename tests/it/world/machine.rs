@@ -304,15 +304,15 @@ impl Machine {
     fn start(&self) -> Result<Running, Failed> {
         let root = &self.installed;
         let text = |error: &dyn std::error::Error| chain(error);
-        let facts = Facts::read(root).map_err(|error| text(&error))?;
-        let left = start::installed_facts(root).map_err(|error| text(&error))?;
+        let facts = Facts::read(root).map_err(|error| text(&*error))?;
+        let left = start::installed_facts(root).map_err(|error| text(&*error))?;
         let installed = start::check(&facts, left).map_err(|error| text(&error))?;
         let state = State::hold(root, "managed-run").map_err(|error| text(&error))?;
         let trust = Trust::load(root).map_err(|error| text(&error))?;
         let key = Arc::new(key::load(&state).map_err(|error| text(&error))?);
         let orders = installed.facts().clone();
         let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root);
-        let identity = identity.map_err(|error| text(&error))?;
+        let identity = identity.map_err(|error| text(&*error))?;
         let clock: Arc<dyn Clock> = Arc::<StoryClock>::clone(&self.clock);
         let shared = Arc::new(Shared::new(state, StatusFile::new(root), Status::default(), clock, Notify::silent()));
         let (world, id, from) = (self.world.clone(), orders.node_id, self.address());

@@ -137,7 +137,7 @@ fn what_is_asked_for_beside_its_own_name_changes_nothing_until_it_is_kept() {
     let state = State::hold(&scratch.root(), "test").unwrap();
     let mut other = called("web");
     other.task_id = TaskId::from_random([9; 16]);
-    let stray = json::to_string(&answer(&ca, &other, 60)).unwrap();
+    let stray = lucia_proto::base::json::to_string(&answer(&ca, &other, 60)).unwrap();
     state.replace(StateFile::Answer, stray.as_bytes()).unwrap();
     agrees(&state, &open(&state, &ca), "n7");
 }

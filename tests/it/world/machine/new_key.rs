@@ -2,9 +2,10 @@
 
 use lucia_agent::host::boot::machine_id;
 use lucia_agent::host::chain;
+use lucia_agent::host::failed::Failed as AnyFailed;
 use lucia_agent::host::state::State;
 use lucia_agent::identity::rekey;
-use lucia_agent::install::stage::{StageError, granted, reporting};
+use lucia_agent::install::stage::{granted, reporting};
 use lucia_proto::base::ids::NodeId;
 
 use super::{Failed, Machine, Session, put};
@@ -21,7 +22,7 @@ impl Machine {
         self.kill();
         let again = async || {
             let mut state = State::hold(&self.installed, "rekey").map_err(|error| chain(&error))?;
-            rekey::rekey(&mut state).map(drop).map_err(|error| chain(&error))
+            rekey::rekey(&mut state).map(drop).map_err(|error| chain(&*error))
         };
         self.until_done(again).await;
     }
@@ -48,9 +49,9 @@ impl Machine {
     async fn finish_rekey(&self) -> Result<(), Failed> {
         let Session { boot, state, key, mut client, .. } = self.session()?;
         let grant = granted(&state, &boot).map_err(|error| chain(&error))?;
-        let machine_id = machine_id(&self.installed).map_err(|error| chain(&error))?;
+        let machine_id = machine_id(&self.installed).map_err(|error| chain(&*error))?;
         let facts = rekey::finished(&state, &key, &grant, &machine_id).map_err(|error| chain(&error))?;
-        let kept = || facts.write(&state).map(|()| facts.clone()).map_err(StageError::Installed);
+        let kept = || facts.write(&state).map(|()| facts.clone()).map_err(|error| AnyFailed::from(error).into());
         reporting(&mut client, kept).await.map(drop).map_err(|error| chain(&error))
     }
 
