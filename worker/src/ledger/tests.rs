@@ -409,3 +409,25 @@ fn a_renamed_nodes_former_name_is_its_own_until_its_leaf_has_ended() {
     assert_eq!(records.owner_of(&names(1).hostname).unwrap().names, called(2, "n1"));
     assert_eq!(records.node(&id).unwrap().names, called(1, "web"));
 }
+
+/// A line of every kind, as 0.1 wrote it.
+// spec: WK-440
+#[test]
+fn a_ledger_of_the_version_before_is_verified_and_goes_on() {
+    const BEFORE: &str = include_str!("../../../tests/vectors/state-0.1/ledger.jsonl");
+    let (_scratch, dir) = new();
+    std::fs::write(dir.path().join(NAME), BEFORE).unwrap();
+    std::fs::write(dir.path().join(ANCHOR), include_str!("../../../tests/vectors/state-0.1/ledger.head")).unwrap();
+    let mut ledger = Ledger::load(&dir).unwrap();
+    assert_eq!(ledger.records().lines(), 30);
+    let node = ledger.records().owner_of(&"web".parse().unwrap()).unwrap();
+    assert_eq!((&node.names.node_id, node.by), (&names(3).node_id, By::Journal));
+    assert_eq!(ledger.records().roster(), Some(&roster(5)));
+    assert!(ledger.records().is_barred(&names(1).fingerprint) && ledger.records().is_barred(&names(2).fingerprint));
+    add(&mut ledger, &dir, &[admitted(4)]).unwrap();
+    assert_eq!(Ledger::load(&dir).unwrap().records().lines(), 31);
+    assert!(
+        std::fs::read_to_string(dir.path().join(NAME)).unwrap().starts_with(BEFORE),
+        "nothing of it is written again"
+    );
+}

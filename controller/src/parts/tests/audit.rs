@@ -6,11 +6,12 @@ use lucia_people::audit::{AuditActor, AuditEntry, AuditVia, verify};
 use lucia_people::host_api::Minutes;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::code::Code;
+use lucia_proto::base::json;
 use lucia_proto::base::limits::AUDIT_PER_ANSWER_MAX;
 use lucia_proto::orders::{OrderCode, OrderId, OrderKind};
 use lucia_proto::test_support::OrderWorld;
 
-use super::bench::{World, code, start};
+use super::bench::{World, code, start, write};
 use super::owners::{fleet, publish};
 use crate::parts::{AuditedChange, By, OpenError, Refusal};
 use crate::refusal::chain;
@@ -208,4 +209,26 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
         (DraftDropped, owner, None, None, id),
     ];
     assert_eq!(entries, want);
+}
+
+/// Every act, by the operator and by an owner, done and refused, as 0.1 wrote it; and its journal.
+// spec: AU-441
+#[test]
+fn audit_and_journal_of_the_version_before_are_verified_and_go_on() {
+    const BEFORE: &str = include_str!("../../../../tests/vectors/state-0.1/audit.jsonl");
+    let world = World::new();
+    open(&world).unwrap();
+    let world = super::durability::stopped(world);
+    std::fs::write(world.file("audit/audit.jsonl"), BEFORE).unwrap();
+    let journal = include_bytes!("../../../../tests/vectors/state-0.1/journal.json");
+    write(&world.file("onboarding/state.json"), journal);
+    let world = world.restart();
+    let entries = all(&world);
+    let before: Vec<_> = entries.iter().map(|entry| json::to_string(entry).unwrap() + "\n").take(28).collect();
+    assert_eq!(before.concat(), BEFORE, "each line is read and written as it was");
+    assert_eq!(world.parts.journal.read().devices.len(), 1);
+    open(&world).unwrap();
+    let text = bytes(&world);
+    assert!(text.starts_with(BEFORE.as_bytes()));
+    assert_eq!(verify(&text, None).unwrap().entries, u64::try_from(entries.len() + 1).unwrap());
 }
