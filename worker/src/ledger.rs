@@ -13,7 +13,6 @@ mod anchor;
 mod audited;
 mod entry;
 mod error;
-mod line;
 mod people;
 mod recent;
 mod records;
@@ -33,7 +32,7 @@ pub use recent::Recent;
 pub use records::{NodeRecord, Rates, Records};
 
 use anchor::Anchor;
-use line::Line;
+use entry::Line;
 
 /// The file's name.
 const NAME: &str = "ledger.jsonl";
