@@ -1,6 +1,6 @@
 //! The installer's verbs: each opens key, settings and connection, and calls `install`.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use lucia_proto::base::time::Clock;
 use lucia_proto::pki::key::NodeKey;
 use serde_json::json;
 
+use super::show::print;
 use crate::client::clock::ServerClock;
 use crate::client::config::Trust;
 use crate::client::retry::{Backoff, Pace};
@@ -47,7 +48,7 @@ struct Session {
 impl Session {
     fn open(root: &Root, verb: &str, make_key: bool) -> Result<Self, Exit> {
         protect()?;
-        let trust = Trust::load(root).map_err(Exit::config)?;
+        let trust = Trust::load(root).map_err(Failed::config)?;
         let mut state = State::hold(root, verb)?;
         if make_key && status::was_removed(&state) {
             // An agent of before the note removed the identity, and what says so goes with the next status.
@@ -56,8 +57,8 @@ impl Session {
         let key = if make_key { key::load_or_make(&mut state) } else { key::load(&state) };
         let key = Arc::new(key?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let tls = tls::settings(&trust.root).map_err(Exit::config)?;
-        let transport = TlsTransport::new(&trust.config, &tls).map_err(Exit::config)?;
+        let tls = tls::settings(&trust.root).map_err(Failed::config)?;
+        let transport = TlsTransport::new(&trust.config, &tls).map_err(Failed::config)?;
         let client = Client::new(transport, Arc::clone(&key), clock, Arc::new(ServerClock::new()));
         let seed = u64::from_be_bytes(*random::bytes()?);
         Ok(Self { root: root.clone(), state, trust, key, client, backoff: Backoff::new(seed) })
@@ -90,11 +91,6 @@ fn call_failed(error: &CallError) -> Exit {
     Exit::said(1, format!("{}; {}", chain(error), cure::of(error)))
 }
 
-/// A closed pipe is how a reader says that it has enough.
-fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
-}
-
 pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(), Exit> {
     let mut session = Session::open(root, "discover", true)?;
     let inventory = inventory::gather(root)?;
@@ -102,7 +98,7 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
     let fingerprint = session.key.public().fingerprint();
     let node_id = fingerprint.node_id();
     if !json {
-        print(&console_box(&fingerprint, None));
+        print(&console_box(&fingerprint));
     }
     let clock = SystemClock;
     let end = clock.since_boot().saturating_add(timeout);

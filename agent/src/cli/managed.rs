@@ -15,6 +15,7 @@ use crate::client::config::Trust;
 use crate::client::tls::{self, TlsTransport};
 use crate::directory::ldap::Ldaps;
 use crate::host::boot::{self, BootId};
+use crate::host::failed::Failed;
 use crate::host::random;
 use crate::host::root::Root;
 use crate::host::run::{End, Run};
@@ -124,7 +125,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     let installed = start::check(&facts, left).map_err(|error| Exit::with(error.exit_code(), &error))?;
     let state = State::hold(root, "managed-run")?;
     check_stopped(root, &state)?;
-    let trust = Trust::load(root).map_err(Exit::config)?;
+    let trust = Trust::load(root).map_err(Failed::config)?;
     let key = Arc::new(key::load(&state)?);
     let orders = installed.facts();
     let fingerprint = key.public().fingerprint();
@@ -139,7 +140,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
             ),
         ));
     }
-    let tls = tls::settings(&trust.root).map_err(Exit::config)?;
+    let tls = tls::settings(&trust.root).map_err(Failed::config)?;
     let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root.clone());
     let identity = identity?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -154,7 +155,7 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     let seed = u64::from_be_bytes(*random::bytes()?);
     let shared =
         Arc::new(Shared::new(state, StatusFile::new(root), status, Arc::clone(&clock), Notify::from_environment()));
-    let transport = TlsTransport::maker(config, &tls).map_err(Exit::config)?;
+    let transport = TlsTransport::maker(config, &tls).map_err(Failed::config)?;
     let daemon = Daemon {
         shared: Arc::clone(&shared),
         key,

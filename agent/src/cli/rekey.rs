@@ -1,6 +1,6 @@
 //! `rekey`: a new key on a person's word, typed or given as `--yes`.
 
-use std::io::{BufRead, IsTerminal as _, Write as _};
+use std::io::{BufRead, IsTerminal as _};
 
 use lucia_daemon::exit::{Exit, USAGE};
 use lucia_daemon::process::protect;
@@ -37,8 +37,7 @@ pub(super) fn run(root: &Root, yes: bool) -> Result<(), Exit> {
         "{kept}{of}.\nThis machine has a new key, fingerprint\n  {first}\n  {second}\nNext: lucia-node-agent discover, approve \
          it, lucia-node-agent wait-install, lucia-node-agent rekey --finish"
     );
-    // A closed pipe is how a reader says that it has enough.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    super::show::print(&text);
     Ok(())
 }
 

@@ -1,18 +1,16 @@
 //! Where the controller is and how it is recognised: `/etc/lucia/agent.toml` (agent/agent.toml is the commented
 //! default).
 
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 
 use lucia_proto::base::names::DnsName;
-use lucia_proto::pki::certificate::CertificateError;
 use lucia_proto::pki::chain;
 use serde::Deserialize;
-use thiserror::Error;
 
 use super::proxy::{Proxy, ProxyCa, authority, check_ca};
+use crate::host;
+use crate::host::failed::{Failed, OrFailed as _};
 use crate::host::root::Root;
 
 /// Longest settings file and longest root file.
@@ -21,49 +19,6 @@ const MAX: u64 = 64 * 1024;
 pub const DEFAULT_ROOT_FILE: &str = "/etc/lucia/root.pem";
 /// Where a proxy's CA lies on a node that was staged.
 pub const STAGED_PROXY_CA: &str = "/etc/lucia/proxy-ca.pem";
-
-/// The settings cannot be used. Every text names the file and the cure.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// A file is missing or unreadable.
-    #[error("cannot read {path}; it comes with the installer medium or from `stage-managed`")]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// Not the settings' form.
-    #[error("{path}: {message}")]
-    Form {
-        /// Which file.
-        path: PathBuf,
-        /// Where and what.
-        message: String,
-    },
-    /// A value that cannot be used.
-    #[error("{path}: {setting}: {rule}")]
-    Value {
-        /// Which file.
-        path: PathBuf,
-        /// Which setting.
-        setting: &'static str,
-        /// What it must be.
-        rule: String,
-    },
-    /// The root is none.
-    #[error(
-        "{path} is not the root certificate of your fleet; take it from the worker (`root.pem`), not from the controller"
-    )]
-    Root {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        source: CertificateError,
-    },
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -141,24 +96,19 @@ impl Config {
     /// Reads the text of the settings; `path` is for messages.
     ///
     /// # Errors
-    /// [`ConfigError::Form`] or [`ConfigError::Value`].
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let raw: Raw = toml::from_str(text).map_err(|error| ConfigError::Form {
-            path: path.to_owned(),
-            message: error.to_string().trim().to_owned(),
-        })?;
-        let value = |setting, rule: String| ConfigError::Value { path: path.to_owned(), setting, rule };
+    /// [`Failed`], with the file, the setting and what it must be.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Failed> {
+        let raw: Raw = toml::from_str(text)
+            .map_err(|error| Failed::new(format!("{}: {}", path.display(), error.to_string().trim())))?;
         let (host, port) = split_url(&raw.controller_url, "https://")
-            .ok_or_else(|| value("controller-url", "https://HOST:PORT without a path".to_owned()))?;
-        let name = raw
-            .controller_name
-            .parse()
-            .map_err(|rule: lucia_proto::base::names::BadDnsName| value("controller-name", rule.to_string()))?;
+            .ok_or_else(|| refused(path, "controller-url", "https://HOST:PORT without a path"))?;
+        let name = raw.controller_name.parse::<DnsName>();
+        let name = name.map_err(|rule| refused(path, "controller-name", rule))?;
         if !raw.root_file.is_absolute() {
-            return Err(value("root-file", "an absolute path".to_owned()));
+            return Err(refused(path, "root-file", "an absolute path"));
         }
         let proxy = raw.proxy.map(RawProxy::checked).transpose();
-        let proxy = proxy.map_err(|(setting, rule)| value(setting, rule.to_owned()))?;
+        let proxy = proxy.map_err(|(setting, rule)| refused(path, setting, rule))?;
         Ok(Self { host, port, name, root_file: raw.root_file, proxy })
     }
 
@@ -194,31 +144,36 @@ impl Trust {
     /// Reads settings and root of this machine.
     ///
     /// # Errors
-    /// Any [`ConfigError`].
-    pub fn load(root: &Root) -> Result<Self, ConfigError> {
+    /// [`Failed`]; every text names the file and the cure.
+    pub fn load(root: &Root) -> Result<Self, Failed> {
         let path = root.config();
         let mut config = Config::parse(&read(&path)?, &path)?;
         if let Some(ca) = config.proxy.as_mut().and_then(|proxy| proxy.ca.as_mut()) {
             let path = root.join(&ca.file.to_string_lossy());
             ca.pem = read(&path)?;
-            check_ca(&ca.pem).map_err(|error| ConfigError::Value {
-                path,
-                setting: "proxy.ca-file",
-                rule: error.to_string(),
-            })?;
+            check_ca(&ca.pem).map_err(|rule| refused(&path, "proxy.ca-file", rule))?;
         }
         let path = root.join(&config.root_file.to_string_lossy());
         let pem = read(&path)?;
-        let root = chain::Root::from_pem(&pem).map_err(|source| ConfigError::Root { path, source })?;
+        let root = chain::Root::from_pem(&pem).or_failed(format!(
+            "{} is not the root certificate of your fleet; take it from the worker (`root.pem`), not from the controller",
+            path.display()
+        ))?;
         Ok(Self { config, root })
     }
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-    let mut text = String::new();
-    File::open(path).map_err(failed)?.take(MAX).read_to_string(&mut text).map_err(failed)?;
-    Ok(text)
+fn read(path: &Path) -> Result<String, Failed> {
+    let text = host::read_text(path, MAX);
+    text.or_failed(format!(
+        "cannot read {}; it comes with the installer medium or from `stage-managed`",
+        path.display()
+    ))
+}
+
+/// A value that cannot be used: where it stands, and what it must be.
+fn refused(path: &Path, setting: &str, rule: impl Display) -> Failed {
+    Failed::new(format!("{}: {setting}: {rule}", path.display()))
 }
 
 /// Host and port of `https://host:port` (or another scheme), with or without a slash at its end. IPv6 addresses stand in brackets.

@@ -26,6 +26,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::host::failed::Failed;
+
 /// Longest head of an answer to CONNECT.
 const HEAD_MAX: usize = 8 * 1024;
 /// Header lines of it at most.
@@ -202,7 +204,7 @@ pub(super) fn check_ca(pem: &str) -> Result<(), BadCa> {
 impl Way {
     /// # Errors
     /// A CA or a name that TLS does not take; checked settings have none such.
-    pub(super) fn new(proxy: &Proxy) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+    pub(super) fn new(proxy: &Proxy) -> Result<Self, Failed> {
         let tls = match &proxy.ca {
             None => None,
             Some(ca) => {

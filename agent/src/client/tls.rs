@@ -21,7 +21,6 @@ use lucia_proto::node::report::PROOF_HEADER;
 use lucia_proto::pki::chain;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -29,16 +28,15 @@ use super::config::Config;
 use super::proxy::{ProxyError, Stream, Way, authority};
 use super::retry::retry_after;
 use super::transport::{Request, Response, Transport, TransportError};
+use crate::host::failed::{Failed, OrFailed as _};
 
 /// To have a TCP connection and its TLS handshake, over all addresses.
 const CONNECT: Duration = Duration::from_secs(10);
 /// One try, from connecting to the last byte of the answer.
 const TRY: Duration = Duration::from_secs(15);
 
-/// The TLS settings cannot be made.
-#[derive(Debug, Error)]
-#[error("TLS cannot be set up with this root and name; check root-file and controller-name in /etc/lucia/agent.toml")]
-pub struct BadTls(#[source] Box<dyn std::error::Error + Send + Sync>);
+const BAD_TLS: &str =
+    "TLS cannot be set up with this root and name; check root-file and controller-name in /etc/lucia/agent.toml";
 
 /// One kept connection to the controller.
 pub struct TlsTransport {
@@ -62,8 +60,8 @@ struct Server {
 ///
 /// # Errors
 /// When rustls refuses the root.
-pub fn settings(root: &chain::Root) -> Result<Arc<ClientConfig>, BadTls> {
-    trusting_for_http(root).map(Arc::new).map_err(|error| BadTls(error.into()))
+pub fn settings(root: &chain::Root) -> Result<Arc<ClientConfig>, Failed> {
+    trusting_for_http(root).map(Arc::new).or_failed(BAD_TLS)
 }
 
 impl TlsTransport {
@@ -71,9 +69,9 @@ impl TlsTransport {
     ///
     /// # Errors
     /// When the name is no TLS name, which no checked name is.
-    pub fn new(config: &Config, tls: &Arc<ClientConfig>) -> Result<Self, BadTls> {
-        let name = ServerName::try_from(config.name.to_string()).map_err(|error| BadTls(error.into()))?;
-        let proxy = config.proxy.as_ref().map(Way::new).transpose().map_err(BadTls)?.map(Arc::new);
+    pub fn new(config: &Config, tls: &Arc<ClientConfig>) -> Result<Self, Failed> {
+        let name = ServerName::try_from(config.name.to_string()).or_failed(BAD_TLS)?;
+        let proxy = config.proxy.as_ref().map(Way::new).transpose().or_failed(BAD_TLS)?.map(Arc::new);
         let tls = TlsConnector::from(Arc::clone(tls));
         Ok(Self::to(Server { host: config.host.clone(), port: config.port, name, tls, proxy }))
     }
@@ -87,7 +85,7 @@ impl TlsTransport {
     ///
     /// # Errors
     /// As [`TlsTransport::new`].
-    pub fn maker(config: &Config, tls: &Arc<ClientConfig>) -> Result<impl Fn() -> Self + use<>, BadTls> {
+    pub fn maker(config: &Config, tls: &Arc<ClientConfig>) -> Result<impl Fn() -> Self + use<>, Failed> {
         let Self { server, .. } = Self::new(config, tls)?;
         Ok(move || Self::to(server.clone()))
     }

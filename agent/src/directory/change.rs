@@ -51,10 +51,10 @@ pub struct Ground<'a, R, D> {
 pub enum ChangeError {
     /// A file.
     #[error("the directory's files cannot be brought up to date")]
-    Files(#[source] FilesError),
+    Files(#[from] FilesError),
     /// A program was not run or a service not told.
     #[error("what is needed for the directory cannot be run")]
-    Unit(#[source] UnitError),
+    Unit(#[from] UnitError),
     /// sshd does not take its configuration.
     #[error("sshd refuses its configuration ({said})")]
     Sshd {
@@ -92,7 +92,7 @@ pub enum ChangeError {
     },
     /// It works, but that cannot be noted.
     #[error("the directory works, but that cannot be noted")]
-    Keep(#[source] StateError),
+    Keep(#[from] StateError),
     /// What was there did not come back either.
     #[error("{why}; and what was there before could not be brought back")]
     NotRestored {
@@ -106,7 +106,7 @@ pub enum ChangeError {
     },
     /// A test stopped the program.
     #[error("stopped while the directory was set up; only tests do this")]
-    Crashed(#[source] Crashed),
+    Crashed(#[from] Crashed),
 }
 
 impl ChangeError {
@@ -163,18 +163,6 @@ impl ChangeError {
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         matches!(self, Self::Keep(error) if error.is_doubtful())
-    }
-}
-
-impl From<FilesError> for ChangeError {
-    fn from(error: FilesError) -> Self {
-        Self::Files(error)
-    }
-}
-
-impl From<UnitError> for ChangeError {
-    fn from(error: UnitError) -> Self {
-        Self::Unit(error)
     }
 }
 
@@ -255,12 +243,12 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
         if todo.sshd {
             self.check_chosen(wanted).await?;
             self.put(SetUpFile::Sshd, wanted)?;
-            crash_point!("agent/directory-sshd", self.state.path()).map_err(ChangeError::Crashed)?;
+            crash_point!("agent/directory-sshd", self.state.path())?;
             self.check_sshd(wanted).await?;
         }
         if todo.sssd {
             self.put(SetUpFile::Sssd, wanted)?;
-            crash_point!("agent/directory-sssd", self.state.path()).map_err(ChangeError::Crashed)?;
+            crash_point!("agent/directory-sssd", self.state.path())?;
             told.sssd = true;
             self.runner.act(ServiceAct::RestartSssd).await?;
         }
@@ -269,8 +257,8 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
             told.sshd = true;
             self.runner.act(ServiceAct::ReloadSshd).await?;
         }
-        crash_point!("agent/directory-works", self.state.path()).map_err(ChangeError::Crashed)?;
-        files::keep(self.state, wanted).map_err(ChangeError::Keep)
+        crash_point!("agent/directory-works", self.state.path())?;
+        Ok(files::keep(self.state, wanted)?)
     }
 
     /// Writes or removes a file, unless it is as it should be.
@@ -286,7 +274,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
         for file in SetUpFile::ALL {
             self.put(file, former)?;
         }
-        crash_point!("agent/directory-back", self.state.path()).map_err(ChangeError::Crashed)?;
+        crash_point!("agent/directory-back", self.state.path())?;
         if told.sssd {
             self.runner.act(ServiceAct::RestartSssd).await?;
         }

@@ -22,12 +22,10 @@ use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::node::directory::DirectoryAccess;
 use lucia_proto::pki::key::NodeKey;
-use lucia_proto::pki::sealed::SealedError;
-use thiserror::Error;
 
 use self::files::Wanted;
 use self::ldap::Reader;
-use self::sssd::RenderError;
+use crate::host::failed::{Failed, OrFailed as _};
 
 /// What the worker's answer says of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,24 +48,14 @@ pub struct Access {
     pub csr_sha256: Digest,
 }
 
-/// The orders cannot be turned into files.
-#[derive(Debug, Error)]
-pub enum OrdersError {
-    /// The password does not open.
-    #[error("the reader's password in the enrolment answer cannot be opened")]
-    Sealed(#[source] SealedError),
-    /// A value that does not fit sssd's configuration.
-    #[error("sssd's configuration cannot be made from the enrolment answer")]
-    Render(#[source] RenderError),
-}
-
 impl Access {
     /// The reader, with its password.
     ///
     /// # Errors
-    /// [`OrdersError::Sealed`].
-    pub fn open(&self, key: &NodeKey, node_id: &NodeId) -> Result<Reader, OrdersError> {
-        let password = self.access.bind_password.open(key, node_id, &self.csr_sha256).map_err(OrdersError::Sealed)?;
+    /// When the password does not open.
+    pub fn open(&self, key: &NodeKey, node_id: &NodeId) -> Result<Reader, Failed> {
+        let password = self.access.bind_password.open(key, node_id, &self.csr_sha256);
+        let password = password.or_failed("the reader's password in the enrolment answer cannot be opened")?;
         Ok(Reader { access: self.access.clone(), password })
     }
 }
@@ -76,9 +64,10 @@ impl Reader {
     /// The files that it asks for. `root_file` is where the fleet's root lies.
     ///
     /// # Errors
-    /// [`OrdersError::Render`].
-    pub fn wanted(&self, root_file: &str) -> Result<Wanted, OrdersError> {
-        let sssd = sssd::render(&self.access, &self.password, root_file).map_err(OrdersError::Render)?;
+    /// [`sssd::RenderError`].
+    pub fn wanted(&self, root_file: &str) -> Result<Wanted, Failed> {
+        let sssd = sssd::render(&self.access, &self.password, root_file);
+        let sssd = sssd.or_failed("sssd's configuration cannot be made from the enrolment answer")?;
         Ok(Wanted { sssd: Some(sssd), sshd: Some(sshd::DROP_IN.to_owned()) })
     }
 }

@@ -1,7 +1,5 @@
 //! Which boot of which machine this is, and under which name.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 pub use lucia_proto::base::ids::BootId;
@@ -66,10 +64,7 @@ fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(path: &Path) -> Result<T,
 }
 
 fn read(path: &Path) -> Result<String, Failed> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text));
-    read.or_failed(format!("cannot read {}", path.display()))?;
-    Ok(text)
+    super::read_text(path, MAX).or_failed(format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

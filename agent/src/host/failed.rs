@@ -28,6 +28,17 @@ impl Failed {
         Self(what.into().into())
     }
 
+    /// What was to be done, and the error that came of it.
+    pub fn of(what: impl Into<Cow<'static, str>>, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        InContext { what: what.into(), source: error.into() }.into()
+    }
+
+    /// The end of a program whose settings it is about.
+    #[must_use]
+    pub fn config(self) -> Exit {
+        Exit::with(exit::CONFIG, &*self)
+    }
+
     /// Whether nobody knows what the private directory holds now.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
@@ -85,7 +96,7 @@ pub trait OrFailed<T> {
 
 impl<T, E: Into<Box<dyn Error + Send + Sync>>> OrFailed<T> for Result<T, E> {
     fn or_failed(self, what: impl Into<Cow<'static, str>>) -> Result<T, Failed> {
-        self.map_err(|error| InContext { what: what.into(), source: error.into() }.into())
+        self.map_err(|error| Failed::of(what, error))
     }
 }
 

@@ -11,4 +11,17 @@ pub(crate) mod scratch;
 pub mod state;
 pub mod status;
 
+use std::io::Read as _;
+use std::path::Path;
+
 pub use lucia_proto::base::text::chain;
+
+/// The beginning of a text file.
+///
+/// # Errors
+/// When it cannot be read, or is no UTF-8.
+pub fn read_text(path: &Path, max: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(max).read_to_string(&mut text)?;
+    Ok(text)
+}

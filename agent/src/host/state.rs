@@ -25,89 +25,61 @@ const MODE: u32 = 0o600;
 /// Pending files a crash can have left; more are somebody else's.
 const LEFTOVERS: usize = 256;
 
-/// Every file of the directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StateFile {
+/// The table of files: the longest that each can be, and its name.
+macro_rules! state_files {
+    ($($(#[$doc:meta])* $file:ident: $name:literal, $max:expr;)*) => {
+        /// Every file of the directory.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum StateFile { $($(#[$doc])* $file,)* }
+
+        impl StateFile {
+            /// Every file.
+            pub const ALL: &'static [Self] = &[$(Self::$file),*];
+
+            /// Its name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$file => $name,)* }
+            }
+
+            /// Most bytes it can have.
+            const fn max(self) -> u64 {
+                match self { $(Self::$file => $max,)* }
+            }
+        }
+    };
+}
+
+state_files! {
     /// The private key.
-    Key,
+    Key: "node.key", 1024;
     /// The one CSR for this hostname.
-    Csr,
+    Csr: "node.csr", 8192;
     /// Leaf and issuing CA.
-    Certificate,
+    Certificate: "certificate.pem", 16 * 1024;
     /// The worker's answer the certificate came with.
-    Answer,
+    Answer: "answer.json", 64 * 1024;
     /// The newest bundle.
-    Bundle,
+    Bundle: "bundle.json", 64 * 1024;
     /// What the installer left for the daemon.
-    Installed,
+    Installed: "installed.json", 16 * 1024;
     /// The grant, in the installer.
-    Installation,
+    Installation: "installation.json", 16 * 1024;
     /// That this is an installed system.
-    System,
+    System: "system.json", 1024;
     /// The starts of the daemon.
-    Starts,
+    Starts: "starts.json", 4096;
     /// The directory's files as they last worked.
-    Directory,
+    Directory: "directory.json", 64 * 1024;
     /// The newest roster, and which one it was.
-    Roster,
-    /// What owners ordered: what holds, what is under way, what is remembered.
-    Orders,
+    Roster: "roster.json", 64 * 1024;
+    /// What owners ordered: what holds, what is under way, what is remembered. As long as NODE_ORDERS_MAX.
+    Orders: "orders.json", 8 << 20;
     /// What `status` and `why` say.
-    Status,
+    Status: "status.json", 16 * 1024;
 }
 
 impl StateFile {
-    /// Every file.
-    pub const ALL: [Self; 13] = [
-        Self::Key,
-        Self::Csr,
-        Self::Certificate,
-        Self::Answer,
-        Self::Bundle,
-        Self::Installed,
-        Self::Installation,
-        Self::System,
-        Self::Starts,
-        Self::Directory,
-        Self::Roster,
-        Self::Orders,
-        Self::Status,
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Key => "node.key",
-            Self::Csr => "node.csr",
-            Self::Certificate => "certificate.pem",
-            Self::Answer => "answer.json",
-            Self::Bundle => "bundle.json",
-            Self::Installed => "installed.json",
-            Self::Installation => "installation.json",
-            Self::System => "system.json",
-            Self::Starts => "starts.json",
-            Self::Directory => "directory.json",
-            Self::Roster => "roster.json",
-            Self::Orders => "orders.json",
-            Self::Status => "status.json",
-        }
-    }
-
-    /// Most bytes it can have.
-    const fn max(self) -> u64 {
-        match self {
-            Self::Key | Self::System => 1024,
-            Self::Starts => 4096,
-            Self::Csr => 8192,
-            Self::Installed | Self::Installation | Self::Status => 16 * 1024,
-            Self::Certificate => 16 * 1024,
-            Self::Answer | Self::Bundle | Self::Directory | Self::Roster => 64 * 1024,
-            // NODE_ORDERS_MAX
-            Self::Orders => 8 << 20,
-        }
-    }
-
     /// The newest format that this agent reads; a file without a number has the first.
     const fn format(self) -> Format {
         Format::schema(if matches!(self, Self::Orders) { 2 } else { 1 })
@@ -202,7 +174,7 @@ impl State {
 
     /// The directory, if no newer agent wrote in it. What cannot be read is for whoever reads it.
     fn known(self) -> Result<Self, StateError> {
-        for file in StateFile::ALL {
+        for file in StateFile::ALL.iter().copied() {
             if let Err(error @ StateError::Read(ReadError::Newer { .. })) = self.read(file) {
                 return Err(error);
             }
@@ -464,7 +436,7 @@ mod tests {
     // spec: OR-441
     #[test]
     fn a_file_of_a_newer_agent_is_refused_by_name() {
-        for file in StateFile::ALL {
+        for file in StateFile::ALL.iter().copied() {
             let scratch = Scratch::new();
             let root = scratch.root();
             let put = |format: u64| {

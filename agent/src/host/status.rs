@@ -276,16 +276,7 @@ const fn is_zero(count: &u64) -> bool {
 /// A clock difference that changed by less is noise.
 const CLOCK_NOISE: u64 = 60;
 
-impl Refusal {
-    /// What was answered, without the details that are others each time (an address, a time): the two outermost
-    /// causes.
-    #[must_use]
-    pub fn gist(&self) -> &str {
-        gist(&self.what)
-    }
-}
-
-/// See [`Refusal::gist`].
+/// What was answered, without the details that are others each time (an address, a time): the two outermost causes.
 #[must_use]
 pub fn gist(what: &str) -> &str {
     what.match_indices(": ").nth(1).and_then(|(at, _)| what.get(..at)).unwrap_or(what)
@@ -310,7 +301,7 @@ impl Status {
             }
             for refusal in &mut status.refusals {
                 refusal.at = UnixTime::EPOCH;
-                refusal.what.truncate(refusal.gist().len());
+                refusal.what.truncate(gist(&refusal.what).len());
             }
             status
         };
@@ -393,9 +384,7 @@ impl StatusFile {
         }
         self.write_hot(status);
         if status.differs_for_long(&self.lasting) {
-            if let Ok(text) = json::to_string(&status.lasting())
-                && let Err(error) = state.replace(StateFile::Status, text.as_bytes())
-            {
+            if let Err(error) = state.replace_json(StateFile::Status, &status.lasting()) {
                 tracing::warn!("{}", super::chain(&error));
             }
             self.lasting = status.clone();
@@ -459,16 +448,14 @@ pub fn find(root: &Root) -> Result<Option<(Status, bool)>, String> {
 /// The last start of this identity that was answered, as the lasting copy has it: a second memory beside `starts.json`.
 #[must_use]
 pub fn last_start(state: &State) -> Option<StartId> {
-    let bytes = state.read(StateFile::Status).ok().flatten()?;
-    json::from_slice::<Status>(&bytes, MAX, lucia_proto::base::limits::JSON_DEPTH_MAX).ok()?.start_id
+    state.read_json::<Status>(StateFile::Status).ok()??.start_id
 }
 
 /// Whether an owner removed the identity, and nothing began anew since. Words for people, no proof of anything.
 #[must_use]
 pub fn was_removed(state: &State) -> bool {
-    let bytes = state.read(StateFile::Status).ok().flatten().unwrap_or_default();
-    let status = json::from_slice::<Status>(&bytes, MAX, lucia_proto::base::limits::JSON_DEPTH_MAX);
-    status.is_ok_and(|status| status.doing == Doing::Removed)
+    let status = state.read_json::<Status>(StateFile::Status);
+    status.is_ok_and(|status| status.is_some_and(|status| status.doing == Doing::Removed))
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub fn load(state: &State) -> Result<NodeKey, KeyError> {
 /// Whether there was a key: an owner's order to remove the identity leaves nothing that says so.
 fn had_one(state: &State) -> Result<bool, KeyError> {
     let mut had = state.had_key();
-    for file in StateFile::ALL {
+    for file in StateFile::ALL.iter().copied() {
         let of_a_node = !matches!(file, StateFile::Key | StateFile::Status | StateFile::System);
         had = had || (of_a_node && state.exists(file)?);
     }

@@ -27,9 +27,9 @@ pub async fn discover<T: Transport>(
 
 /// What the console shows: code and fingerprint made from the key itself, never from what the controller answered.
 #[must_use]
-pub fn console_box(fingerprint: &Fingerprint, until: Option<&str>) -> String {
+pub fn console_box(fingerprint: &Fingerprint) -> String {
     let [first, second] = fingerprint.rows();
-    let mut lines = vec![
+    let lines = [
         format!("Verification code:  {}", fingerprint.verification_code()),
         format!("Fingerprint:        {first}"),
         format!("                    {second}"),
@@ -37,7 +37,6 @@ pub fn console_box(fingerprint: &Fingerprint, until: Option<&str>) -> String {
         "Compare both with `luciactl onboarding` on the controller before you approve.".to_owned(),
         "If a single digit differs, it is not this machine: reject it.".to_owned(),
     ];
-    lines.extend(until.map(|until| format!("It can be approved until {until}.")));
     let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or_default();
     let rule = "-".repeat(width + 2);
     let mut text = format!("+{rule}+\n");
@@ -57,7 +56,7 @@ mod tests {
     #[test]
     fn the_box_has_code_fingerprint_and_advice_in_straight_lines() {
         let fingerprint: Fingerprint = format!("{}{}", "ab".repeat(16), "cd".repeat(16)).parse().unwrap();
-        let text = console_box(&fingerprint, Some("2026-11-29T20:00:00Z"));
+        let text = console_box(&fingerprint);
         let row = |group: &str| [group; 8].join(" ");
         assert!(text.contains("abab-abab-abab") && text.contains(&format!(" {} ", row("abab"))), "{text}");
         assert!(text.contains(&format!("|                     {} ", row("cdcd"))), "{text}");

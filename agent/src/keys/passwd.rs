@@ -1,12 +1,11 @@
 //! Which accounts are this machine's own, and what getent says of the directory's (passwd(5)).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read as _;
 
 use lucia_proto::base::names::AccountName;
 
 use crate::host::root::Root;
+use crate::inventory::read;
 
 /// Longest `/etc/passwd`: over ten thousand accounts.
 const MAX: u64 = 1 << 20;
@@ -47,8 +46,7 @@ pub fn has_group(root: &Root, name: &str) -> bool {
 }
 
 fn whole(root: &Root, path: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(root.join(path)).ok()?.take(MAX + 1).read_to_end(&mut bytes).ok()?;
+    let bytes = read::bytes(&root.join(path), MAX + 1)?;
     let fits = u64::try_from(bytes.len()).ok()? <= MAX;
     fits.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -34,12 +34,7 @@ const ORDERS_CURE: &str =
 
 /// Keeps the directory's files.
 pub struct DirectoryLoop<R, D> {
-    runner: R,
-    directory: D,
-    root: Root,
-    root_file: String,
-    key: Arc<NodeKey>,
-    node_id: NodeId,
+    parts: Parts<R, D>,
     backoff: Backoff,
     orders: watch::Receiver<Orders>,
     /// Questions until the next whole look; none after a failure.
@@ -67,11 +62,10 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
     /// The loop; whether heartbeats may go out is known from here on.
     #[must_use]
     pub fn new(parts: Parts<R, D>, backoff: Backoff, shared: Arc<Shared>) -> Self {
-        let Parts { runner, directory, root, root_file, key, node_id } = parts;
         let mut orders = shared.orders.subscribe();
         orders.mark_changed();
         let worked = files::kept(&shared.state).is_some_and(|kept| kept.sssd.is_some());
-        let this = Self { runner, directory, root, root_file, key, node_id, backoff, orders, questions: 0, shared };
+        let this = Self { parts, backoff, orders, questions: 0, shared };
         this.stand(worked, None);
         this
     }
@@ -97,7 +91,12 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
     }
 
     fn ground(&self) -> Ground<'_, R, D> {
-        Ground { root: &self.root, state: &self.shared.state, runner: &self.runner, directory: &self.directory }
+        Ground {
+            root: &self.parts.root,
+            state: &self.shared.state,
+            runner: &self.parts.runner,
+            directory: &self.parts.directory,
+        }
     }
 
     async fn without(&mut self) -> Result<Duration, ChangeError> {
@@ -120,12 +119,12 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
         if report.is_none() {
             self.stand(open, Some((DirectoryState::Waiting, "sssd and sshd are being set up")));
         }
-        let opened = access.open(&self.key, &self.node_id);
-        let opened = opened.and_then(|reader| reader.wanted(&self.root_file).map(|wanted| (reader, wanted)));
+        let opened = access.open(&self.parts.key, &self.parts.node_id);
+        let opened = opened.and_then(|reader| reader.wanted(&self.parts.root_file).map(|wanted| (reader, wanted)));
         let (reader, wanted) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.refused(crate::host::chain(&error), ORDERS_CURE, true);
+                self.refused(crate::host::chain(&*error), ORDERS_CURE, true);
                 return Ok(self.backoff.next(Pace::RENEWAL, None));
             }
         };
@@ -141,7 +140,7 @@ impl<R: Runner, D: Directory> DirectoryLoop<R, D> {
                 self.questions = QUESTIONS;
                 self.backoff.reset();
                 let group = access.access.owner_group.group_name();
-                if passwd::has_group(&self.root, group) {
+                if passwd::has_group(&self.parts.root, group) {
                     let what = format!(
                         "this machine has a local group {group}, which hides the directory's group of the same name: its \
                          members count as owners, and the directory's may not"

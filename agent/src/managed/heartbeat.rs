@@ -15,6 +15,7 @@ use lucia_proto::node::agent;
 use lucia_proto::node::heartbeat::{DirectoryReport, Heartbeat, HeartbeatFields};
 use lucia_proto::node::report::Purpose;
 use lucia_proto::orders::exchange::OrdersReport;
+use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
 use super::ended::Ended;
@@ -106,21 +107,12 @@ pub struct HeartbeatLoop<T> {
 }
 
 /// Why a turn sent nothing or was not heard.
+#[derive(Debug, Error)]
 enum Unheard {
-    Call(CallError),
-    Disk(Failed),
-}
-
-impl From<CallError> for Unheard {
-    fn from(error: CallError) -> Self {
-        Self::Call(error)
-    }
-}
-
-impl From<Failed> for Unheard {
-    fn from(failed: Failed) -> Self {
-        Self::Disk(failed)
-    }
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error(transparent)]
+    Disk(#[from] Failed),
 }
 
 impl<T: Transport> HeartbeatLoop<T> {

@@ -112,7 +112,7 @@ impl Shared {
         self.update(|status| {
             let before = status.refusals.iter().position(|last| last.call == call);
             let before = before.map(|at| status.refusals.remove(at));
-            if before.as_ref().is_none_or(|last| last.gist() != gist(&what)) {
+            if before.as_ref().is_none_or(|last| gist(&last.what) != gist(&what)) {
                 tracing::warn!("{call}: {what}; {cure}");
             }
             let at = self.clock.now();

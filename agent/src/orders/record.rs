@@ -324,7 +324,8 @@ fn read(order: &SignedOrder) -> Option<Body> {
     Body::parse(intent.kind, &order.body).ok().filter(|_| is_signed)
 }
 
-fn keep_last<T>(list: &mut Vec<T>, most: usize) {
+/// Drops the oldest of a list that is too long.
+pub fn keep_last<T>(list: &mut Vec<T>, most: usize) {
     let over = list.len().saturating_sub(most);
     list.drain(..over);
 }

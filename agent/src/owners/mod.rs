@@ -31,6 +31,7 @@ use lucia_proto::pki::chain::Root as FleetRoot;
 
 use self::held::HeldRoster;
 use self::offer::{Note, Offer, OfferError};
+use self::policy::RuleInForce;
 use crate::host::root::Root;
 use crate::host::state::{State, StateError, StateFile};
 use crate::host::status::{ORDERS_SHOWN, OrderSeen, OwnersStatus};
@@ -38,7 +39,7 @@ use crate::keys::OrderedKeys;
 use crate::orders;
 use crate::orders::carry::{Act, Facts, NotDone};
 use crate::orders::clone_decision::stopped_by;
-use crate::orders::record::{Loaded, Record, Refused};
+use crate::orders::record::{Loaded, Record, Refused, keep_last};
 
 /// Tries to say a last word before the identity is removed.
 const FAREWELLS: u32 = 5;
@@ -316,8 +317,7 @@ impl Owners {
         };
         self.untold.retain(|outcome| outcome.intent != intent);
         self.untold.push(NodeOutcome { intent, refused: told });
-        let over = self.untold.len().saturating_sub(OUTCOMES_MAX);
-        self.untold.drain(..over);
+        keep_last(&mut self.untold, OUTCOMES_MAX);
         let Some(code) = told else { return };
         if !self.refused.iter().any(|(known, seen)| *known == intent && seen.refused == Some(code)) {
             let why = lucia_proto::base::text::shown(&crate::host::chain(refusal));
@@ -326,8 +326,7 @@ impl Owners {
         let kind = OrderHead::parse(&signed.intent_json).ok().map(|intent| intent.kind);
         self.refused.retain(|(known, _)| *known != intent);
         self.refused.push((intent, OrderSeen { code: intent.code(), kind, at, refused: Some(code) }));
-        let over = self.refused.len().saturating_sub(ORDERS_SHOWN);
-        self.refused.drain(..over);
+        keep_last(&mut self.refused, ORDERS_SHOWN);
     }
 
     /// Writes the record, then goes by it.
@@ -404,11 +403,9 @@ impl Owners {
         let roster = self.roster.roster();
         let owners = roster.iter().flat_map(|roster| &roster.roster().owners);
         let policy = policy::read(&self.root);
-        let rule = |kind: &lucia_proto::orders::OrderKind| {
-            let own = policy.rules.rule(*kind);
-            (*kind, roster.map_or(own, |roster| policy.rules.stricter(roster.policy(), *kind)))
-        };
-        let ours = lucia_proto::orders::OrderKind::ALL.iter().filter(|kind| kind.actors().contains(&Actor::Node));
+        let rules = policy.in_force().map(|RuleInForce { kind, rule, .. }| {
+            (kind, roster.map_or(rule, |roster| policy.rules.stricter(roster.policy(), kind)))
+        });
         let done = self.record.as_ref().map_or(&[][..], Record::done);
         let done = done.iter().map(|done| OrderSeen {
             code: done.intent.code(),
@@ -418,8 +415,7 @@ impl Owners {
         });
         let mut orders: Vec<_> = done.chain(self.refused.iter().map(|(_, seen)| seen.clone())).collect();
         orders.sort_by_key(|seen| seen.at);
-        let over = orders.len().saturating_sub(ORDERS_SHOWN);
-        orders.drain(..over);
+        keep_last(&mut orders, ORDERS_SHOWN);
         OwnersStatus {
             roster_version: self.roster.version(),
             believed: roster.is_some(),
@@ -427,7 +423,7 @@ impl Owners {
             decide: true,
             answered_at: self.answered_at,
             taken_until: self.freshness.until(),
-            rules: ours.map(rule).collect(),
+            rules: rules.collect(),
             policy_refused: policy.refused.map(|error| crate::host::chain(&error)),
             orders,
         }

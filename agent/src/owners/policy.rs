@@ -4,13 +4,14 @@
 
 pub mod edit;
 
-use lucia_durable::{DirError, FileName, ReadError};
+use lucia_durable::{DirError, FileName};
 use lucia_proto::node::agent::{BEFORE_FEATURES, carried};
 use lucia_proto::orders::{LaterKind, OpenPolicy, OrderKind, OrderPolicy, Rule};
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::host::etc;
+use crate::host::failed::Failed;
 use crate::host::root::Root;
 
 /// Its name.
@@ -23,12 +24,9 @@ const MODE: u32 = 0o644;
 /// The policy cannot be used, and everything is forbidden.
 #[derive(Debug, Error)]
 pub enum PolicyError {
-    /// Its directory.
-    #[error("/etc/lucia cannot be trusted")]
-    Dir(#[source] DirError),
-    /// The file itself.
+    /// The file or its directory.
     #[error("/etc/lucia/{NAME} cannot be trusted")]
-    Read(#[source] ReadError),
+    Untrusted(#[source] Failed),
     /// What stands in it.
     #[error("/etc/lucia/{NAME} is no policy ({line})")]
     Form {
@@ -131,11 +129,11 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
     let dir = match etc::settings(root) {
         Ok(dir) => dir,
         Err(DirError::Missing { .. }) => return Ok(None),
-        Err(error) => return Err(PolicyError::Dir(error)),
+        Err(error) => return Err(PolicyError::Untrusted(error.into())),
     };
     let form = |line: &str| PolicyError::Form { line: line.to_owned() };
     let name = FileName::new(NAME).map_err(|_| form("no file name"))?;
-    let bytes = etc::read(&dir, &name, MAX, MODE).map_err(PolicyError::Read)?;
+    let bytes = etc::read(&dir, &name, MAX, MODE).map_err(|error| PolicyError::Untrusted(error.into()))?;
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| form("not UTF-8"))).transpose()
 }
 

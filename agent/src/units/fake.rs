@@ -60,7 +60,7 @@ impl FakeRunner {
 }
 
 fn away(doing: &'static str) -> UnitError {
-    UnitError::Bus { doing, source: Box::new(zbus::Error::InterfaceNotFound) }
+    crate::host::failed::Failed::of(doing, zbus::Error::InterfaceNotFound).into()
 }
 
 impl Runner for FakeRunner {

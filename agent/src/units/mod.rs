@@ -19,6 +19,8 @@ use std::rc::Rc;
 
 use thiserror::Error;
 
+use crate::host::failed::Failed;
+
 pub use self::program::{Program, ServiceAct};
 
 /// How a program ended, and what it said.
@@ -47,26 +49,9 @@ impl Ended {
 /// A program was not run, or a service not told.
 #[derive(Debug, Error)]
 pub enum UnitError {
-    /// PID 1 cannot be asked.
-    #[error("PID 1 cannot be asked over D-Bus to {doing}")]
-    Bus {
-        /// What for.
-        doing: &'static str,
-        /// What the bus or PID 1 said.
-        #[source]
-        source: Box<zbus::Error>,
-    },
-    /// No pipe for what the program says.
-    #[error("there is no pipe for what a program says")]
-    Pipe(#[source] std::io::Error),
-    /// PID 1 says nothing of the end.
-    #[error("{what} did not end within {seconds} s")]
-    Silent {
-        /// Program or unit.
-        what: &'static str,
-        /// How long was waited.
-        seconds: u64,
-    },
+    /// PID 1 cannot be asked, or says nothing of the end.
+    #[error(transparent)]
+    Failed(#[from] Failed),
     /// A job of a service did not succeed.
     #[error("systemd could not {doing}: its job ended as {result:?}")]
     Job {

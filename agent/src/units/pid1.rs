@@ -19,7 +19,8 @@ use zbus::{Connection, Proxy, connection};
 
 use super::program::{ENVIRONMENT, Invocation};
 use super::{Ended, Program, Runner, ServiceAct, UnitError};
-use crate::host::random;
+use crate::host::failed::Failed;
+use crate::host::random::{self, NoRandomness};
 
 /// The system's bus, whatever the environment says.
 const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
@@ -50,12 +51,12 @@ struct Manager {
 /// What a job came to, in systemd's word: `done`, `failed`, `timeout`, ...
 type JobResult = String;
 
-fn bus(doing: &'static str) -> impl Fn(zbus::Error) -> UnitError {
-    move |source| UnitError::Bus { doing, source: Box::new(source) }
+fn bus(doing: &'static str) -> impl Fn(zbus::Error) -> Failed {
+    move |error| Failed::of(format!("PID 1 cannot be asked over D-Bus to {doing}"), error)
 }
 
 impl Manager {
-    async fn connect(doing: &'static str) -> Result<Self, UnitError> {
+    async fn connect(doing: &'static str) -> Result<Self, Failed> {
         let failed = bus(doing);
         let connection = connection::Builder::address(BUS).map_err(&failed)?.build().await.map_err(&failed)?;
         let proxy = Proxy::new(&connection, SYSTEMD, MANAGER_PATH, MANAGER).await.map_err(&failed)?;
@@ -65,12 +66,10 @@ impl Manager {
     }
 
     /// Waits until `job` is over; the signal was subscribed to before the job was made.
-    async fn over(&mut self, job: &OwnedObjectPath, doing: &'static str) -> Result<JobResult, UnitError> {
+    async fn over(&mut self, job: &OwnedObjectPath, doing: &'static str) -> Result<JobResult, Failed> {
         loop {
             let signal = poll_fn(|cx| Pin::new(&mut self.removed).poll_next(cx)).await;
-            let Some(signal) = signal else {
-                return Err(bus(doing)(zbus::Error::InterfaceNotFound));
-            };
+            let signal = signal.ok_or_else(|| bus(doing)(zbus::Error::InterfaceNotFound))?;
             let body = signal.body();
             let parts = body.deserialize::<(u32, ObjectPath<'_>, &str, &str)>().map_err(bus(doing))?;
             if parts.1 == **job {
@@ -84,15 +83,15 @@ impl Runner for Pid1 {
     async fn run(&self, program: &Program) -> Result<Ended, UnitError> {
         let run = program.invocation();
         let limit = run.limit.saturating_add(GRACE);
-        within(limit, run.word, run_unit(&run)).await
+        Ok(within(limit, run.word, run_unit(&run)).await?)
     }
 
     async fn act(&self, act: ServiceAct) -> Result<(), UnitError> {
         let doing = act.words();
         let done = async {
             let mut manager = Manager::connect(doing).await?;
-            let job: OwnedObjectPath =
-                manager.proxy.call(act.method(), &(act.unit(), "replace")).await.map_err(bus(doing))?;
+            let (unit, method) = act.job();
+            let job: OwnedObjectPath = manager.proxy.call(method, &(unit, "replace")).await.map_err(bus(doing))?;
             manager.over(&job, doing).await
         };
         match within(JOB_LIMIT, doing, done).await?.as_str() {
@@ -105,20 +104,21 @@ impl Runner for Pid1 {
 async fn within<T>(
     limit: Duration,
     what: &'static str,
-    work: impl Future<Output = Result<T, UnitError>>,
-) -> Result<T, UnitError> {
-    match timeout(limit, work).await {
-        Ok(done) => done,
-        Err(_) => Err(UnitError::Silent { what, seconds: limit.as_secs() }),
-    }
+    work: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    timeout(limit, work).await.unwrap_or_else(|_| Err(silent(what, limit)))
 }
 
-async fn run_unit(run: &Invocation) -> Result<Ended, UnitError> {
+fn silent(what: &'static str, limit: Duration) -> Failed {
+    Failed::new(format!("{what} did not end within {} s", limit.as_secs()))
+}
+
+async fn run_unit(run: &Invocation) -> Result<Ended, Failed> {
     let doing = run.word;
     let failed = bus(doing);
     let mut manager = Manager::connect(doing).await?;
-    let (sender, mut receiver) = pipe::pipe().map_err(UnitError::Pipe)?;
-    let output = sender.into_blocking_fd().map_err(UnitError::Pipe)?;
+    let (sender, mut receiver) = pipe::pipe()?;
+    let output = sender.into_blocking_fd()?;
     let name = unit_name(run)?;
     let properties = properties(run, output);
     let job: OwnedObjectPath = {
@@ -146,7 +146,7 @@ async fn run_unit(run: &Invocation) -> Result<Ended, UnitError> {
     let code: i32 = service.get_property("ExecMainCode").await.map_err(&failed)?;
     let status: i32 = service.get_property("ExecMainStatus").await.map_err(&failed)?;
     if result == "timeout" {
-        return Err(UnitError::Silent { what: doing, seconds: run.limit.as_secs() });
+        return Err(silent(doing, run.limit));
     }
     Ok(Ended { code: (code == EXITED).then_some(status), output: String::from_utf8_lossy(&said).into_owned() })
 }
@@ -161,8 +161,8 @@ async fn read_some(from: &mut pipe::Receiver, into: &mut Vec<u8>, max: usize) ->
 }
 
 /// A name that no unit has: two agents, or two questions at once, never meet in one.
-fn unit_name(run: &Invocation) -> Result<String, UnitError> {
-    let random = random::bytes::<8>().map_err(|error| UnitError::Pipe(std::io::Error::other(error)))?;
+fn unit_name(run: &Invocation) -> Result<String, NoRandomness> {
+    let random = random::bytes::<8>()?;
     Ok(format!("lucia-{}-{:016x}.service", run.word, u64::from_be_bytes(*random)))
 }
 

@@ -1,5 +1,6 @@
 //! The closed lists: each program with its whole argument array, each service with what is done to it.
 
+use std::iter;
 use std::time::Duration;
 
 use lucia_proto::base::names::AccountName;
@@ -48,46 +49,33 @@ impl Program {
     /// The whole of what is run.
     #[must_use]
     pub fn invocation(&self) -> Invocation {
-        const SSHD: &str = "/usr/sbin/sshd";
-        const GETENT: &str = "/usr/bin/getent";
-        let seconds = Duration::from_secs;
-        let fixed = |arguments: &[&str]| arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let sshd = |word, flag: &str| Invocation {
+            word,
+            path: "/usr/sbin/sshd",
+            arguments: [flag, "-f", SSHD_CONFIG].map(str::to_owned).to_vec(),
+            limit: Duration::from_secs(20),
+            output_max: 64 * 1024,
+            needs_run_sshd: true,
+        };
+        let getent = |word, names: &[String]| Invocation {
+            word,
+            path: "/usr/bin/getent",
+            arguments: ["-s", "sss"].into_iter().map(str::to_owned).chain(names.iter().cloned()).collect(),
+            limit: Duration::from_secs(30),
+            output_max: 64 * 1024,
+            needs_run_sshd: false,
+        };
         match self {
-            Self::CheckSshd => Invocation {
-                word: "sshd-check",
-                path: SSHD,
-                arguments: fixed(&["-t", "-f", SSHD_CONFIG]),
-                limit: seconds(20),
-                output_max: 4096,
-                needs_run_sshd: true,
-            },
-            Self::ShowSshd => Invocation {
-                word: "sshd-show",
-                path: SSHD,
-                arguments: fixed(&["-T", "-f", SSHD_CONFIG]),
-                limit: seconds(20),
-                output_max: 64 * 1024,
-                needs_run_sshd: true,
-            },
+            Self::CheckSshd => Invocation { output_max: 4096, ..sshd("sshd-check", "-t") },
+            Self::ShowSshd => sshd("sshd-show", "-T"),
             Self::LookUpGroup(group) => Invocation {
-                word: "getent-group",
-                path: GETENT,
-                arguments: fixed(&["-s", "sss", "group", group.group_name()]),
-                limit: seconds(20),
+                limit: Duration::from_secs(20),
                 output_max: 16 * 1024,
-                needs_run_sshd: false,
+                ..getent("getent-group", &["group".to_owned(), group.group_name().to_owned()])
             },
             Self::LookUpAccounts(names) => {
-                let mut arguments = fixed(&["-s", "sss", "passwd"]);
-                arguments.extend(names.iter().take(LOOK_UP_MAX).map(ToString::to_string));
-                Invocation {
-                    word: "getent-passwd",
-                    path: GETENT,
-                    arguments,
-                    limit: seconds(30),
-                    output_max: 64 * 1024,
-                    needs_run_sshd: false,
-                }
+                let names = names.iter().take(LOOK_UP_MAX).map(ToString::to_string);
+                getent("getent-passwd", &iter::once("passwd".to_owned()).chain(names).collect::<Vec<_>>())
             }
         }
     }
@@ -103,31 +91,25 @@ pub enum ServiceAct {
 }
 
 impl ServiceAct {
-    /// The unit.
-    #[must_use]
-    pub const fn unit(self) -> &'static str {
+    /// The unit, the method of PID 1's manager, and what it is, for messages.
+    const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::RestartSssd => "sssd.service",
-            Self::ReloadSshd => "ssh.service",
+            Self::RestartSssd => ("sssd.service", "RestartUnit", "restart sssd.service"),
+            Self::ReloadSshd => ("ssh.service", "ReloadOrTryRestartUnit", "reload ssh.service"),
         }
     }
 
-    /// The method of PID 1's manager.
+    /// The unit, and the method of PID 1's manager.
     #[must_use]
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::RestartSssd => "RestartUnit",
-            Self::ReloadSshd => "ReloadOrTryRestartUnit",
-        }
+    pub const fn job(self) -> (&'static str, &'static str) {
+        let (unit, method, _) = self.row();
+        (unit, method)
     }
 
     /// What it is, for messages.
     #[must_use]
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::RestartSssd => "restart sssd.service",
-            Self::ReloadSshd => "reload ssh.service",
-        }
+        self.row().2
     }
 }
 
@@ -153,10 +135,10 @@ mod tests {
         }
         assert_eq!(ENVIRONMENT, ["LC_ALL=C", "SSS_NSS_USE_MEMCACHE=NO"]);
         for (act, line) in [
-            (ServiceAct::RestartSssd, "RestartUnit sssd.service"),
-            (ServiceAct::ReloadSshd, "ReloadOrTryRestartUnit ssh.service"),
+            (ServiceAct::RestartSssd, ("sssd.service", "RestartUnit")),
+            (ServiceAct::ReloadSshd, ("ssh.service", "ReloadOrTryRestartUnit")),
         ] {
-            assert_eq!(format!("{} {}", act.method(), act.unit()), line);
+            assert_eq!(act.job(), line);
         }
     }
 

@@ -241,7 +241,7 @@ impl Machine {
 
     fn session(&self) -> Result<Session, Failed> {
         let root = self.own();
-        let trust = Trust::load(root).map_err(|error| chain(&error))?;
+        let trust = Trust::load(root).map_err(|error| chain(&*error))?;
         let mut state = State::hold(root, "installer").map_err(|error| chain(&error))?;
         let key = Arc::new(key::load_or_make(&mut state).map_err(|error| chain(&error))?);
         let client = self.client(&key);
@@ -308,7 +308,7 @@ impl Machine {
         let left = start::installed_facts(root).map_err(|error| text(&*error))?;
         let installed = start::check(&facts, left).map_err(|error| text(&error))?;
         let state = State::hold(root, "managed-run").map_err(|error| text(&error))?;
-        let trust = Trust::load(root).map_err(|error| text(&error))?;
+        let trust = Trust::load(root).map_err(|error| text(&*error))?;
         let key = Arc::new(key::load(&state).map_err(|error| text(&error))?);
         let orders = installed.facts().clone();
         let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root);

@@ -124,10 +124,10 @@ async fn a_change_is_made_proven_and_not_made_again() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_each_step_brings_back_what_was_there() {
     use ChangeError::{Chosen, Silent, Sshd, Unit};
-    use UnitError::{Bus, Job};
+    use UnitError::{Failed, Job};
     type IsWhy = fn(&ChangeError) -> bool;
     type Case = (&'static str, fn() -> Said, &'static [&'static str], &'static [&'static str], IsWhy);
-    let is_away: IsWhy = |why| matches!(why, Unit(Bus { .. }));
+    let is_away: IsWhy = |why| matches!(why, Unit(Failed(_)));
     let is_silent: IsWhy = |why| matches!(why, Silent { group, said } if group == "lucia-owners" && !said.is_empty());
     let cases: [Case; 10] = [
         (

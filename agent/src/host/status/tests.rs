@@ -42,7 +42,7 @@ fn a_heartbeat_does_not_touch_the_disk_and_a_refusal_does() {
     // After a reboot the lasting copy speaks.
     std::fs::remove_dir_all(root.runtime()).unwrap();
     let after = read(&root).unwrap().unwrap();
-    assert_eq!(after.refusals[0].gist(), "outer: inner");
+    assert_eq!(gist(&after.refusals[0].what), "outer: inner");
 }
 
 // spec: AO-2

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lucia_proto::base::limits::GPUS_MAX;
 
-use super::system::{chip_temperature, hottest};
+use super::system::{chip_temperature, hottest, known};
 use crate::host::root::Root;
 use crate::inventory::read;
 
@@ -59,11 +59,9 @@ fn busy(card: &Path) -> Option<u8> {
 }
 
 fn temperatures(card: &Path) -> Vec<f64> {
-    let hwmon = card.join("hwmon");
-    let chips = read::names(&hwmon, |name| name.starts_with("hwmon")).into_iter().map(|name| hwmon.join(name));
-    let known = |chip: &PathBuf| read::attribute(&chip.join("name")).is_some_and(|name| CHIPS.contains(&name.as_str()));
+    let chips = known(&card.join("hwmon"), "hwmon", "name", CHIPS);
     // The edge is what others mean by the temperature of a GPU; its hottest spot and its memory run well above it.
-    chips.filter(known).filter_map(|chip| chip_temperature(&chip, "edge")).collect()
+    chips.iter().filter_map(|chip| chip_temperature(chip, "edge")).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the system calls itself, and how hot its processor is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lucia_proto::base::bounded::Text;
 
@@ -49,22 +49,19 @@ fn unquoted(value: &str) -> String {
 /// The hottest sensor of a processor in degrees Celsius, between -40 and 150. A sensor that says something else is
 /// broken and does not count.
 pub(super) fn cpu_temperature(root: &Root) -> Option<f64> {
-    let hwmon = root.join("sys/class/hwmon");
-    let chips = read::names(&hwmon, |name| name.starts_with("hwmon")).into_iter().map(|name| hwmon.join(name));
-    let chips = chips.filter(|chip| is_one_of(&chip.join("name"), CPU_CHIPS));
-    let zones = root.join("sys/class/thermal");
+    let chips = known(&root.join("sys/class/hwmon"), "hwmon", "name", CPU_CHIPS);
     let zone = || {
-        let zones =
-            read::names(&zones, |name| name.starts_with("thermal_zone")).into_iter().map(|name| zones.join(name));
-        let zones = zones.filter(|zone| is_one_of(&zone.join("type"), CPU_ZONES));
-        hottest(zones.filter_map(|zone| degrees(&zone.join("temp"))))
+        let zones = known(&root.join("sys/class/thermal"), "thermal_zone", "type", CPU_ZONES);
+        hottest(zones.iter().filter_map(|zone| degrees(&zone.join("temp"))))
     };
     // k10temp's Tctl is what the fan goes by, up to 27 degrees above the truth; Tdie is the truth, where it is there.
-    hottest(chips.filter_map(|chip| chip_temperature(&chip, "Tdie"))).or_else(zone)
+    hottest(chips.iter().filter_map(|chip| chip_temperature(chip, "Tdie"))).or_else(zone)
 }
 
-fn is_one_of(path: &Path, known: &[&str]) -> bool {
-    read::attribute(path).is_some_and(|name| known.contains(&name.as_str()))
+/// What is in `dir` under a name that begins with `prefix`, and calls itself one of `names` in its file `of`.
+pub(super) fn known(dir: &Path, prefix: &str, of: &str, names: &[&str]) -> Vec<PathBuf> {
+    let found = read::names(dir, |name| name.starts_with(prefix)).into_iter().map(|name| dir.join(name));
+    found.filter(|at| read::attribute(&at.join(of)).is_some_and(|name| names.contains(&name.as_str()))).collect()
 }
 
 /// The hottest of a chip's sensors that have this label; of all of them, if none has a usable one.

@@ -1,15 +1,15 @@
 //! Policies that are written: the one that staging lays, and one changed rule in a file that somebody wrote.
 
 use std::fs::File;
-use std::io;
 
-use lucia_durable::{DirError, FileName, WriteError};
+use lucia_durable::FileName;
 use lucia_proto::node::agent::{BEFORE_FEATURES, carried};
 use lucia_proto::orders::{OrderKind, Rule};
 use thiserror::Error;
 
 use super::{MODE, NAME, PolicyError, PolicyError::Later};
 use crate::host::etc;
+use crate::host::failed::{Failed, OrFailed as _};
 use crate::host::root::Root;
 
 /// What stands before the rules.
@@ -26,27 +26,17 @@ const HEAD: &str = "\
 # read before each order, so nothing needs to be restarted. `lucia-node-agent policy` shows and changes it.
 ";
 
+const UNCHANGED: &str = "/etc/lucia/agent-policy.toml was not changed";
+
 /// The policy was not changed.
 #[derive(Debug, Error)]
 pub enum EditError {
     /// What is there cannot be used.
-    #[error("the policy was not changed")]
+    #[error("{UNCHANGED}")]
     Policy(#[from] PolicyError),
-    /// Its directory.
-    #[error("/etc/lucia cannot be used; the policy was not changed")]
-    Dir(#[source] DirError),
-    /// Somebody else cannot be kept from changing it meanwhile.
-    #[error("/etc/lucia cannot be locked; the policy was not changed")]
-    Lock(#[source] io::Error),
-    /// It is so long, or the line is written in such a way, that only a person can change it.
-    #[error("/etc/lucia/{NAME} has no plain line for {}; edit it by hand", .kind.as_str())]
-    Shape {
-        /// Which kind was to change.
-        kind: OrderKind,
-    },
-    /// The disk.
-    #[error("/etc/lucia/{NAME} was not written")]
-    Write(#[source] WriteError),
+    /// It cannot be changed.
+    #[error(transparent)]
+    Failed(#[from] Failed),
 }
 
 /// The policy that staging lays where none was given: each kind of this version that a node carries out is allowed.
@@ -72,9 +62,9 @@ pub fn check(text: &str) -> Result<(), PolicyError> {
 /// # Errors
 /// Any [`EditError`]; the file is then as it was.
 pub fn set(root: &Root, kind: OrderKind, rule: Rule) -> Result<(), EditError> {
-    let dir = etc::settings(root).map_err(EditError::Dir)?;
-    let lock = File::open(dir.path()).map_err(EditError::Lock)?;
-    lock.lock().map_err(EditError::Lock)?;
+    let dir = etc::settings(root).or_failed(UNCHANGED)?;
+    let lock = File::open(dir.path()).or_failed(UNCHANGED)?;
+    lock.lock().or_failed(UNCHANGED)?;
     let text = super::text(root)?.unwrap_or_else(|| allowing(BEFORE_FEATURES.into_iter()));
     let before = super::parse(&text)?;
     match super::known(before.clone()).refused {
@@ -84,10 +74,11 @@ pub fn set(root: &Root, kind: OrderKind, rule: Rule) -> Result<(), EditError> {
     }
     let edited = edit(&text, kind, rule);
     if super::parse(&edited).ok() != Some(before.with(kind, rule)) {
-        return Err(EditError::Shape { kind });
+        let what = format!("/etc/lucia/{NAME} has no plain line for {}; edit it by hand", kind.as_str());
+        return Err(Failed::new(what).into());
     }
-    let name = FileName::new(NAME).map_err(|_| EditError::Shape { kind })?;
-    dir.replace(&name, edited.as_bytes(), MODE).map_err(EditError::Write)
+    let name = FileName::new(NAME).or_failed(UNCHANGED)?;
+    Ok(dir.replace(&name, edited.as_bytes(), MODE).or_failed(UNCHANGED)?)
 }
 
 /// The text with the line of `kind` changed, or one more at its end.
@@ -185,7 +176,7 @@ mod tests {
             assert_eq!(text(&scratch), bad);
         }
         let scratch = Scratch::new();
-        assert!(matches!(set(&scratch.root(), OrderKind::SshKey, Rule::Forbid), Err(EditError::Dir(_))));
+        assert!(matches!(set(&scratch.root(), OrderKind::SshKey, Rule::Forbid), Err(EditError::Failed(_))));
     }
 
     // spec: AG-442

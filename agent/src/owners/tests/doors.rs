@@ -323,7 +323,7 @@ fn what_is_known_of_ordered_keys_follows_the_record_alone() {
 
 impl Door {
     fn state_write(&self, name: &str, bytes: &[u8]) {
-        let file = StateFile::ALL.into_iter().find(|file| file.as_str() == name).unwrap();
+        let file = StateFile::ALL.iter().copied().find(|file| file.as_str() == name).unwrap();
         self.state.replace(file, bytes).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::super::super::config::{Config, ConfigError, Trust};
+use super::super::super::config::{Config, Trust};
 use super::super::super::proxy::{BadHead, Proxy, ProxyCa};
 use super::*;
 
@@ -282,12 +282,11 @@ fn the_ca_of_a_proxy_is_read_with_the_settings() {
     );
     let load = || Trust::load(&scratch.root());
     let missing = load().unwrap_err();
-    assert!(matches!(missing, ConfigError::Read { .. }) && missing.to_string().contains("p.pem"), "{missing:?}");
+    assert!(missing.to_string().contains("p.pem"), "{missing:?}");
     for bad in ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         scratch.put("etc/p.pem", bad);
         let error = load().unwrap_err();
-        assert!(matches!(error, ConfigError::Value { setting: "proxy.ca-file", .. }), "{bad:?}: {error:?}");
-        assert!(error.to_string().contains("p.pem"), "{bad:?}: {error}");
+        assert!(error.to_string().contains("p.pem: proxy.ca-file"), "{bad:?}: {error}");
     }
     // As tools write them: with a text before it, CRLF, and more than one.
     let pem = certificate.pem().replace("\r\n", "\n").replace('\n', "\r\n");
