@@ -1,6 +1,5 @@
 //! The installer's verbs: each opens key, settings and connection, and calls `install`.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use crate::host::failed::Failed;
 use crate::host::root::Root;
 use crate::host::state::State;
 use crate::host::status::{self, Doing, Status, StatusFile};
-use crate::host::{chain, random};
+use crate::host::{chain, random, read_bytes};
 use crate::identity::{key, rekey, running};
 use crate::install::discover::{console_box, discover as discover_once};
 use crate::install::stage::{self, Staged};
@@ -270,10 +269,8 @@ pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
 
 fn program(root: &Root) -> Result<Vec<u8>, Exit> {
     let failed = |error: std::io::Error| Exit::said(1, format!("cannot read the agent's own program: {error}"));
-    let mut program = Vec::new();
-    let file = std::fs::File::open(root.running_binary()).map_err(failed)?;
     // One byte more than may be, so that what is too long is seen and not cut.
-    file.take(MAX.saturating_add(1)).read_to_end(&mut program).map_err(failed)?;
+    let program = read_bytes(&root.running_binary(), MAX.saturating_add(1)).map_err(failed)?;
     if u64::try_from(program.len()).unwrap_or(u64::MAX) > MAX {
         let mib = MAX >> 20;
         let text = format!(

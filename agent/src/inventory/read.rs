@@ -1,11 +1,11 @@
 //! Small files of the kernel, read with a cap; whatever cannot be read is absent.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use lucia_proto::base::bounded::Text;
 use lucia_proto::base::text::is_printable_char;
+
+use crate::host;
 
 /// Longest attribute: sysfs hands out one page.
 const ATTRIBUTE_MAX: u64 = 4096;
@@ -16,9 +16,7 @@ const NAMES_MAX: usize = 1024;
 
 /// The first `max` bytes of a file.
 pub(crate) fn bytes(path: &Path, max: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(max).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    host::read_bytes(path, max).ok()
 }
 
 /// The same as text. What is no UTF-8 becomes U+FFFD, which [`clean`] takes out.

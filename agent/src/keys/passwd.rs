@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lucia_proto::base::names::AccountName;
 
+use crate::host;
 use crate::host::root::Root;
-use crate::inventory::read;
 
 /// Longest `/etc/passwd`: over ten thousand accounts.
 const MAX: u64 = 1 << 20;
@@ -46,7 +46,7 @@ pub fn has_group(root: &Root, name: &str) -> bool {
 }
 
 fn whole(root: &Root, path: &str) -> Option<String> {
-    let bytes = read::bytes(&root.join(path), MAX + 1)?;
+    let bytes = host::read_bytes(&root.join(path), MAX + 1).ok()?;
     let fits = u64::try_from(bytes.len()).ok()? <= MAX;
     fits.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
