@@ -327,7 +327,7 @@ impl<'a> Facts<'a> {
         let (what, times) = end.map(|end| (end.what.trim_end_matches('.'), times(end))).unwrap_or_default();
         (
             format!("The agent keeps ending and was just started again; the last time it ended{exit}{times}: {what}"),
-            cure_words(),
+            Some(WORDS.to_owned()),
         )
     }
 
@@ -385,10 +385,6 @@ const WORDS: &str = "journalctl -u lucia-node-agent shows its last words";
 const SET_CLOCK: &str = "set the clock with timedatectl, and see that it is kept right (timedatectl set-ntp true)";
 const CLOCK_CURE: &str = "set the clock with timedatectl, and see that it is kept right (timedatectl set-ntp true); if it is right \
      already, the controller's certificate has expired. Key and certificate are kept";
-
-fn cure_words() -> Option<String> {
-    Some(WORDS.to_owned())
-}
 
 fn times(end: &End) -> String {
     if end.times > 1 { format!(" ({} in a row)", counted(end.times.into(), "time")) } else { String::new() }

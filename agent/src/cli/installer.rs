@@ -13,7 +13,8 @@ use lucia_proto::base::time::Clock;
 use lucia_proto::pki::key::NodeKey;
 use serde_json::json;
 
-use super::show::print;
+use super::managed::runtime;
+use super::show::{print, print_json};
 use crate::client::clock::ServerClock;
 use crate::client::config::Trust;
 use crate::client::retry::{Backoff, Pace};
@@ -81,13 +82,11 @@ impl Session {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))?;
-    Ok(runtime.block_on(future))
+    Ok(runtime()?.block_on(future))
 }
 
 fn call_failed(error: &CallError) -> Exit {
-    Exit::said(1, format!("{}; {}", chain(error), cure::of(error)))
+    Exit::refused(format!("{}; {}", chain(error), cure::of(error)))
 }
 
 pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(), Exit> {
@@ -124,22 +123,18 @@ pub(super) fn discover(root: &Root, json: bool, timeout: Duration) -> Result<(),
     .map_err(|error| call_failed(&error))?;
     session.tell(Doing::AwaitingApproval);
     if found.device_id != node_id || found.verification_code != fingerprint.verification_code() {
-        return Err(Exit::said(
-            1,
+        return Err(Exit::refused(
             "the controller answered for another device than this one; nothing was approved. Look who answers at \
              controller-url",
         ));
     }
     if json {
-        print(
-            &json!({
-                "deviceId": node_id,
-                "verificationCode": fingerprint.verification_code(),
-                "fingerprint": fingerprint,
-                "expiresAt": found.expires_at,
-            })
-            .to_string(),
-        );
+        print_json(&json!({
+            "deviceId": node_id,
+            "verificationCode": fingerprint.verification_code(),
+            "fingerprint": fingerprint,
+            "expiresAt": found.expires_at,
+        }))?;
     } else {
         print(&format!("The controller knows this machine; it can be approved until {}.", found.expires_at));
         if running::is_running(&session.state)? {
@@ -175,15 +170,12 @@ pub(super) fn wait_install(root: &Root, json: bool, timeout: Option<Duration>) -
         })?;
     session.tell(if grant.disk_id.is_some() { Doing::Granted } else { Doing::Joining });
     if json {
-        print(
-            &json!({
-                "taskId": grant.task_id,
-                "hostname": grant.hostname,
-                "diskId": grant.disk_id,
-                "expiresAt": grant.expires_at,
-            })
-            .to_string(),
-        );
+        print_json(&json!({
+            "taskId": grant.task_id,
+            "hostname": grant.hostname,
+            "diskId": grant.disk_id,
+            "expiresAt": grant.expires_at,
+        }))?;
     } else {
         let what = grant.disk_id.as_ref().map_or_else(
             || "no disk is erased; next: lucia-node-agent rekey --finish".to_owned(),
@@ -200,7 +192,7 @@ pub(super) fn guard(root: &Root) -> Result<(), Exit> {
     let installation = Installation::read(&session.state)?;
     let inventory = inventory::gather(root)?;
     let device = block_on(device_state(&mut session.client))?.map_err(|error| call_failed(&error))?;
-    let now = session.client.server_now().ok_or_else(|| Exit::said(1, "the controller's time is not known"))?;
+    let now = session.client.server_now().ok_or_else(|| Exit::refused("the controller's time is not known"))?;
     let running = running::is_running(&session.state)?;
     let grant = guard_rules::check(running, installation.as_ref(), &boot, &inventory, &device, now)
         .map_err(|refusal| Exit::with(refusal.exit_code(), &refusal))?;
@@ -255,7 +247,7 @@ pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
             "/etc/hostname says {found:?}, but this machine was approved as {name:?}; run `hostnamectl set-hostname \
              {name}`, then this again"
         );
-        return Err(Exit::said(1, text));
+        return Err(Exit::refused(text));
     }
     let machine_id = boot::machine_id(root)?;
     let Session { client, state, key, .. } = &mut session;
@@ -268,7 +260,7 @@ pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
 }
 
 fn program(root: &Root) -> Result<Vec<u8>, Exit> {
-    let failed = |error: std::io::Error| Exit::said(1, format!("cannot read the agent's own program: {error}"));
+    let failed = |error: std::io::Error| Exit::refused(format!("cannot read the agent's own program: {error}"));
     // One byte more than may be, so that what is too long is seen and not cut.
     let program = read_bytes(&root.running_binary(), MAX.saturating_add(1)).map_err(failed)?;
     if u64::try_from(program.len()).unwrap_or(u64::MAX) > MAX {
@@ -277,7 +269,7 @@ fn program(root: &Root) -> Result<Vec<u8>, Exit> {
             "the agent's own program is over {mib} MiB, which no target takes; nothing was staged: put a released agent \
              (built with --release, stripped) on the installer's medium"
         );
-        return Err(Exit::said(1, text));
+        return Err(Exit::refused(text));
     }
     Ok(program)
 }

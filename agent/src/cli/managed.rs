@@ -57,9 +57,9 @@ fn check_stopped(root: &Root, state: &State) -> Result<(), Exit> {
     Err(Exit::said(STOPPED, stopped))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Exit::said(1, format!("cannot start the runtime: {error}")))
+    runtime.map_err(|error| Exit::refused(format!("cannot start the runtime: {error}")))
 }
 
 /// Runs, and notes for `why` how that ended.
@@ -130,15 +130,12 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     let orders = installed.facts();
     let fingerprint = key.public().fingerprint();
     if fingerprint.node_id() != orders.node_id {
-        return Err(Exit::said(
-            1,
-            format!(
-                "the key in {} is not the one that was installed (node {}); restore it from a backup, or install anew; after `rekey`, \
-                 have this machine approved and run `lucia-node-agent rekey --finish`",
-                state.path().display(),
-                orders.node_id
-            ),
-        ));
+        return Err(Exit::refused(format!(
+            "the key in {} is not the one that was installed (node {}); restore it from a backup, or install anew; after `rekey`, \
+             have this machine approved and run `lucia-node-agent rekey --finish`",
+            state.path().display(),
+            orders.node_id
+        )));
     }
     let tls = tls::settings(&trust.root).map_err(Failed::config)?;
     let identity = Identity::open(&state, &key, &orders.hostname, &orders.task_id, trust.root.clone());
@@ -173,11 +170,11 @@ fn serve(root: &Root, began: u64) -> Result<(), Exit> {
     runtime()?.block_on(async {
         let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-            return Err(Exit::said(1, "cannot listen for SIGTERM"));
+            return Err(Exit::refused("cannot listen for SIGTERM"));
         };
         tokio::select! {
             ended = managed::run(&installed, daemon) => return Err(match ended {
-                Ended::Broke(why) => Exit::said(1, format!("{why}; the service starts again")),
+                Ended::Broke(why) => Exit::refused(format!("{why}; the service starts again")),
                 ended @ Ended::Stopped(_) => Exit::said(STOPPED, ended.to_string()),
                 ended @ Ended::Removed => Exit::said(REMOVED, ended.to_string()),
             }),

@@ -24,7 +24,7 @@ pub(super) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
 }
 
-fn print_json<T: serde::Serialize>(value: &T) -> Result<(), Exit> {
+pub(super) fn print_json<T: serde::Serialize>(value: &T) -> Result<(), Exit> {
     print(&lucia_proto::base::json::to_string(value)?);
     Ok(())
 }

@@ -8,7 +8,7 @@ use lucia_proto::base::names::DnsName;
 use lucia_proto::pki::chain;
 use serde::Deserialize;
 
-use super::proxy::{Proxy, ProxyCa, authority, check_ca};
+use super::proxy::{Proxy, ProxyCa, authority, certificates};
 use crate::host;
 use crate::host::failed::{Failed, OrFailed as _};
 use crate::host::root::Root;
@@ -151,7 +151,7 @@ impl Trust {
         if let Some(ca) = config.proxy.as_mut().and_then(|proxy| proxy.ca.as_mut()) {
             let path = root.join(&ca.file.to_string_lossy());
             ca.pem = read(&path)?;
-            check_ca(&ca.pem).map_err(|rule| refused(&path, "proxy.ca-file", rule))?;
+            certificates(&ca.pem).map_err(|rule| refused(&path, "proxy.ca-file", rule))?;
         }
         let path = root.join(&config.root_file.to_string_lossy());
         let pem = read(&path)?;

@@ -12,9 +12,7 @@ use crate::host::status::Reason;
 pub const fn of(error: &CallError) -> &'static str {
     match error {
         CallError::Unreachable(source) => source.cure(),
-        CallError::Stranger { .. } => {
-            "look for a proxy or another server at the controller's address; key and certificate are kept"
-        }
+        CallError::Stranger { .. } => "look for a proxy or another server at the controller's address; the key is kept",
         CallError::Refused { code, .. } => of_code(*code),
         CallError::BadAnswer { .. } => "check that agent and controller have versions that belong together",
         CallError::Unsigned(_) | CallError::NoCertificate => "report this mistake of the agent, with its log",
@@ -25,9 +23,9 @@ pub const fn of(error: &CallError) -> &'static str {
 #[must_use]
 pub const fn reason(error: &CallError) -> Option<Reason> {
     match error {
-        CallError::Unreachable(
-            TransportError::Clock { .. } | TransportError::Proxy { source: ProxyError::Clock(_), .. },
-        ) => Some(Reason::Clock),
+        CallError::Unreachable(TransportError::Clock { .. } | TransportError::Proxy(_, ProxyError::Clock(_))) => {
+            Some(Reason::Clock)
+        }
         CallError::Refused { code: Code::NodeIdentityInvalid, .. } => Some(Reason::Identity),
         CallError::Refused { code: Code::NodeEnrollmentFailed, .. } => Some(Reason::Worker),
         _ => None,
@@ -47,9 +45,7 @@ const fn of_code(code: Code) -> &'static str {
         }
         Code::NetworkNotAllowed => "add this machine's network to allowed-networks of the controller",
         Code::AdmissionClosed => "open the window: `luciactl window open --minutes 30` on the controller",
-        Code::ManagedDevice => {
-            "this key is a managed node already; remove the node first if it is to be installed anew"
-        }
+        Code::ManagedDevice => "this key is a managed node already; remove the node first to install it anew",
         Code::DiscoveryExpired => "run `lucia-node-agent discover` again",
         Code::VerificationCodeCollision => "reject the other device, or make this machine a new key",
         Code::NotApproved | Code::NotPending => "approve this machine: `luciactl onboarding`, then `luciactl approve`",

@@ -64,14 +64,8 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// The controller accepted, in words that are not those of this protocol.
-    #[error("the controller's answer to {call:?} cannot be read")]
-    BadAnswer {
-        /// Which call.
-        call: Endpoint,
-        /// What is wrong with it.
-        #[source]
-        source: json::JsonError,
-    },
+    #[error("the controller's answer to {0:?} cannot be read")]
+    BadAnswer(Endpoint, #[source] json::JsonError),
     /// The report could not be signed; a mistake in the agent.
     #[error("the report cannot be signed")]
     Unsigned(#[source] ProofError),
@@ -121,7 +115,7 @@ impl ControllerAnswer {
     /// [`CallError::BadAnswer`].
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         json::from_slice(&self.body, ANSWER_MAX, JSON_DEPTH_MAX)
-            .map_err(|source| CallError::BadAnswer { call: self.call, source })
+            .map_err(|source| CallError::BadAnswer(self.call, source))
     }
 }
 
@@ -237,7 +231,7 @@ impl<T: Transport> Client<T> {
             }),
             None => json::to_string(&DeviceCall { proof }),
         };
-        let text = text.map_err(|source| CallError::BadAnswer { call, source })?;
+        let text = text.map_err(|source| CallError::BadAnswer(call, source))?;
         Ok(Request { method: call.method(), path, proof: None, body: Some(text.into_bytes()) })
     }
 

@@ -110,11 +110,8 @@ pub enum ProxyError {
     #[error("it ended the connection before its answer was whole")]
     Closed,
     /// It said no.
-    #[error("it answered CONNECT with {status}")]
-    Refused {
-        /// Its status.
-        status: u16,
-    },
+    #[error("it answered CONNECT with {0}")]
+    Refused(u16),
     /// It said something that is no answer to CONNECT.
     #[error("what it answered is no answer to CONNECT: {0}")]
     Strange(BadHead),
@@ -139,15 +136,11 @@ impl ProxyError {
     #[must_use]
     pub const fn cure(&self) -> &'static str {
         match self {
-            Self::Name(_) => {
-                "check the url of [proxy] in /etc/lucia/agent.toml and this machine's name server; it is tried again"
-            }
+            Self::Name(_) => "check the url of [proxy] in /etc/lucia/agent.toml and the name server; it is tried again",
             Self::Connect(_) => {
                 "check that the proxy runs at the url of [proxy] in /etc/lucia/agent.toml; it is tried again"
             }
-            Self::Stranger { .. } => {
-                "check the url and ca-file of [proxy] in /etc/lucia/agent.toml, and who answers there"
-            }
+            Self::Stranger { .. } => "check url and ca-file of [proxy] in /etc/lucia/agent.toml, and who answers there",
             Self::Clock(_) => {
                 "set this machine's clock (timedatectl); if it is right, the proxy needs a new certificate: its own has ended"
             }
@@ -158,14 +151,12 @@ impl ProxyError {
                 "check the network between this machine and the proxy: the connection broke; the agent tries again"
             }
             Self::Closed => "look at the proxy's log; the agent tries again",
-            Self::Refused { status: 407 } => {
-                "let the proxy admit this machine by its address: it asks for a password, and the agent has none"
-            }
-            Self::Refused { status: 403 | 405 } => {
+            Self::Refused(407) => "let the proxy admit this machine by its address: the agent has no password for it",
+            Self::Refused(403 | 405) => {
                 "let the proxy allow CONNECT to the controller's host and port (squid: an http_access rule for that port)"
             }
-            Self::Refused { status: 502..=504 } => {
-                "check controller-url as the proxy sees it: it finds no way to that host and port; it is tried again"
+            Self::Refused(502..=504) => {
+                "check controller-url as the proxy sees it: it finds no way there; it is tried again"
             }
             Self::Refused { .. } => "look at the proxy's log for why it refuses CONNECT; it is tried again",
             Self::Strange(_) => "check that an HTTP proxy answers at the url of [proxy] in /etc/lucia/agent.toml",
@@ -185,20 +176,12 @@ pub(super) struct Way {
 }
 
 /// The certificates in a CA file.
-fn certificates(pem: &str) -> Result<RootCertStore, BadCa> {
+pub(super) fn certificates(pem: &str) -> Result<RootCertStore, BadCa> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1) {
         certificate.map_err(|_| BadCa).and_then(|der| roots.add(der).map_err(|_| BadCa))?;
     }
     if roots.is_empty() || roots.len() > CERTIFICATES_MAX { Err(BadCa) } else { Ok(roots) }
-}
-
-/// Whether a CA file can be used.
-///
-/// # Errors
-/// [`BadCa`].
-pub(super) fn check_ca(pem: &str) -> Result<(), BadCa> {
-    certificates(pem).map(drop)
 }
 
 impl Way {
@@ -270,7 +253,7 @@ async fn ask(stream: Box<dyn Stream>, to: &str, name: &str) -> Result<Box<dyn St
     };
     match answer.map_err(refused)?.status() {
         StatusCode::OK => {}
-        status => return Err(ProxyError::Refused { status: status.as_u16() }),
+        status => return Err(ProxyError::Refused(status.as_u16())),
     }
     let parts = connection.into_parts();
     if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(ProxyError::Strange(BadHead::BytesAfter)) }
@@ -293,7 +276,7 @@ mod tests {
     impl Refusal {
         fn of(error: &ProxyError) -> Self {
             match error {
-                ProxyError::Refused { status } => Self::Status(*status),
+                ProxyError::Refused(status) => Self::Status(*status),
                 ProxyError::Strange(head) => Self::Head(*head),
                 ProxyError::Closed => Self::Closed,
                 error => panic!("{error:?}"),
@@ -430,10 +413,10 @@ mod tests {
             (ProxyError::Tls(io()), "http://"),
             (ProxyError::Cut(io()), ""),
             (ProxyError::Closed, ""),
-            (ProxyError::Refused { status: 407 }, ""),
-            (ProxyError::Refused { status: 403 }, "CONNECT"),
-            (ProxyError::Refused { status: 502 }, "controller-url"),
-            (ProxyError::Refused { status: 500 }, "CONNECT"),
+            (ProxyError::Refused(407), ""),
+            (ProxyError::Refused(403), "CONNECT"),
+            (ProxyError::Refused(502), "controller-url"),
+            (ProxyError::Refused(500), "CONNECT"),
             (ProxyError::Strange(BadHead::NotHttp), "/etc/lucia/agent.toml"),
         ] {
             places.insert(place(&error));

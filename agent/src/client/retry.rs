@@ -44,10 +44,10 @@ impl Pace {
         match error {
             CallError::Refused { code, .. } => Self::of_action(*code),
             // A proxy that says no has to be told otherwise by somebody.
-            CallError::Unreachable(TransportError::Proxy {
-                source: ProxyError::Refused { status: 400..=499 } | ProxyError::Strange(_),
-                ..
-            }) => Self::WAITING,
+            CallError::Unreachable(TransportError::Proxy(
+                _,
+                ProxyError::Refused(400..=499) | ProxyError::Strange(_),
+            )) => Self::WAITING,
             CallError::Unreachable(_) => Self::ANSWERLESS,
             CallError::Stranger { .. } => Self::WAITING,
             CallError::BadAnswer { .. } | CallError::Unsigned(_) | CallError::NoCertificate => Self::WRONG,

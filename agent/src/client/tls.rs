@@ -94,7 +94,7 @@ impl TlsTransport {
         let Self { server, reach, .. } = self;
         let connected = reach.connect(CONNECT, async |address, tcp| server.speak(address, tcp).await).await;
         connected.map_err(|failure| match failure {
-            Unreached::Late => TransportError::Connect { to: server.to(), source: io::ErrorKind::TimedOut.into() },
+            Unreached::Late => TransportError::Connect(server.to(), io::ErrorKind::TimedOut.into()),
             Unreached::Name(source) => server.unconnected(server.to(), source, ProxyError::Name),
             Unreached::Closed { address, source } => {
                 server.unconnected(server.to_address(address), source, ProxyError::Connect)
@@ -117,8 +117,8 @@ impl Server {
     /// Why there is no connection to whoever comes first on the way: the proxy, or the controller.
     fn unconnected(&self, to: String, source: io::Error, as_proxy: fn(io::Error) -> ProxyError) -> TransportError {
         match &self.proxy {
-            Some(way) => TransportError::Proxy { proxy: way.proxy.url(), source: as_proxy(source) },
-            None => TransportError::Connect { to, source },
+            Some(way) => TransportError::Proxy(way.proxy.url(), as_proxy(source)),
+            None => TransportError::Connect(to, source),
         }
     }
 
@@ -127,7 +127,7 @@ impl Server {
         let stream: Box<dyn Stream> = match &self.proxy {
             None => Box::new(tcp),
             Some(way) => {
-                let refused = |source| TransportError::Proxy { proxy: way.proxy.url(), source };
+                let refused = |source| TransportError::Proxy(way.proxy.url(), source);
                 way.tunnel(tcp, &authority(&self.host, self.port)).await.map_err(refused)?
             }
         };
@@ -148,9 +148,9 @@ impl Server {
 
     fn tls_refused(&self, to: String, source: io::Error) -> TransportError {
         match failure(&source) {
-            Failure::Time => TransportError::Clock { source },
+            Failure::Time => TransportError::Clock(source),
             Failure::Certificate => TransportError::Stranger { to, name: self.name.to_str().into_owned(), source },
-            Failure::Protocol | Failure::Connection => TransportError::Connect { to, source },
+            Failure::Protocol | Failure::Connection => TransportError::Connect(to, source),
         }
     }
 }
@@ -209,7 +209,7 @@ impl Transport for TlsTransport {
     async fn send(&mut self, request: &Request) -> Result<Response, TransportError> {
         match tokio::time::timeout(TRY, self.exchange(request)).await {
             Ok(result) => result,
-            Err(_) => Err(TransportError::Timeout { limit: TRY }),
+            Err(_) => Err(TransportError::Timeout(TRY)),
         }
     }
 }

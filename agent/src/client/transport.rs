@@ -40,14 +40,8 @@ pub struct Response {
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// No address of the controller took the connection.
-    #[error("cannot connect to {to}")]
-    Connect {
-        /// Host and port.
-        to: String,
-        /// What the system said about the last address.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("cannot connect to {0}")]
+    Connect(String, #[source] std::io::Error),
     /// Whoever answers there is not the controller by its certificate.
     #[error("{to} does not prove to be {name}")]
     Stranger {
@@ -61,29 +55,16 @@ pub enum TransportError {
     },
     /// The certificate is right but not now: a wrong clock here, or an expired controller.
     #[error("the controller's certificate is not valid at the time of this machine's clock")]
-    Clock {
-        /// What is wrong with the time.
-        #[source]
-        source: std::io::Error,
-    },
+    Clock(#[source] std::io::Error),
     /// The proxy in between gave no way.
-    #[error("the proxy {proxy} gives no way to the controller")]
-    Proxy {
-        /// Its url.
-        proxy: String,
-        /// Why.
-        #[source]
-        source: ProxyError,
-    },
+    #[error("the proxy {0} gives no way to the controller")]
+    Proxy(String, #[source] ProxyError),
     /// The connection ended or the answer was cut.
     #[error("the connection to the controller ended before the answer was whole")]
     Cut(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// No whole answer in time.
-    #[error("no whole answer within {} s", limit.as_secs())]
-    Timeout {
-        /// How long was waited.
-        limit: Duration,
-    },
+    #[error("no whole answer within {} s", .0.as_secs())]
+    Timeout(Duration),
     /// An answer longer than any of ours.
     #[error("an answer of over 64 KiB, which the controller never gives")]
     TooLarge,
@@ -94,16 +75,12 @@ impl TransportError {
     #[must_use]
     pub const fn cure(&self) -> &'static str {
         match self {
-            Self::Connect { .. } => {
-                "check that the controller runs and that this machine reaches it; it is tried again"
-            }
+            Self::Connect { .. } => "check that the controller runs and this machine reaches it; it is tried again",
             Self::Stranger { .. } => {
                 "check controller-url, controller-name and root-file in /etc/lucia/agent.toml, and who answers at that address; a proxy that opens TLS has to leave this connection closed"
             }
-            Self::Proxy { source, .. } => source.cure(),
-            Self::Clock { .. } => {
-                "set this machine's clock (timedatectl); if it is right, the controller's certificate has ended"
-            }
+            Self::Proxy(_, source) => source.cure(),
+            Self::Clock { .. } => "set the clock (timedatectl); if it is right, the controller's certificate expired",
             Self::Cut(_) | Self::Timeout { .. } => "nothing; it is tried again",
             Self::TooLarge => "check for a proxy between this machine and the controller",
         }

@@ -56,29 +56,17 @@ pub enum ChangeError {
     #[error("what is needed for the directory cannot be run")]
     Unit(#[from] UnitError),
     /// sshd does not take its configuration.
-    #[error("sshd refuses its configuration ({said})")]
-    Sshd {
-        /// Its last line.
-        said: String,
-    },
+    #[error("sshd refuses its configuration ({0})")]
+    Sshd(String),
     /// sshd reads another `AuthorizedKeysFile` first.
     #[error("sshd does not go by /etc/ssh/sshd_config.d/{}", sshd::NAME)]
     NotInForce,
     /// The directory itself.
-    #[error("the directory at {uri} does not serve this node")]
-    Directory {
-        /// Where.
-        uri: LdapUri,
-        /// What is wrong.
-        #[source]
-        source: LdapError,
-    },
+    #[error("the directory at {0} does not serve this node")]
+    Directory(LdapUri, #[source] LdapError),
     /// Somebody chose other places for keys.
-    #[error("sshd has an AuthorizedKeysFile of its own ({value}), which the drop-in would take away")]
-    Chosen {
-        /// What it is.
-        value: String,
-    },
+    #[error("sshd has an AuthorizedKeysFile of its own ({0}), which the drop-in would take away")]
+    Chosen(String),
     /// sshd lets people in without asking PAM.
     #[error("sshd has UsePAM no, so that nobody would ask sssd whether a directory user may log in")]
     NoPam,
@@ -113,50 +101,52 @@ impl ChangeError {
     /// What cures it, in one line.
     #[must_use]
     pub fn cure(&self) -> String {
-        match self {
-            Self::Files(error) => error.cure(),
+        let cure = match self {
+            Self::Files(error) => return error.cure(),
             Self::Unit(UnitError::Job { .. }) => {
-                "see `systemctl status sssd ssh` and /var/log/sssd on this node; it is tried again".to_owned()
+                "see `systemctl status sssd ssh` and /var/log/sssd on this node; it is tried again"
             }
-            Self::Unit(_) => "see that dbus and systemd answer (`systemctl status dbus`); it is tried again".to_owned(),
+            Self::Unit(_) => "see that dbus and systemd answer (`systemctl status dbus`); it is tried again",
             Self::Sshd { .. } => {
                 "run `sshd -t` on this node and correct what it names in /etc/ssh; the former drop-in is back, and it is \
                  tried again"
-                    .to_owned()
             }
-            Self::NotInForce => format!(
-                "see that /etc/ssh/sshd_config begins with `Include /etc/ssh/sshd_config.d/*.conf` and that nothing before \
+            Self::NotInForce => {
+                return format!(
+                    "see that /etc/ssh/sshd_config begins with `Include /etc/ssh/sshd_config.d/*.conf` and that nothing before \
                  {} sets AuthorizedKeysFile; it is tried again",
-                sshd::NAME
-            ),
-            Self::Directory { source: LdapError::Bind { .. } | LdapError::Group { .. }, .. } => {
+                    sshd::NAME
+                );
+            }
+            Self::Directory(_, LdapError::Bind { .. } | LdapError::Group { .. }) => {
                 "run `lucia-enrollment-worker status` and `prepare-directory --check` on the worker's host; sssd goes on with \
                  what it has, and it is tried again"
-                    .to_owned()
             }
             Self::Directory { .. } => {
                 "see that the directory's server runs, that this node reaches it, and that its certificate is for that name \
                  and chains to the fleet's root; sssd goes on with what it has, and it is tried again"
-                    .to_owned()
             }
-            Self::Chosen { .. } => format!(
-                "in /etc/ssh/sshd_config and its drop-ins, take the line out, or make it the one that {} would have: \
+            Self::Chosen { .. } => {
+                return format!(
+                    "in /etc/ssh/sshd_config and its drop-ins, take the line out, or make it the one that {} would have: \
                  `{}`; nothing was changed, and it is tried again",
-                sshd::NAME,
-                sshd::DROP_IN.lines().last().unwrap_or_default()
-            ),
-            Self::NoPam => "set `UsePAM yes` in /etc/ssh/sshd_config, as Debian does; nothing is open meanwhile, and it \
+                    sshd::NAME,
+                    sshd::DROP_IN.lines().last().unwrap_or_default()
+                );
+            }
+            Self::NoPam => {
+                "set `UsePAM yes` in /etc/ssh/sshd_config, as Debian does; nothing is open meanwhile, and it \
                  is tried again"
-                .to_owned(),
+            }
             Self::Silent { .. } => {
                 "see that this node reaches the directory's server and that /etc/nsswitch.conf and /var/log/sssd are in \
                  order; local accounts log in as before, and it is tried again"
-                    .to_owned()
             }
-            Self::Keep(_) => "free space on the disk of /var/lib/lucia; it is tried again".to_owned(),
-            Self::NotRestored { cure, .. } => cure.clone(),
-            Self::Crashed(_) => "nothing".to_owned(),
-        }
+            Self::Keep(_) => "free space on the disk of /var/lib/lucia; it is tried again",
+            Self::NotRestored { cure, .. } => return cure.clone(),
+            Self::Crashed(_) => "nothing",
+        };
+        cure.to_owned()
     }
 
     /// Whether nobody knows what the private directory holds now.
@@ -221,13 +211,13 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     /// [`ChangeError::Directory`].
     pub async fn ask(&self, reader: &Reader) -> Result<(), ChangeError> {
         let read = self.directory.read(reader).await;
-        read.map_err(|source| ChangeError::Directory { uri: reader.access.uri.clone(), source })
+        read.map_err(|source| ChangeError::Directory(reader.access.uri.clone(), source))
     }
 
     /// What is there of a file. Where nothing is wanted, what is not the agent's is none of its business.
     fn find(&self, file: SetUpFile, wanted: &Wanted) -> Result<Found, FilesError> {
         match files::find(self.root, file) {
-            Ok(Found::Foreign) if wanted.text(file).is_some() => Err(FilesError::Foreign { file }),
+            Ok(Found::Foreign) if wanted.text(file).is_some() => Err(FilesError::Foreign(file)),
             Ok(Found::Foreign) | Err(_) if wanted.text(file).is_none() => Ok(Found::Missing),
             found => found,
         }
@@ -289,7 +279,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     async fn check_sshd(&self, wanted: &Wanted) -> Result<(), ChangeError> {
         let checked = self.runner.run(&Program::CheckSshd).await?;
         if !checked.succeeded() {
-            return Err(ChangeError::Sshd { said: words(checked.last_line()) });
+            return Err(ChangeError::Sshd(words(checked.last_line())));
         }
         self.check_in_force(wanted).await
     }
@@ -313,7 +303,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
         }
         let shown = self.shown().await?;
         match sshd::chosen(&shown) {
-            Some(value) => Err(ChangeError::Chosen { value: words(value) }),
+            Some(value) => Err(ChangeError::Chosen(words(value))),
             None => Ok(()),
         }
     }
@@ -321,7 +311,7 @@ impl<R: Runner, D: Directory> Ground<'_, R, D> {
     /// What sshd's configuration comes to.
     async fn shown(&self) -> Result<String, ChangeError> {
         let shown = self.runner.run(&Program::ShowSshd).await?;
-        if shown.succeeded() { Ok(shown.output) } else { Err(ChangeError::Sshd { said: words(shown.last_line()) }) }
+        if shown.succeeded() { Ok(shown.output) } else { Err(ChangeError::Sshd(words(shown.last_line()))) }
     }
 
     /// Whether sssd answers with the group.

@@ -28,24 +28,11 @@ impl SetUpFile {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Sssd, Self::Sshd];
 
-    const fn dir(self) -> EtcDir {
+    /// Its directory, its name, and the line that it begins with.
+    const fn row(self) -> (EtcDir, &'static str, &'static str) {
         match self {
-            Self::Sssd => EtcDir::Sssd,
-            Self::Sshd => EtcDir::SshdConfig,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Sssd => "sssd.conf",
-            Self::Sshd => sshd::NAME,
-        }
-    }
-
-    const fn mark(self) -> &'static str {
-        match self {
-            Self::Sssd => sssd::MARK,
-            Self::Sshd => sshd::MARK,
+            Self::Sssd => (EtcDir::Sssd, "sssd.conf", sssd::MARK),
+            Self::Sshd => (EtcDir::SshdConfig, sshd::NAME, sshd::MARK),
         }
     }
 
@@ -60,7 +47,8 @@ impl SetUpFile {
     /// Its path on a node.
     #[must_use]
     pub fn path(self) -> String {
-        format!("{}/{}", self.dir().path(), self.name())
+        let (dir, name, _) = self.row();
+        format!("{}/{name}", dir.path())
     }
 }
 
@@ -127,75 +115,57 @@ impl Found {
 #[derive(Debug, Error)]
 pub enum FilesError {
     /// Its directory.
-    #[error("the directory of {} cannot be used", file.path())]
-    Dir {
-        /// Which file.
-        file: SetUpFile,
-        /// What is wrong.
-        #[source]
-        source: DirError,
-    },
+    #[error("the directory of {} cannot be used", .0.path())]
+    Dir(SetUpFile, #[source] DirError),
     /// Something has its name that is not a plain file of root's.
-    #[error("{} is not a plain file of root's, and is left as it is", file.path())]
-    Read {
-        /// Which file.
-        file: SetUpFile,
-        /// What is wrong.
-        #[source]
-        source: ReadError,
-    },
+    #[error("{} is not a plain file of root's, and is left as it is", .0.path())]
+    Read(SetUpFile, #[source] ReadError),
     /// Somebody else's configuration.
-    #[error("{} was not written by the agent, and is left as it is", file.path())]
-    Foreign {
-        /// Which file.
-        file: SetUpFile,
-    },
+    #[error("{} was not written by the agent, and is left as it is", .0.path())]
+    Foreign(SetUpFile),
     /// It cannot be written.
-    #[error("{} cannot be written", file.path())]
-    Write {
-        /// Which file.
-        file: SetUpFile,
-        /// What the system said.
-        #[source]
-        source: WriteError,
-    },
+    #[error("{} cannot be written", .0.path())]
+    Write(SetUpFile, #[source] WriteError),
 }
 
 impl FilesError {
     /// What cures it, in one line.
     #[must_use]
     pub fn cure(&self) -> String {
-        match self {
-            Self::Dir { file, source: DirError::Missing { .. } } => file.dir().cure().to_owned(),
+        let cure = match self {
+            Self::Dir(file, DirError::Missing { .. }) => file.row().0.cure(),
             Self::Dir { .. } | Self::Read { .. } => {
-                "find out who changed it, put it right as the message says; it is tried again".to_owned()
+                "find out who changed it, put it right as the message says; it is tried again"
             }
-            Self::Foreign { file } => format!(
-                "if this node is to use the fleet's directory, move {0} away (`mv {0} {0}.old`); it is tried again",
-                file.path()
-            ),
+            Self::Foreign(file) => {
+                return format!(
+                    "if this node is to use the fleet's directory, move {0} away (`mv {0} {0}.old`); it is tried again",
+                    file.path()
+                );
+            }
             Self::Write { .. } => {
                 "free space on the disk of /etc and see that it is writable (`lsattr` shows a file that is not), then \
                  `systemctl restart lucia-node-agent`"
-                    .to_owned()
             }
-        }
+        };
+        cure.to_owned()
     }
 }
 
 fn open(root: &Root, file: SetUpFile) -> Result<(PrivateDir, FileName), DirError> {
-    let dir = file.dir().open(root)?;
+    let (dir, name, _) = file.row();
+    let dir = dir.open(root)?;
     // Constants of this crate, both of them names.
-    let name = FileName::new(file.name()).map_err(|_| DirError::Missing { path: file.path().into() })?;
+    let name = FileName::new(name).map_err(|_| DirError::Missing { path: file.path().into() })?;
     Ok((dir, name))
 }
 
 fn look(dir: &PrivateDir, name: &FileName, file: SetUpFile) -> Result<Found, FilesError> {
     let (_, widest) = file.modes();
-    let bytes = etc::read(dir, name, MAX, widest).map_err(|source| FilesError::Read { file, source })?;
+    let bytes = etc::read(dir, name, MAX, widest).map_err(|source| FilesError::Read(file, source))?;
     let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(Found::Missing) };
     Ok(match std::str::from_utf8(&bytes) {
-        Ok(text) if text.lines().next() == Some(file.mark()) => Found::Ours(Zeroizing::new(text.to_owned())),
+        Ok(text) if text.lines().next() == Some(file.row().2) => Found::Ours(Zeroizing::new(text.to_owned())),
         _ => Found::Foreign,
     })
 }
@@ -205,7 +175,7 @@ fn look(dir: &PrivateDir, name: &FileName, file: SetUpFile) -> Result<Found, Fil
 /// # Errors
 /// [`FilesError::Dir`], [`FilesError::Read`].
 pub fn find(root: &Root, file: SetUpFile) -> Result<Found, FilesError> {
-    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
+    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir(file, source))?;
     look(&dir, &name, file)
 }
 
@@ -214,15 +184,15 @@ pub fn find(root: &Root, file: SetUpFile) -> Result<Found, FilesError> {
 /// # Errors
 /// Any [`FilesError`]; the former file stands then, unless the disk is in doubt.
 pub fn put(root: &Root, file: SetUpFile, text: Option<&str>) -> Result<(), FilesError> {
-    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir { file, source })?;
+    let (dir, name) = open(root, file).map_err(|source| FilesError::Dir(file, source))?;
     if look(&dir, &name, file)? == Found::Foreign {
-        return Err(FilesError::Foreign { file });
+        return Err(FilesError::Foreign(file));
     }
     let done = match text {
         Some(text) => dir.replace(&name, text.as_bytes(), file.modes().0),
         None => dir.remove(&name).map(drop),
     };
-    done.map_err(|source| FilesError::Write { file, source })
+    done.map_err(|source| FilesError::Write(file, source))
 }
 
 /// `directory.json`: both files as they last worked. It has the reader's password, like the file it is a copy of.

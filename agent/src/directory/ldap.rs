@@ -64,18 +64,12 @@ pub enum LdapError {
     /// What came is no answer.
     #[error("it answers with something else than LDAP")]
     Form,
-    /// The password is not taken.
-    #[error("it refuses this node's reader (LDAP result {code})")]
-    Bind {
-        /// The result code: 49 is a wrong password.
-        code: u8,
-    },
-    /// The group is not shown.
-    #[error("it does not show the owners' group to this node's reader (LDAP result {code})")]
-    Group {
-        /// The result code: 0 with no entry, 32 where there is none, 10 where it sends elsewhere.
-        code: u8,
-    },
+    /// The password is not taken; result 49 is a wrong one.
+    #[error("it refuses this node's reader (LDAP result {0})")]
+    Bind(u8),
+    /// The group is not shown: result 0 with no entry, 32 where there is none, 10 where it sends elsewhere.
+    #[error("it does not show the owners' group to this node's reader (LDAP result {0})")]
+    Group(u8),
 }
 
 /// The directory's server, or a script in tests.
@@ -123,7 +117,7 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reader: &Reader
     let access = &reader.access;
     // An empty password would be an anonymous bind that succeeds (RFC 4513 5.1.2).
     if reader.password.is_empty() {
-        return Err(LdapError::Bind { code: 53 });
+        return Err(LdapError::Bind(53));
     }
     let bind = [
         value(INTEGER, &[3]),
@@ -134,7 +128,7 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reader: &Reader
     let answer = receive(stream, 1).await?;
     match (answer.tag, answer.code()) {
         (BIND_RESPONSE, Some(0)) => {}
-        (BIND_RESPONSE, Some(code)) => return Err(LdapError::Bind { code }),
+        (BIND_RESPONSE, Some(code)) => return Err(LdapError::Bind(code)),
         _ => return Err(LdapError::Form),
     }
     let search = [
@@ -159,7 +153,7 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reader: &Reader
                 // Leave is taken for politeness; the answer is there.
                 let _ = send(stream, 3, UNBIND_REQUEST, &[]).await;
                 let _ = stream.shutdown().await;
-                return if code == 0 && shown { Ok(()) } else { Err(LdapError::Group { code }) };
+                return if code == 0 && shown { Ok(()) } else { Err(LdapError::Group(code)) };
             }
             // A reference to somewhere else is never followed (threats.md D-2).
             _ => return Err(LdapError::Form),

@@ -36,11 +36,8 @@ pub enum RenderError {
     #[error("root-file in /etc/lucia/agent.toml may only have letters, digits, . _ - and / in its path for sssd")]
     RootFile,
     /// A value does not come back as it was.
-    #[error("the value of {setting} would not be read back as it is")]
-    Differs {
-        /// Which setting, or what else differs.
-        setting: &'static str,
-    },
+    #[error("the value of {0} would not be read back as it is")]
+    Differs(&'static str),
 }
 
 /// The whole file.
@@ -108,20 +105,20 @@ fn written(sections: &[(&'static str, &[(&'static str, &str)])]) -> Result<Zeroi
             text.push_str(&format!("{key} = {value}\n"));
         }
     }
-    let read = parse(&text).map_err(|setting| RenderError::Differs { setting })?;
+    let read = parse(&text).map_err(RenderError::Differs)?;
     let mut left = read.iter();
     for (section, settings) in sections {
-        let Some((name, found)) = left.next() else { return Err(RenderError::Differs { setting: "the sections" }) };
+        let Some((name, found)) = left.next() else { return Err(RenderError::Differs("the sections")) };
         if name != section || found.len() != settings.len() {
-            return Err(RenderError::Differs { setting: "the sections" });
+            return Err(RenderError::Differs("the sections"));
         }
         for ((key, value), (found_key, found)) in settings.iter().zip(found) {
             if key != found_key || value != found {
-                return Err(RenderError::Differs { setting: key });
+                return Err(RenderError::Differs(key));
             }
         }
     }
-    if left.next().is_some() { Err(RenderError::Differs { setting: "the sections" }) } else { Ok(text) }
+    if left.next().is_some() { Err(RenderError::Differs("the sections")) } else { Ok(text) }
 }
 
 /// Reads the form that sssd's own reader takes, and refuses everything in it that the agent never writes: a value that

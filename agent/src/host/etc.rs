@@ -45,9 +45,7 @@ impl EtcDir {
                 "see that the packages sssd-ldap, libnss-sss and libpam-sss are installed, then `systemctl restart \
                  lucia-node-agent`"
             }
-            Self::SshdConfig => {
-                "see that the package openssh-server is installed, then `systemctl restart lucia-node-agent`"
-            }
+            Self::SshdConfig => "see that openssh-server is installed, then `systemctl restart lucia-node-agent`",
             Self::AuthorizedKeys => "run `systemd-tmpfiles --create`, then `systemctl restart lucia-node-agent`",
         }
     }

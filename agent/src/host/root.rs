@@ -33,58 +33,38 @@ impl Root {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
 
+/// The table of paths.
+macro_rules! paths {
+    ($($(#[$doc:meta])* $name:ident: $path:expr;)*) => {
+        impl Root {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $name(&self) -> PathBuf {
+                self.join($path)
+            })*
+        }
+    };
+}
+
+paths! {
     /// The agent's settings.
-    #[must_use]
-    pub fn config(&self) -> PathBuf {
-        self.join("etc/lucia/agent.toml")
-    }
-
+    config: "etc/lucia/agent.toml";
     /// What must outlive a reboot: key, CSR, certificate, installation.
-    #[must_use]
-    pub fn state(&self) -> PathBuf {
-        self.join("var/lib/lucia/agent")
-    }
-
+    state: "var/lib/lucia/agent";
     /// What may vanish at a reboot: the status as it is now.
-    #[must_use]
-    pub fn runtime(&self) -> PathBuf {
-        self.join("run/lucia/agent")
-    }
-
+    runtime: "run/lucia/agent";
     /// The name the machine has given itself.
-    #[must_use]
-    pub fn hostname(&self) -> PathBuf {
-        self.join("etc/hostname")
-    }
-
+    hostname: "etc/hostname";
     /// The id that an installation has for good.
-    #[must_use]
-    pub fn machine_id(&self) -> PathBuf {
-        self.join("etc/machine-id")
-    }
-
+    machine_id: "etc/machine-id";
     /// The id that each boot has anew.
-    #[must_use]
-    pub fn boot_id(&self) -> PathBuf {
-        self.join("proc/sys/kernel/random/boot_id")
-    }
-
+    boot_id: "proc/sys/kernel/random/boot_id";
     /// Where the agent must lie.
-    #[must_use]
-    pub fn agent_binary(&self) -> PathBuf {
-        self.join(AGENT_BINARY)
-    }
-
+    agent_binary: AGENT_BINARY;
     /// The same file as PID 1 sees it, bound in by the unit (`BindReadOnlyPaths=`).
-    #[must_use]
-    pub fn agent_binary_of_pid_1(&self) -> PathBuf {
-        self.join("run/lucia/boot/agent/lucia-node-agent")
-    }
-
+    agent_binary_of_pid_1: "run/lucia/boot/agent/lucia-node-agent";
     /// The program that runs.
-    #[must_use]
-    pub fn running_binary(&self) -> PathBuf {
-        self.join("proc/self/exe")
-    }
+    running_binary: "proc/self/exe";
 }

@@ -98,7 +98,7 @@ impl StateFile {
     /// # Errors
     /// [`StateError::Form`], a mistake in the agent.
     pub fn text(self, value: &impl Serialize) -> Result<Zeroizing<String>, StateError> {
-        json::to_string(value).map(Zeroizing::new).map_err(|source| StateError::Form { file: self, source })
+        json::to_string(value).map(Zeroizing::new).map_err(|source| StateError::Form(self, source))
     }
 
     fn name(self) -> Result<FileName, StateError> {
@@ -122,14 +122,8 @@ pub enum StateError {
     #[error("a file of the agent cannot be written")]
     Write(#[source] WriteError),
     /// A file holds something else than the agent writes, or cannot be made.
-    #[error("{} is damaged; {}", file.as_str(), file.cure())]
-    Form {
-        /// Which file.
-        file: StateFile,
-        /// What is wrong.
-        #[source]
-        source: JsonError,
-    },
+    #[error("{} is damaged; {}", .0.as_str(), .0.cure())]
+    Form(StateFile, #[source] JsonError),
     /// A test stopped the program between two steps.
     #[error(transparent)]
     Crashed(#[from] Crashed),
@@ -265,7 +259,7 @@ impl State {
     pub fn read_json<T: DeserializeOwned>(&self, file: StateFile) -> Result<Option<T>, StateError> {
         let Some(bytes) = self.read(file)?.map(Zeroizing::new) else { return Ok(None) };
         let value = json::from_slice(&bytes, bytes.len(), JSON_DEPTH_MAX);
-        value.map(Some).map_err(|source| StateError::Form { file, source })
+        value.map(Some).map_err(|source| StateError::Form(file, source))
     }
 
     /// The same of a file that can be had again: what cannot be read counts as absent.

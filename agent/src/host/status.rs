@@ -321,36 +321,31 @@ impl Status {
     /// One line about what the agent waits for.
     #[must_use]
     pub fn line(&self) -> String {
-        match self.doing {
-            Doing::Starting => "starting".to_owned(),
-            Doing::AwaitingApproval => "waiting for an operator to approve this machine".to_owned(),
-            Doing::Granted => "may install; the installer goes on".to_owned(),
-            Doing::Joining => "approved; run `lucia-node-agent rekey --finish`".to_owned(),
-            Doing::Staged => "installed; waiting for the reboot into the installed system".to_owned(),
-            Doing::AwaitingCertificate => "waiting for certificate".to_owned(),
-            Doing::Certified => "has its certificate; the first heartbeat is on its way".to_owned(),
-            Doing::AwaitingDirectory => {
-                "has its certificate; waiting for the directory before the first heartbeat".to_owned()
-            }
+        let line = match self.doing {
+            Doing::Starting => "starting",
+            Doing::AwaitingApproval => "waiting for an operator to approve this machine",
+            Doing::Granted => "may install; the installer goes on",
+            Doing::Joining => "approved; run `lucia-node-agent rekey --finish`",
+            Doing::Staged => "installed; waiting for the reboot into the installed system",
+            Doing::AwaitingCertificate => "waiting for certificate",
+            Doing::Certified => "has its certificate; the first heartbeat is on its way",
+            Doing::AwaitingDirectory => "certified; waiting for the directory before the first heartbeat",
             Doing::Heartbeating if self.frozen => {
-                format!("{} accepted; the identity is frozen", counted(self.heartbeats, "heartbeat"))
+                return format!("{} accepted; the identity is frozen", counted(self.heartbeats, "heartbeat"));
             }
-            Doing::Heartbeating => format!("{} accepted", counted(self.heartbeats, "heartbeat")),
+            Doing::Heartbeating => return format!("{} accepted", counted(self.heartbeats, "heartbeat")),
             Doing::Stopped => {
                 "stopped for good: an owner decided that another machine goes on as this node, or none; to make this one a node \
                  of its own: `lucia-node-agent rekey`, or install it anew"
-                    .to_owned()
             }
-            Doing::Removed => {
-                "no node any more: an owner removed its identity; `lucia-node-agent discover` begins anew".to_owned()
-            }
-            Doing::Lapsed => "certificate is over; waiting for a new one".to_owned(),
+            Doing::Removed => "removed by an owner; `lucia-node-agent discover` begins anew",
+            Doing::Lapsed => "certificate is over; waiting for a new one",
             Doing::Rekeyed => {
                 "has a new key; run `lucia-node-agent discover`, have this machine approved, then `lucia-node-agent \
                  wait-install` and `lucia-node-agent rekey --finish`"
-                    .to_owned()
             }
-        }
+        };
+        line.to_owned()
     }
 }
 

@@ -15,14 +15,11 @@ use crate::host::status;
 pub enum KeyError {
     /// There was one.
     #[error(
-        "the node's key {path} is gone, and with it the node's identity; restore the file from a backup, or run \
+        "the node's key {0} is gone, and with it the node's identity; restore the file from a backup, or run \
          `lucia-node-agent rekey`, which makes a new key that must be approved in the old one's place. The agent never \
          makes a second key by itself"
     )]
-    Lost {
-        /// Where it was.
-        path: PathBuf,
-    },
+    Lost(PathBuf),
     /// An owner removed it.
     #[error(
         "an owner removed this machine's identity, and its key with it: there is nothing to go on with; to make it a node again \
@@ -34,16 +31,10 @@ pub enum KeyError {
     None,
     /// There is one that cannot be used.
     #[error(
-        "the node's key {path} is damaged; restore the file from a backup, or run `lucia-node-agent rekey`, which makes a \
+        "the node's key {0} is damaged; restore the file from a backup, or run `lucia-node-agent rekey`, which makes a \
          new key that must be approved in the old one's place. The agent never makes a second key by itself"
     )]
-    Damaged {
-        /// Where it is.
-        path: PathBuf,
-        /// What is wrong, never what it holds.
-        #[source]
-        source: lucia_proto::pki::key::KeyError,
-    },
+    Damaged(PathBuf, #[source] lucia_proto::pki::key::KeyError),
     /// The private directory fails.
     #[error(transparent)]
     State(#[from] StateError),
@@ -61,7 +52,7 @@ pub fn load(state: &State) -> Result<NodeKey, KeyError> {
         return Ok(key);
     }
     if had_one(state)? {
-        return Err(KeyError::Lost { path: path(state) });
+        return Err(KeyError::Lost(path(state)));
     }
     Err(if status::was_removed(state) { KeyError::Removed } else { KeyError::None })
 }
@@ -87,15 +78,20 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
     }
     let known = had_one(state)?;
     if known {
-        return Err(KeyError::Lost { path: path(state) });
+        return Err(KeyError::Lost(path(state)));
     }
-    let key = loop {
-        if let Some(key) = NodeKey::from_random(&random::bytes()?) {
-            break key;
-        }
-    };
+    let key = draw()?;
     store(state, &key)?;
     Ok(key)
+}
+
+/// A new key.
+pub(super) fn draw() -> Result<NodeKey, NoRandomness> {
+    loop {
+        if let Some(key) = NodeKey::from_random(&random::bytes()?) {
+            return Ok(key);
+        }
+    }
 }
 
 /// Writes a key where none is, and notes that there is one.
@@ -103,7 +99,7 @@ pub fn load_or_make(state: &mut State) -> Result<NodeKey, KeyError> {
 /// # Errors
 /// [`KeyError::State`] when one is there, and else.
 pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
-    let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
+    let pem = key.to_pem().map_err(|source| KeyError::Damaged(path(state), source))?;
     state.create_new(StateFile::Key, pem.as_bytes())?;
     crash_point!("agent/key-kept", state.path()).map_err(StateError::from)?;
     Ok(state.confirm_key()?)
@@ -114,7 +110,7 @@ pub fn store(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
 /// # Errors
 /// [`KeyError::State`], and [`KeyError::Damaged`] when the new key has no text form.
 pub(super) fn replace(state: &mut State, key: &NodeKey) -> Result<(), KeyError> {
-    let pem = key.to_pem().map_err(|source| KeyError::Damaged { path: path(state), source })?;
+    let pem = key.to_pem().map_err(|source| KeyError::Damaged(path(state), source))?;
     state.replace(StateFile::Key, pem.as_bytes())?;
     crash_point!("agent/key-replaced", state.path()).map_err(StateError::from)?;
     Ok(state.confirm_key()?)
@@ -128,7 +124,7 @@ pub fn find(state: &State) -> Result<Option<NodeKey>, KeyError> {
     let Some(bytes) = state.read(StateFile::Key)?.map(zeroize::Zeroizing::new) else {
         return Ok(None);
     };
-    let damaged = |source| KeyError::Damaged { path: path(state), source };
+    let damaged = |source| KeyError::Damaged(path(state), source);
     let text = std::str::from_utf8(&bytes).map_err(|_| damaged(lucia_proto::pki::key::KeyError::NotPrivateKey))?;
     NodeKey::from_pem(text).map(Some).map_err(damaged)
 }

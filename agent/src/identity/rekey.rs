@@ -15,7 +15,6 @@ use super::key::{self, KeyError};
 use super::running;
 use crate::host::boot::MachineId;
 use crate::host::failed::Failed;
-use crate::host::random;
 use crate::host::state::{State, StateError, StateFile};
 use lucia_proto::node::first_contact::Grant;
 
@@ -105,11 +104,7 @@ pub fn former(state: &State) -> Result<Former, KeyError> {
 /// [`Failed`]; a second try goes on from where this one ended.
 pub fn rekey(state: &mut State) -> Result<Rekeyed, Failed> {
     let Former { node_id, key: former } = former(state)?;
-    let key = loop {
-        if let Some(key) = NodeKey::from_random(&random::bytes()?) {
-            break key;
-        }
-    };
+    let key = key::draw()?;
     // Whoever says this word sits at a system that runs, whatever else was lost of it.
     running::note(state)?;
     if let Some((name, bytes)) = &former {

@@ -56,7 +56,11 @@ impl Starts {
             former => {
                 let noted = || status::last_start(state).into_iter().collect();
                 let former = former.map_or_else(noted, StoredStarts::into_former);
-                let kept = StoredStarts { start_id: draw()?, former_starts: former, answered: false };
+                let kept = StoredStarts {
+                    start_id: StartId::from_random(*random::bytes()?),
+                    former_starts: former,
+                    answered: false,
+                };
                 kept.write(state)?;
                 kept
             }
@@ -128,10 +132,6 @@ impl StoredStarts {
 /// one of `status.json`, and the controller judges it.
 fn read(state: &State) -> Option<StoredStarts> {
     state.find_json(StateFile::Starts)
-}
-
-fn draw() -> Result<StartId, Failed> {
-    Ok(StartId::from_random(*random::bytes()?))
 }
 
 #[cfg(test)]

@@ -23,20 +23,14 @@ pub enum GuardRefusal {
     )]
     Runs,
     /// The grant is over.
-    #[error("the grant was good until {until}; discover this machine and approve it again")]
-    Expired {
-        /// Its last second, by the controller's clock.
-        until: UnixTime,
-    },
+    #[error("the grant was good until {0}; discover this machine and approve it again")]
+    Expired(UnixTime),
     /// The grant was given in another boot.
     #[error("the grant was given in another boot of the installer; discover this machine and approve it again")]
     OtherBoot,
     /// The disk is not there.
-    #[error("disk {disk} is not there, is removable or read-only; nothing may be erased. Discover and approve again")]
-    Disk {
-        /// The approved disk.
-        disk: DiskId,
-    },
+    #[error("disk {0} is not there, is removable or read-only; nothing may be erased. Discover and approve again")]
+    Disk(DiskId),
     /// The controller has changed its mind, or never said so.
     #[error(
         "the controller says {phase:?} (inventory {inventory}) where an approved installation of inventory {granted} is needed"
@@ -92,12 +86,12 @@ pub fn check<'a>(
         _ => grant.expires_at,
     };
     if now > until {
-        return Err(GuardRefusal::Expired { until });
+        return Err(GuardRefusal::Expired(until));
     }
     let fixed = |disk: &lucia_proto::node::inventory::Disk| !disk.is_removable && !disk.is_read_only;
     let disk = grant.disk_id.as_ref().ok_or(GuardRefusal::Runs)?;
     if !inventory.disk(disk).is_some_and(fixed) {
-        return Err(GuardRefusal::Disk { disk: disk.clone() });
+        return Err(GuardRefusal::Disk(disk.clone()));
     }
     let agreed = matches!(device.phase, DevicePhase::Approved | DevicePhase::Installing)
         && device.device_id == grant.device_id

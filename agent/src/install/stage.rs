@@ -63,11 +63,8 @@ pub enum StageError {
     #[error(transparent)]
     Failed(#[from] Failed),
     /// The controller has other ideas.
-    #[error("the controller says that this machine is {phase:?}; discover it and approve it again")]
-    Phase {
-        /// What it says.
-        phase: DevicePhase,
-    },
+    #[error("the controller says that this machine is {0:?}; discover it and approve it again")]
+    Phase(DevicePhase),
 }
 
 /// What goes into the target beside the grant.
@@ -126,7 +123,7 @@ pub async fn reporting<T: Transport>(
         }
         // A former run came to its end, and its answer was lost.
         DevicePhase::AwaitingEnrollment => {}
-        phase => return Err(StageError::Phase { phase }),
+        phase => return Err(StageError::Phase(phase)),
     }
     match work() {
         Ok(facts) => {

@@ -26,12 +26,9 @@ const THERE: &str = "what is in the target already is refused";
 pub enum TargetError {
     /// `--root` is not the root of an installed system.
     #[error(
-        "--root {path} is refused: it must be the absolute path of an existing directory other than /, without . and .."
+        "--root {0} is refused: it must be the absolute path of an existing directory other than /, without . and .."
     )]
-    Root {
-        /// What was given.
-        path: PathBuf,
-    },
+    Root(PathBuf),
     /// A directory of the target.
     #[error("the target is refused")]
     Dir(#[source] DirError),
@@ -47,7 +44,7 @@ impl InstallTarget {
     /// # Errors
     /// [`TargetError::Root`] for a path that cannot be one, [`TargetError::Dir`] for a link or another's directory.
     pub fn open(path: &Path) -> Result<Self, TargetError> {
-        let refused = || TargetError::Root { path: path.to_owned() };
+        let refused = || TargetError::Root(path.to_owned());
         let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         if !path.is_absolute() || !plain {
             return Err(refused());

@@ -269,7 +269,7 @@ async fn a_grant_for_anything_else_than_was_asked_is_not_used() {
             grant
         })
         .await;
-        assert!(matches!(ended, Err(WaitError::Mismatch { field }) if field == want), "{want}: {ended:?}");
+        assert!(matches!(ended, Err(WaitError::Mismatch(field)) if field == want), "{want}: {ended:?}");
         assert_eq!(kept.unwrap().grant, None, "{want}");
     }
 }

@@ -52,11 +52,8 @@ pub enum WaitError {
         source: CallError,
     },
     /// The grant is for something else than was asked.
-    #[error("the controller's grant is for another {field} than was asked for, and is not used")]
-    Mismatch {
-        /// Which field.
-        field: &'static str,
-    },
+    #[error("the controller's grant is for another {0} than was asked for, and is not used")]
+    Mismatch(&'static str),
     /// Something else.
     #[error(transparent)]
     Failed(#[from] Failed),
@@ -201,7 +198,7 @@ async fn take_grant<T: Transport>(
         ("hostname", grant.hostname == approved.hostname),
     ] {
         if !same {
-            return Err(Failure::Final(WaitError::Mismatch { field }));
+            return Err(Failure::Final(WaitError::Mismatch(field)));
         }
     }
     crash_point!("agent/granted", state.path()).map_err(Failed::from)?;

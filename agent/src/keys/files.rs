@@ -122,12 +122,8 @@ impl Files {
             if wanted.keys().any(|account| account.as_str() == name.as_str()) {
                 continue;
             }
-            match self.0.remove(&name) {
-                Ok(_) => {
-                    brought.changed += 1;
-                    brought.unordered.extend((!is_named).then(|| short(name.as_str())));
-                }
-                Err(error) => brought.dropped.push(failed(name.as_str(), &error)),
+            if self.remove(&name, &mut brought) {
+                brought.unordered.extend((!is_named).then(|| short(name.as_str())));
             }
         }
         crash_point!("agent/keys-removed", self.0.path()).map_err(KeysError::Crashed)?;
@@ -143,8 +139,13 @@ impl Files {
                 Ok(Some(found)) if found == text(keys).as_bytes() => drop(brought.held.insert(account.clone())),
                 Ok(Some(found)) => {
                     self.write(account, keys, &mut brought);
-                    if !brought.held.contains(account) && withdraws(&found, keys) {
-                        self.withdraw(account, &mut brought);
+                    // It could not be written and still opens to a withdrawn key: a full disk, which anybody with a shell
+                    // can fill, must not keep one. What the account may have comes back with a later turn.
+                    let stays = !brought.held.contains(account) && withdraws(&found, keys);
+                    if let Ok(name) = FileName::new(account.as_str())
+                        && stays
+                    {
+                        self.remove(&name, &mut brought);
                     }
                 }
             }
@@ -166,14 +167,14 @@ impl Files {
         }
     }
 
-    /// Takes away a file that could not be written and still opens to a withdrawn key: a full disk, which anybody with
-    /// a shell can fill, must not keep one. What the account may have comes back with a later turn.
-    fn withdraw(&self, account: &AccountName, brought: &mut Brought) {
-        let Ok(name) = FileName::new(account.as_str()) else { return };
-        match self.0.remove(&name) {
+    /// Takes a file away, and says whether it is gone.
+    fn remove(&self, name: &FileName, brought: &mut Brought) -> bool {
+        let gone = self.0.remove(name);
+        match &gone {
             Ok(_) => brought.changed += 1,
-            Err(error) => brought.dropped.push(failed(account.as_str(), &error)),
+            Err(error) => brought.dropped.push(failed(name.as_str(), error)),
         }
+        gone.is_ok()
     }
 
     /// Takes away the files of this machine's own accounts, some of which may have been made since the last turn.

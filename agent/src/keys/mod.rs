@@ -12,11 +12,11 @@ pub mod files;
 pub mod passwd;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use lucia_proto::base::names::AccountName;
 use lucia_proto::base::text::{counted, shown};
 use lucia_proto::orders::ssh_key::SshKey;
+use thiserror::Error;
 
 /// Entries that a message names; the rest is counted.
 const NAMED: usize = 3;
@@ -47,33 +47,26 @@ impl OrderedKeys {
 }
 
 /// Why an account's keys, or a file, are not used.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Why {
     /// Not an account's name, or one that never gets keys.
+    #[error("no account of that name gets keys")]
     Name,
     /// The machine's own account.
+    #[error("it is an account of this machine itself")]
     Local,
     /// A directory account below 1000, or with the uid of a local account.
+    #[error("its uid is below 1000 or that of an account of this machine")]
     System,
     /// The directory does not have it, or does not answer.
+    #[error("the directory does not answer with it")]
     Unknown,
     /// The fleet has no directory.
+    #[error("the fleet has no directory")]
     NoDirectory,
     /// Its file is not a plain file of root's.
+    #[error("{0}")]
     File(String),
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Name => "no account of that name gets keys",
-            Self::Local => "it is an account of this machine itself",
-            Self::System => "its uid is below 1000 or that of an account of this machine",
-            Self::Unknown => "the directory does not answer with it",
-            Self::NoDirectory => "the fleet has no directory",
-            Self::File(what) => what,
-        })
-    }
 }
 
 /// An entry or a file that is not used.

@@ -1,27 +1,21 @@
 //! Why the daemon ended.
 
-use std::fmt;
+use thiserror::Error;
 
 use crate::orders::remove_identity;
 
 /// Why the daemon ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Ended {
     /// A loop ended, which and why: another start goes on.
+    #[error("{0}")]
     Broke(String),
     /// By an owner's word this holder of the identity stopped for good.
+    #[error("{0}")]
     Stopped(String),
     /// By an owner's word the identity is gone.
+    #[error("{}", remove_identity::REMOVED)]
     Removed,
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Broke(why) | Self::Stopped(why) => why,
-            Self::Removed => remove_identity::REMOVED,
-        })
-    }
 }
 
 impl From<String> for Ended {

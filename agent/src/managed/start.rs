@@ -57,12 +57,9 @@ pub enum NotInstalled {
     NotAtItsPath,
     /// Not the root that PID 1 booted, or not the one that was staged.
     #[error(
-        "this is not the system that was installed: {what}; start the service (`systemctl start lucia-node-agent`) on the installed system"
+        "this is not the system that was installed: {0}; start the service (`systemctl start lucia-node-agent`) on the installed system"
     )]
-    NotTheInstalledRoot {
-        /// Which sign is missing.
-        what: &'static str,
-    },
+    NotTheInstalledRoot(&'static str),
     /// The machine was not rebooted yet.
     #[error("this is still the boot of the installer; reboot into the installed system")]
     InstallersBoot,
@@ -147,7 +144,7 @@ pub fn check_program(facts: &Facts) -> Result<(), NotInstalled> {
 /// The first that does not hold.
 pub fn check(facts: &Facts, installed: Option<InstalledFacts>) -> Result<Installed, NotInstalled> {
     check_program(facts)?;
-    let elsewhere = |what| Err(NotInstalled::NotTheInstalledRoot { what });
+    let elsewhere = |what| Err(NotInstalled::NotTheInstalledRoot(what));
     if facts.of_pid_1 != facts.running {
         return elsewhere("PID 1 has another file at the agent's path");
     }

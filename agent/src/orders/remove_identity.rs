@@ -62,7 +62,7 @@ pub async fn remove<R: Runner>(root: &Root, state: &State, runner: &R) -> Result
     let had = files::kept(state);
     for file in SetUpFile::ALL {
         match files::put(root, file, None) {
-            Ok(()) | Err(FilesError::Dir { source: DirError::Missing { .. }, .. }) => {}
+            Ok(()) | Err(FilesError::Dir(_, DirError::Missing { .. })) => {}
             // What the agent did not write is none of the fleet's.
             Err(error @ (FilesError::Foreign { .. } | FilesError::Read { .. })) => tracing::warn!("{}", chain(&error)),
             Err(error) => return Err(error).or_failed("the fleet's directory cannot be taken away"),

@@ -219,7 +219,7 @@ impl Owners {
 
     fn take_bundle(&mut self, state: &State, signed: &SignedBundle) -> Result<(), OfferError> {
         let new = signed.verify(&self.fleet_root).and_then(|new| bundle::accept(self.bundle.as_ref(), new));
-        let new = new.map_err(OfferError::Bundle)?;
+        let new = new.map_err(|error| OfferError::Refused("bundle", error.into()))?;
         if self.bundle.as_ref() != Some(&new) {
             write_bundle(state, &new)?;
             tracing::info!("bundle {} is held", new.bundle().version);
@@ -231,7 +231,7 @@ impl Owners {
     fn take_roster(&mut self, state: &State, signed: &SignedRoster) -> Result<(), OfferError> {
         let bundle = self.bundle.as_ref().ok_or(OfferError::NoBundle)?;
         let new = signed.verify(bundle, &self.fleet).and_then(|new| self.roster.with(new, bundle));
-        match new.map_err(OfferError::Roster)? {
+        match new.map_err(|error| OfferError::Refused("roster", error.into()))? {
             Some(next) => Ok(self.hold_roster(state, next)?),
             None => Ok(()),
         }
@@ -243,7 +243,7 @@ impl Owners {
             Ok(()) => {}
             // The answer to the last question, once more: it was taken.
             Err(FreshnessError::NotAsked) => return Ok(()),
-            Err(error) => return Err(OfferError::Freshness(error)),
+            Err(error) => return Err(OfferError::Refused("answer how late it is", error.into())),
         }
         let Some(time) = self.freshness.time(me.since_boot) else { return Ok(()) };
         self.answered_at = Some(time.now());

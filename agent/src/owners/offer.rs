@@ -3,14 +3,15 @@
 use lucia_proto::base::json::{self, JsonError};
 use lucia_proto::base::limits::{ANSWER_MAX, JSON_DEPTH_MAX, SIGNED_INTENT_MAX};
 use lucia_proto::orders::SignedOrder;
-use lucia_proto::orders::freshness::{FreshnessError, SignedFreshness};
-use lucia_proto::orders::roster::{RosterError, SignedRoster};
-use lucia_proto::pki::bundle::{BundleError, SignedBundle};
+use lucia_proto::orders::freshness::SignedFreshness;
+use lucia_proto::orders::roster::SignedRoster;
+use lucia_proto::pki::bundle::SignedBundle;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::host::failed::Failed;
 use crate::host::state::StateError;
 use crate::orders::record;
 
@@ -26,15 +27,9 @@ pub enum OfferError {
         #[source]
         source: JsonError,
     },
-    /// The bundle is not the root's, or goes back.
-    #[error("a reply's bundle is refused: nothing of it is used")]
-    Bundle(#[source] BundleError),
-    /// The roster is not a worker's, or goes back.
-    #[error("a reply's roster is refused: nothing of it is used")]
-    Roster(#[source] RosterError),
-    /// The worker did not say how late it is.
-    #[error("a reply's answer how late it is is refused: nothing of it is used")]
-    Freshness(#[source] FreshnessError),
+    /// It is not the root's or a worker's, or goes back.
+    #[error("a reply's {0} is refused: nothing of it is used")]
+    Refused(&'static str, #[source] Failed),
     /// Nothing says which worker is the fleet's.
     #[error("a reply's roster or answer is refused: no bundle is held to check it with")]
     NoBundle,
@@ -49,7 +44,7 @@ impl OfferError {
     pub const fn cure(&self) -> &'static str {
         match self {
             Self::Form { .. } => "bring controller and agent to one version; what is held stays in force",
-            Self::Bundle(_) | Self::Roster(_) | Self::Freshness(_) => {
+            Self::Refused(..) => {
                 "run `lucia-enrollment-worker status` on the worker's host; if all is well there, somebody between changes what \
                  the worker says. What is held stays in force"
             }

@@ -28,23 +28,14 @@ pub enum PolicyError {
     #[error("/etc/lucia/{NAME} cannot be trusted")]
     Untrusted(#[source] Failed),
     /// What stands in it.
-    #[error("/etc/lucia/{NAME} is no policy ({line})")]
-    Form {
-        /// Where and what, in one line.
-        line: String,
-    },
+    #[error("/etc/lucia/{NAME} is no policy ({0})")]
+    Form(String),
     /// It names kinds of a later agent. These are forbidden here, and what else it says counts.
-    #[error("/etc/lucia/{NAME} names {}, which this agent does not know and therefore forbids", .kinds.join(", "))]
-    Later {
-        /// Their words.
-        kinds: Vec<String>,
-    },
+    #[error("/etc/lucia/{NAME} names {}, which this agent does not know and therefore forbids", .0.join(", "))]
+    Later(Vec<String>),
     /// The same, beside a default that would allow what its owner restricted.
-    #[error("/etc/lucia/{NAME} names {}, which this agent does not know, and its default is not forbid", .kinds.join(", "))]
-    LaterByDefault {
-        /// Their words.
-        kinds: Vec<String>,
-    },
+    #[error("/etc/lucia/{NAME} names {}, which this agent does not know, and its default is not forbid", .0.join(", "))]
+    LaterByDefault(Vec<String>),
 }
 
 /// What cures it.
@@ -131,7 +122,7 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
         Err(DirError::Missing { .. }) => return Ok(None),
         Err(error) => return Err(PolicyError::Untrusted(error.into())),
     };
-    let form = |line: &str| PolicyError::Form { line: line.to_owned() };
+    let form = |line: &str| PolicyError::Form(line.to_owned());
     let name = FileName::new(NAME).map_err(|_| form("no file name"))?;
     let bytes = etc::read(&dir, &name, MAX, MODE).map_err(|error| PolicyError::Untrusted(error.into()))?;
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| form("not UTF-8"))).transpose()
@@ -141,20 +132,18 @@ pub fn text(root: &Root) -> Result<Option<String>, PolicyError> {
 fn known(rules: OrderPolicy) -> Policy {
     let kinds: Vec<String> = rules.later().map(LaterKind::to_string).collect();
     if rules.default_rule() != Rule::Forbid && !kinds.is_empty() {
-        return Policy::unusable(PolicyError::LaterByDefault { kinds });
+        return Policy::unusable(PolicyError::LaterByDefault(kinds));
     }
-    let refused = (!kinds.is_empty()).then_some(PolicyError::Later { kinds });
+    let refused = (!kinds.is_empty()).then_some(PolicyError::Later(kinds));
     Policy { rules, refused, rest: RuleSource::Default }
 }
 
 fn parse(text: &str) -> Result<OrderPolicy, PolicyError> {
     // What is longer is not read back.
     if text.len() as u64 > MAX {
-        return Err(PolicyError::Form { line: format!("over {MAX} bytes") });
+        return Err(PolicyError::Form(format!("over {MAX} bytes")));
     }
-    toml::from_str(text)
-        .map(|OpenPolicy(rules)| rules)
-        .map_err(|error| PolicyError::Form { line: first_line(error.message()) })
+    toml::from_str(text).map(|OpenPolicy(rules)| rules).map_err(|error| PolicyError::Form(first_line(error.message())))
 }
 
 fn first_line(text: &str) -> String {
@@ -274,7 +263,7 @@ mod tests {
         };
         for default in ["", "default = \"forbid\"\n"] {
             let Policy { rules, refused, .. } = read(&format!("{default}exec = \"allow\"\nssh-key = \"two-owners\"\n"));
-            assert!(matches!(refused, Some(PolicyError::Later { kinds }) if kinds == ["exec"]));
+            assert!(matches!(refused, Some(PolicyError::Later(kinds)) if kinds == ["exec"]));
             for kind in OrderKind::ALL {
                 let want = if *kind == OrderKind::SshKey { Rule::TwoOwners } else { Rule::Forbid };
                 assert_eq!(rules.rule(*kind), want, "{kind:?}");

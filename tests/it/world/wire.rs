@@ -197,7 +197,7 @@ impl Wire {
             Deed::Withhold => {
                 self.kept = None;
                 sleep(NEVER).await;
-                Err(TransportError::Timeout { limit: NEVER })
+                Err(TransportError::Timeout(NEVER))
             }
         }
     }
@@ -217,20 +217,20 @@ impl Wire {
                     Ok(answer) => answer,
                     Err(_) => {
                         self.kept = None;
-                        Err(TransportError::Timeout { limit: NEVER })
+                        Err(TransportError::Timeout(NEVER))
                     }
                 }
             }
             Tamper::LoseRequest => {
                 self.kept = None;
                 sleep(NEVER).await;
-                Err(TransportError::Timeout { limit: NEVER })
+                Err(TransportError::Timeout(NEVER))
             }
             Tamper::LoseAnswer => {
                 let _ = self.deliver(call, request).await;
                 self.kept = None;
                 sleep(NEVER).await;
-                Err(TransportError::Timeout { limit: NEVER })
+                Err(TransportError::Timeout(NEVER))
             }
             Tamper::Cut => {
                 let _ = self.deliver(call, request).await;
@@ -296,7 +296,7 @@ impl Transport for Wire {
 }
 
 fn down() -> TransportError {
-    TransportError::Connect { to: "controller.test".to_owned(), source: std::io::ErrorKind::ConnectionRefused.into() }
+    TransportError::Connect("controller.test".to_owned(), std::io::ErrorKind::ConnectionRefused.into())
 }
 
 fn refusal(call: Endpoint, code: Code, next_challenge: Option<String>) -> Response {

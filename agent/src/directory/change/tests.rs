@@ -135,7 +135,7 @@ async fn a_failure_of_each_step_brings_back_what_was_there() {
             || Said::Ends(255, "line 3: Bad option\r\n"),
             &ALL[..2],
             &[],
-            |why| matches!(why, Sshd { said } if said == "line 3: Bad option"),
+            |why| matches!(why, Sshd(said) if said == "line 3: Bad option"),
         ),
         ("sshd-check", || Said::Away, &ALL[..2], &[], is_away),
         (
@@ -143,9 +143,9 @@ async fn a_failure_of_each_step_brings_back_what_was_there() {
             || Said::Ends(0, "authorizedkeysfile none\n"),
             &ALL[..1],
             &[],
-            |why| matches!(why, Chosen { value } if value == "none"),
+            |why| matches!(why, Chosen(value) if value == "none"),
         ),
-        ("sshd-show", || Said::Ends(1, ""), &ALL[..1], &[], |why| matches!(why, Sshd { said } if !said.is_empty())),
+        ("sshd-show", || Said::Ends(1, ""), &ALL[..1], &[], |why| matches!(why, Sshd(said) if !said.is_empty())),
         (
             "restart sssd.service",
             || Said::Ends(1, ""),
@@ -341,14 +341,11 @@ async fn a_directory_that_refuses_the_reader_changes_nothing() {
         };
         for code in [49, 32] {
             let refuses = FakeDirectory(move |_: &Reader| match code {
-                49 => Err(LdapError::Bind { code }),
-                _ => Err(LdapError::Group { code }),
+                49 => Err(LdapError::Bind(code)),
+                _ => Err(LdapError::Group(code)),
             });
             let error = node.apply_at(&refuses, &FakeRunner::nobody(), &wanted("two")).await.unwrap_err();
-            let ChangeError::Directory {
-                source: LdapError::Bind { code: told } | LdapError::Group { code: told }, ..
-            } = &error
-            else {
+            let ChangeError::Directory(_, LdapError::Bind(told) | LdapError::Group(told)) = &error else {
                 panic!("{error:?}")
             };
             assert!(*told == code && error.cure().contains("lucia-enrollment-worker status"), "{error:?}");

@@ -34,7 +34,7 @@ fn result(code: u8) -> Vec<u8> {
 /// Which error it is, and with which result code.
 fn variant(error: &LdapError) -> (std::mem::Discriminant<LdapError>, Option<u8>) {
     let code = match error {
-        LdapError::Bind { code } | LdapError::Group { code } => Some(*code),
+        LdapError::Bind(code) | LdapError::Group(code) => Some(*code),
         _ => None,
     };
     (std::mem::discriminant(error), code)
@@ -86,7 +86,7 @@ async fn whatever_else_it_answers_is_refused() {
     let notice = message(0, 0x78, &result(52));
     let form = || LdapError::Form;
     let reach = || LdapError::Reach(io::ErrorKind::UnexpectedEof.into());
-    let (bind, group) = (|code| LdapError::Bind { code }, |code| LdapError::Group { code });
+    let (bind, group) = (|code| LdapError::Bind(code), |code| LdapError::Group(code));
     let cases: Vec<(&str, Vec<u8>, LdapError)> = vec![
         ("wrong password", message(1, BIND_RESPONSE, &result(49)), bind(49)),
         ("referral at bind", message(1, BIND_RESPONSE, &result(10)), bind(10)),
