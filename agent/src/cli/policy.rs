@@ -76,6 +76,12 @@ pub(super) fn run(root: &Root, verb: Verb) -> Result<(), Exit> {
 
 fn show(root: &Root, json: bool) -> Result<(), Exit> {
     let policy = policy::read(root);
+    // Whoever is not root cannot tell whether the agent trusts the file, and is told no rule.
+    if let Some(error @ PolicyError::Untrusted(_)) = &policy.refused
+        && !nix::unistd::geteuid().is_root()
+    {
+        return Err(Exit::refused(format!("run this as root: {}", chain(error))));
+    }
     let rules: Vec<_> = policy.in_force().collect();
     let refused = policy.refused.as_ref().map(|error| chain(error));
     if json {
