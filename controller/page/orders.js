@@ -4,22 +4,11 @@ import { asserted } from './passkeys.js';
 import { refresh } from './refresh.js';
 import { by, main, say } from './say.js';
 import { agree, followOnly, isFollowed, standing } from './standing.js';
-import { base64, bytes, codeOf, hex, sha256, utf8 } from './text.js';
+import { base64, bytes, codeOf, sha256, utf8 } from './text.js';
 
-// Drafts an order about `nodes`; `body` is its text. What is done once has a nonce and a day, a state its revision.
-export async function draft(kind, nodes, body, terms) {
-  const now = Math.floor(Date.now() / 1000) * 1000;
-  const time = (ms) => new Date(ms).toISOString().replace('.000Z', 'Z');
-  const intentJson = JSON.stringify({
-    kind,
-    fleet: main.dataset.fleet,
-    owner: main.dataset.owner,
-    nodes: [...nodes].sort(),
-    bodySha256: hex(await sha256(utf8(body))),
-    issuedAt: time(now),
-    ...(terms ?? { notAfter: time(now + 12 * 3600 * 1000), nonce: base64(crypto.getRandomValues(new Uint8Array(32))) }),
-  });
-  await call('POST', '/api/host/orders', { intentJson, body });
+// Has an order about `nodes` drafted; `body` is what it says, and a state has its subject and revision.
+export async function draft(kind, nodes, body, state) {
+  const { draft: { intentJson } } = await call('POST', '/api/host/drafts', { kind, nodes, body, ...state });
   const code = await codeOf(utf8(intentJson));
   by('draft-code').textContent = code;
   by('draft-link').href = `/orders/${code}`;

@@ -6,6 +6,7 @@ mod agents;
 mod audit;
 mod certificates;
 mod challenges;
+mod drafting;
 mod durability;
 mod each;
 mod enrolment;

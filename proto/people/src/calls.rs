@@ -150,6 +150,8 @@ calls! {
     Drafts: "GET" "/api/host/orders" ? [Query::AfterCode], Who::reads(Some(Scope::Orders)), 0, () => owner_api::DraftsView, [Code::InvalidOnboardingRequest, Code::DraftNotFound];
     /// Hands in a draft.
     AddDraft: "POST" "/api/host/orders", Who::changes(Act::DraftAdded, Session), BODY_MAX, orders::Draft => owner_api::DraftView, [Code::InvalidOnboardingRequest, Code::IntentRefused, Code::NoRoster, Code::UnknownNode, Code::HostnameInUse, Code::VerificationCodeCollision, Code::RegistryFull, Code::PersistenceFailed];
+    /// Makes a draft of the caller's own: the page sends what is meant, and signs what comes back.
+    MakeDraft: "POST" "/api/host/drafts", Who::changes(Act::DraftAdded, Session), BODY_MAX, owner_api::DraftForm => owner_api::DraftView, [Code::InvalidOnboardingRequest, Code::IntentRefused, Code::NoRoster, Code::UnknownNode, Code::HostnameInUse, Code::VerificationCodeCollision, Code::RegistryFull, Code::PersistenceFailed];
     /// One draft, to be read and signed.
     Draft: "GET" "/api/host/orders/{code}", Who::reads(Some(Scope::Orders)), 0, () => owner_api::DraftView, [Code::DraftNotFound];
     /// Hands in a signature under it.

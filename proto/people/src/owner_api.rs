@@ -12,7 +12,7 @@ use lucia_proto::orders::roster::SignedRoster;
 use lucia_proto::pki::bundle::SignedBundle;
 use lucia_proto::pki::key::VerificationCode;
 
-pub use drafts::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
+pub use drafts::{DraftForm, DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 
 /// Answer to the call `Apply`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

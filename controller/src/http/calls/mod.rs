@@ -100,6 +100,7 @@ async fn people(edge: &Edge, call: PeopleCall, asked: &Asked<'_>) -> Result<Http
         PeopleCall::Names => whole::<on::Names>(owners::names(edge).await),
         PeopleCall::Drafts => whole::<on::Drafts>(orders::drafts(edge, asked).await),
         PeopleCall::AddDraft => whole::<on::AddDraft>(orders::add_draft(edge, asked).await),
+        PeopleCall::MakeDraft => whole::<on::MakeDraft>(orders::make_draft(edge, asked).await),
         PeopleCall::Draft => whole::<on::Draft>(orders::draft(edge, asked).await),
         PeopleCall::Sign => whole::<on::Sign>(orders::sign(edge, asked).await),
         PeopleCall::DropDraft => whole::<on::DropDraft>(orders::drop_draft(edge, asked).await),

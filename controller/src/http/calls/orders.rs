@@ -19,6 +19,11 @@ pub(super) async fn add_draft(edge: &Edge, asked: &Asked<'_>) -> Result<DraftVie
     blocking(edge, move |parts| parts.orders.add_draft(draft, &by)).await
 }
 
+pub(super) async fn make_draft(edge: &Edge, asked: &Asked<'_>) -> Result<DraftView, ApiError> {
+    let (form, by) = (asked.read::<on::MakeDraft>()?, asked.by()?.clone());
+    blocking(edge, move |parts| parts.orders.make_draft(form, &by)).await
+}
+
 pub(super) async fn draft(edge: &Edge, asked: &Asked<'_>) -> Result<DraftView, ApiError> {
     let code = asked.code()?.clone();
     blocking(edge, move |parts| parts.orders.draft(&code)).await

@@ -5,7 +5,7 @@ use lucia_people::audit::AuditView;
 use lucia_people::host_api::{
     ApproveForm, EventsView, KeepForm, NodeView, NodesView, OnboardingView, OpenWindow, RenameForm, StatusView,
 };
-use lucia_people::owner_api::{Applied, DraftView, DraftsView, NamesView, RosterView};
+use lucia_people::owner_api::{Applied, DraftForm, DraftView, DraftsView, NamesView, RosterView};
 use lucia_people::sign_in::{PasskeyAsked, PasskeyForm, PasskeyView, PasskeysView, SessionsView, SignIn, SignedIn};
 use lucia_people::token::{TokenForm, TokenMade, TokensView};
 use lucia_proto::base::code::ErrorBody;
@@ -72,6 +72,10 @@ fn forms() -> Vec<Sample> {
                 "signature": signature(),
                 "passkey": {"owner": ID, "confirmedBy": HASH, "credentialId": "AA=="},
             }),
+        ),
+        Sample::new::<DraftForm>(
+            "DraftForm",
+            json!({"kind": "ssh-key", "nodes": [ID], "body": "{}", "subject": "alice", "revision": 1}),
         ),
         Sample::new::<Draft>("Draft", json!({"intentJson": "{}", "body": "{}"})),
         Sample::new::<OrderSignature>("OrderSignature", json!({"owner": ID, "key": HASH, "signature": signature()})),

@@ -4,22 +4,27 @@
 //! all anew. Nothing here makes an order good.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lucia_people::audit::{AuditActor, AuditEntry};
-use lucia_people::owner_api::{DraftLine, DraftState, DraftView, DraftsView, GoneNode};
+use lucia_people::owner_api::{DraftForm, DraftLine, DraftState, DraftView, DraftsView, GoneNode};
 use lucia_people::why::Machine;
 use lucia_proto::base::acts::Act;
 use lucia_proto::base::bounded::Label;
 use lucia_proto::base::code::Code;
+use lucia_proto::base::digest::Digest;
 use lucia_proto::base::ids::NodeId;
 use lucia_proto::base::limits::{
     DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MAX, ORDER_AHEAD, ORDER_SIGNATURES_MAX, SIGNED_INTENT_MAX,
 };
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::files::journal::Event;
+use lucia_proto::node::challenge::Nonce;
 use lucia_proto::orders::owner::Role;
 use lucia_proto::orders::roster::VerifiedRoster;
-use lucia_proto::orders::{Actor, Draft, DraftError, Effect, OrderCode, OrderId, OrderSignature, Rule, SshKeys, Terms};
+use lucia_proto::orders::{
+    Actor, Body, Draft, DraftError, Effect, OrderCode, OrderHead, OrderId, OrderSignature, Rule, SshKeys, Terms,
+};
 use lucia_proto::pki::key::VerificationCode;
 
 use super::Orders;
@@ -31,6 +36,9 @@ use crate::parts::audit::{AuditedChange, By};
 use crate::parts::journal::removals;
 use crate::refusal::{Refusal, chain};
 use crate::store::drafts::DraftRow;
+
+/// How long what is drafted here and done once may be carried out: an owner with the page open signs soon.
+const DRAFTED_FOR: Duration = Duration::from_secs(12 * 3600);
 
 /// Room for two signatures beside an order.
 const SIGNATURES_ROOM: usize = 4096;
@@ -195,6 +203,33 @@ impl Orders {
             orders.write(new)?;
             Ok(answer)
         })
+    }
+
+    /// Makes a draft of what somebody means, and takes it.
+    ///
+    /// # Errors
+    /// As [`Self::add_draft`]; the operator owns no order.
+    pub fn make_draft(&self, form: DraftForm, by: &By) -> Result<DraftView, Refusal> {
+        let invalid = |message: &str| Refusal::new(Code::InvalidOnboardingRequest, message);
+        let By::Owner { id: owner, .. } = by else { return Err(invalid("An order is an owner's: sign in as one.")) };
+        let now = self.clock.now();
+        let terms = match (form.kind.is_state(), form.subject, form.revision) {
+            (true, Some(subject), Some(revision)) => Terms::State { subject, revision },
+            (false, None, None) => {
+                let mut nonce = [0; 32];
+                getrandom::fill(&mut nonce).map_err(Refusal::no_randomness)?;
+                Terms::Once { not_after: now.plus(DRAFTED_FOR), nonce: Nonce::from_bytes(&nonce) }
+            }
+            _ => return Err(invalid("subject, revision: both of a state, and neither of what is done once.")),
+        };
+        let DraftForm { kind, mut nodes, body, .. } = form;
+        nodes.sort();
+        let fleet = self.roster_or_none()?.roster().fleet;
+        let (owner, issued_at, body_sha256) = (owner.clone(), now, Digest::ZERO);
+        let head = OrderHead { kind, fleet, owner, nodes, body_sha256, issued_at, terms };
+        let draft = Body::parse(kind, &body).map_err(DraftError::Body).and_then(|body| Draft::new(head, &body));
+        let draft = draft.map_err(|error| unread(&Draft { intent_json: String::new(), body }, &error))?;
+        self.add_draft(draft, by)
     }
 
     /// Drafts, the newest first: at most a hundred, older than the one with the code `after`.

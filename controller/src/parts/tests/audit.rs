@@ -189,7 +189,7 @@ fn an_order_is_followed_from_its_draft_to_the_last_who_carried_it_out() {
     let outcome = Outcome { node_id: node.id().clone(), at: world.now(), refused: Some(OrderCode::NameDiffers) };
     let file = OrderAnswerFile { schema_version: Version, intent, outcome, message: "".parse().unwrap() };
     let path = world.file(&format!("nodes/owner-responses/intent-{intent}.json"));
-    super::bench::write(&path, &file.to_bytes().unwrap());
+    write(&path, &file.to_bytes().unwrap());
     world.parts.tick();
     world.parts.orders.drop_draft(&code, &alice).unwrap();
     let owner = AuditActor::Owner(fleet.alice.id.clone(), "alice".parse().unwrap());

@@ -9,11 +9,30 @@ use lucia_proto::base::limits::{DRAFTS_PER_ANSWER_MAX, DRAFTS_TOLD_PER_ANSWER_MA
 use lucia_proto::base::names::Hostname;
 use lucia_proto::base::time::UnixTime;
 use lucia_proto::orders::owner::OwnerId;
-use lucia_proto::orders::{Actor, Draft, OrderCode, OrderId, OrderKind, OrderSignature};
+use lucia_proto::orders::{Actor, Draft, OrderCode, OrderId, OrderKind, OrderSignature, Subject};
 use lucia_proto::pki::key::VerificationCode;
 
 /// Nodes that one sentence names at most; the others are counted.
 const GONE_NAMED: usize = 4;
+
+/// What is to be drafted for the person who asks: fleet, owner, time and nonce are the controller's to add. Nobody has signed
+/// anything by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DraftForm {
+    /// What is ordered.
+    pub kind: OrderKind,
+    /// Whom it is for.
+    pub nodes: Vec<NodeId>,
+    /// The order's body, as JSON.
+    pub body: String,
+    /// Of a kind that says how something is from now on: what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// And its revision, which rises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
 
 /// Where a draft stands. A closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
