@@ -1,7 +1,8 @@
 //! What the agent costs on a node: `lucia-qualification measure-agent`, for `make bench`.
 //!
 //! The node of the demo, with the agent of a release build under its real unit, and prometheus-node-exporter beside it,
-//! started before the first heartbeat that counts and asked for nothing: what it takes is what it takes idle.
+//! started before the first heartbeat that counts and asked for nothing meanwhile: what it has in memory is what it takes idle.
+//! Afterwards it is scraped, and the processor time of that is what a heartbeat is held against.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use crate::skip::workspace;
 const HEARTBEATS: usize = 10;
 /// From this one on the processor time counts: what the first needs once is no heartbeat's.
 const FIRST: usize = 2;
+/// Scrapes of the exporter that are measured.
+const SCRAPES: u64 = 8;
 
 /// The figures of one run.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +34,8 @@ pub struct Figures {
     pub cpu_micros_per_heartbeat: u64,
     /// What prometheus-node-exporter has in memory at the same moment; nothing where `make setup` could not get it.
     pub exporter_resident_bytes: Option<u64>,
+    /// What prometheus-node-exporter takes of processor time for one scrape.
+    pub exporter_cpu_micros_per_scrape: Option<u64>,
 }
 
 /// Brings a node up and measures its agent; about five minutes. The timeline is on the standard error.
@@ -53,14 +58,14 @@ fn figures(standing: &mut Standing, screen: &Screen) -> Result<Figures, DemoErro
     let agent = pid_of(node, "lucia-node-agent")?;
     let spent = cpu_nanos(node, agent)?.saturating_sub(before);
     let beats = u64::try_from(HEARTBEATS - FIRST).unwrap_or(1);
+    let resident_bytes = resident(node, agent)?;
+    let exporter = if exporter { Some(pid_of(node, EXPORTER)?) } else { None };
     Ok(Figures {
         binary_bytes: size.len(),
-        resident_bytes: resident(node, agent)?,
+        resident_bytes,
         cpu_micros_per_heartbeat: spent / beats / 1000,
-        exporter_resident_bytes: match exporter {
-            true => Some(resident(node, pid_of(node, EXPORTER)?)?),
-            false => None,
-        },
+        exporter_resident_bytes: exporter.map(|pid| resident(node, pid)).transpose()?,
+        exporter_cpu_micros_per_scrape: exporter.map(|pid| scraped(node, pid)).transpose()?,
     })
 }
 
@@ -87,6 +92,21 @@ fn start_exporter(node: &Node) -> Result<bool, DemoError> {
     copied.map_err(|err| DemoError::Place { path: program, err })?;
     on(node, &["systemd-run", "--quiet", "--unit", EXPORTER, &inside, "--web.listen-address=127.0.0.1:9100"])?;
     Ok(true)
+}
+
+/// Processor time of one scrape, once the first was answered.
+fn scraped(node: &Node, pid: u32) -> Result<u64, DemoError> {
+    let scrape = || {
+        let line =
+            "exec 3<>/dev/tcp/127.0.0.1/9100; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3 >/dev/null";
+        on(node, &["bash", "-c", line])
+    };
+    scrape()?;
+    let before = cpu_nanos(node, pid)?;
+    for _ in 0..SCRAPES {
+        scrape()?;
+    }
+    Ok(cpu_nanos(node, pid)?.saturating_sub(before) / SCRAPES / 1000)
 }
 
 /// The main process of a unit, as the node counts.
