@@ -216,7 +216,12 @@ async fn programs_of_two_versions_work_together_and_on_the_same_state() {
     if let Some(why) = jail::missing() {
         return skip("versions", why);
     }
-    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/before/debug");
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/before");
+    let before = built.join("debug");
+    if let Ok(why) = fs::read_to_string(built.join("absent")) {
+        eprintln!("there are no programs of 0.1 to run: {why}");
+        return;
+    }
     if !before.join(CONTROLLER).is_file() {
         return skip("versions", "the programs of 0.1 are not built; `qualification/before.sh` does it");
     }
