@@ -172,7 +172,7 @@ pub enum AnswerError {
     #[error("the answer's caPem is not a root")]
     Root(#[source] CertificateError),
     /// The leaf breaks a rule.
-    #[error("the answer's certificate is not this node's leaf")]
+    #[error("the answer's certificate is not this node's")]
     Certificate(#[source] CertificateError),
     /// The leaf does not chain to the root now.
     #[error("the answer's certificate does not chain to the root")]

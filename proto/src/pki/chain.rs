@@ -36,7 +36,7 @@ pub enum Usage {
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
     /// The leaf came without the authority that issued it.
-    #[error("the chain has {count} certificate(s); a leaf and its issuing CA are needed")]
+    #[error("the chain has {count} certificate(s); the certificate and its issuing CA are needed")]
     TooShort {
         /// Certificates that arrived.
         count: usize,
@@ -54,10 +54,10 @@ pub enum ChainError {
         not_after: UnixTime,
     },
     /// A certificate above the leaf may not issue.
-    #[error("a certificate above the leaf is not an authority")]
+    #[error("a certificate above the first is not an authority")]
     Issuer(#[source] CertificateError),
     /// The leaf is not for this usage.
-    #[error("the leaf is not for use as a server")]
+    #[error("the certificate is not for use as a server")]
     Usage,
     /// The root allows fewer authorities below it than the path has.
     #[error("the path is longer than the root allows, or does not go through an issuing CA")]

@@ -143,7 +143,7 @@ pub enum CaError {
     #[error("the CA is asked in the next turn")]
     NextTurn,
     /// The CA returned a leaf that breaks a rule; it was thrown away.
-    #[error("the CA returned a certificate that is not this node's leaf; it was thrown away")]
+    #[error("the CA returned a certificate that is not this node's; it was rejected")]
     Rules(#[source] CertificateError),
     /// The CA returned a leaf with another key; it was thrown away.
     #[error("the CA returned a certificate with another key than the one that asked; it was thrown away")]

@@ -358,7 +358,7 @@ impl Records {
     fn release(&mut self, at: UnixTime, node: &NodeNames, serial: &str) -> Result<(), &'static str> {
         let record = self.not_barred(node)?;
         if record.leaf.as_ref().is_none_or(|(newest, _)| newest != serial) {
-            return Err("a lapse of another leaf than the newest");
+            return Err("a lapse of another certificate than the newest");
         }
         (record.released, record.acted_at) = (Some((at, serial.to_owned())), Some(at));
         Ok(())
@@ -373,7 +373,7 @@ impl Records {
             return Err("a node is let in twice");
         }
         if self.former_owner_of(&names.hostname, at).is_some() {
-            return Err("a name that another node has a leaf under");
+            return Err("a name that another node has a certificate under");
         }
         Ok(())
     }
@@ -420,7 +420,7 @@ impl Records {
     ) -> Result<(), &'static str> {
         let record = self.not_barred(node)?;
         if record.suspended.is_some() {
-            return Err("a leaf for a suspended node");
+            return Err("a certificate for a suspended node");
         }
         record.leaf = Some((serial.to_owned(), not_after));
         record.address = address;
@@ -435,7 +435,7 @@ impl Records {
             return Err("a name is given twice");
         }
         if self.former_owner_of(new, at).is_some_and(|(owner, _)| *owner != node.node_id) {
-            return Err("a name that another node has a leaf under");
+            return Err("a name that another node has a certificate under");
         }
         let record = self.not_barred(node)?;
         if record.suspended.is_some() {
