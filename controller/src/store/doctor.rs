@@ -197,7 +197,8 @@ fn health(dir: &PrivateDir, file: &FileName) -> Health {
 const fn may_be_whole(error: &ReadError) -> bool {
     match error {
         ReadError::Refused { breach, .. } => !matches!(breach, RuleBreach::Kind { .. }),
-        ReadError::Failed { .. } => true,
+        // A later version wrote it: that version reads it.
+        ReadError::Failed { .. } | ReadError::Newer { .. } => true,
         _ => false,
     }
 }

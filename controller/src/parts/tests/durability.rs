@@ -100,7 +100,12 @@ fn f_10_what_is_not_a_whole_journal_stops_the_start() {
         assert!(text.contains("state.json") && text.contains("doctor"), "{name}: {text}");
         assert_eq!(std::fs::read(&path).ok(), before, "{name}: left as it is");
         let report = doctor(&world.config).unwrap();
-        assert!(!report.healthy && report.cures.iter().any(|cure| cure.contains("--restore 1")), "{name}: {report:?}");
+        let restores = report.cures.iter().any(|cure| cure.contains("--restore 1"));
+        // One of a later version is whole: nothing is to be put in its place.
+        assert!(!report.healthy && restores == (name != "version"), "{name}: {report:?}");
+        if name == "version" {
+            continue;
+        }
         if name == "link" {
             continue;
         }
