@@ -250,6 +250,7 @@ pub(super) fn finish_rekey(root: &Root) -> Result<(), Exit> {
         return Err(Exit::refused(text));
     }
     let machine_id = boot::machine_id(root)?;
+    policy::edit::lay(root)?;
     let Session { client, state, key, .. } = &mut session;
     let facts = rekey::finished(state, key, &grant, &machine_id)?;
     let kept = || Ok(facts.write(state).map(|()| facts.clone()).map_err(Failed::from)?);

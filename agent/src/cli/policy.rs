@@ -76,7 +76,7 @@ pub(super) fn run(root: &Root, verb: Verb) -> Result<(), Exit> {
 
 fn show(root: &Root, json: bool) -> Result<(), Exit> {
     let policy = policy::read(root);
-    // Whoever is not root cannot tell whether the agent trusts the file, and is told no rule.
+    // Only root can check that the agent would trust the file, so nobody else is shown rules.
     if let Some(error @ PolicyError::Untrusted(_)) = &policy.refused
         && !nix::unistd::geteuid().is_root()
     {

@@ -46,7 +46,8 @@ const BY_TURNS: u32 = 4;
 const RENAMING: Pace = Pace { base: Duration::from_secs(5), cap: Duration::from_secs(300), jitter: false };
 
 /// Why the daemon ends where nobody knows what the disk holds; its next start reads what is really there.
-const DOUBTFUL: &str = "the private directory cannot be trusted after a failed write; the daemon ends to read it anew";
+const DOUBTFUL: &str =
+    "the private directory cannot be trusted after a failed write; the daemon restarts to read what is on the disk";
 
 impl<T: Transport> CertificateLoop<T> {
     /// The loop of this identity; its certificate is known to the other loops from here on.

@@ -292,7 +292,10 @@ impl<T: Transport> HeartbeatLoop<T> {
                     sleep(pause).await;
                 }
                 Err(error) => {
-                    return Ended::Broke(format!("{}; the daemon ends to read it anew", crate::host::chain(&*error)));
+                    return Ended::Broke(format!(
+                        "{}; the daemon restarts to read what is on the disk",
+                        crate::host::chain(&*error)
+                    ));
                 }
             }
         }

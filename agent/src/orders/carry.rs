@@ -43,7 +43,7 @@ pub enum NotDone {
     FormerStart,
     /// The machine does not call itself what the order says.
     #[error(
-        "the machine does not call itself {0}; write that into /etc/hostname (hostnamectl set-hostname {0}) and order it anew"
+        "the machine does not call itself {0}; run `hostnamectl set-hostname {0}` on it, then sign the order again"
     )]
     MachineName(Hostname),
     /// The node has a name that the order does not know.

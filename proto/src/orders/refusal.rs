@@ -50,8 +50,8 @@ codes! {
     KindElsewhere = "kind_elsewhere", "nothing here: it is carried out by somebody else";
     /// The policy of the node or of the roster forbids the kind.
     KindForbidden = "kind_forbidden",
-        "allow the kind in /etc/lucia/agent-policy.toml on that machine, or in the roster's policy on the worker's host, then \
-         draft it anew";
+        "allow the kind on that node (lucia-node-agent policy allow KIND), or in the roster's policy on the worker's host, then \
+         draft it again";
     /// The policy asks for a second owner.
     SecondOwnerNeeded = "second_owner_needed", "let another owner sign the same draft: luciactl sign CODE";
     /// It is for another fleet.

@@ -62,23 +62,39 @@ pub fn check(text: &str) -> Result<(), PolicyError> {
 /// # Errors
 /// Any [`EditError`]; the file is then as it was.
 pub fn set(root: &Root, kind: OrderKind, rule: Rule) -> Result<(), EditError> {
+    rewrite(root, |held| {
+        let text = held.unwrap_or_else(|| allowing(BEFORE_FEATURES.into_iter()));
+        let before = super::parse(&text)?;
+        match super::known(before.clone()).refused {
+            // What it says of kinds of a later agent stays as it is.
+            None | Some(Later { .. }) => {}
+            Some(error) => return Err(error.into()),
+        }
+        let edited = edit(&text, kind, rule);
+        if super::parse(&edited).ok() != Some(before.with(kind, rule)) {
+            let what = format!("/etc/lucia/{NAME} has no plain line for {}; edit it by hand", kind.as_str());
+            return Err(Failed::new(what).into());
+        }
+        Ok(Some(edited))
+    })
+}
+
+/// Lays the policy of this version on a machine that joins as it runs, unless it has one.
+///
+/// # Errors
+/// Any [`EditError`]; nothing is laid then.
+pub fn lay(root: &Root) -> Result<(), EditError> {
+    rewrite(root, |held| Ok(held.is_none().then(default_text)))
+}
+
+/// Replaces the file by what `to` makes of it, while nobody else of the agent writes it.
+fn rewrite(root: &Root, to: impl FnOnce(Option<String>) -> Result<Option<String>, EditError>) -> Result<(), EditError> {
     let dir = etc::settings(root).or_failed(UNCHANGED)?;
     let lock = File::open(dir.path()).or_failed(UNCHANGED)?;
     lock.lock().or_failed(UNCHANGED)?;
-    let text = super::text(root)?.unwrap_or_else(|| allowing(BEFORE_FEATURES.into_iter()));
-    let before = super::parse(&text)?;
-    match super::known(before.clone()).refused {
-        // What it says of kinds of a later agent stays as it is.
-        None | Some(Later { .. }) => {}
-        Some(error) => return Err(error.into()),
-    }
-    let edited = edit(&text, kind, rule);
-    if super::parse(&edited).ok() != Some(before.with(kind, rule)) {
-        let what = format!("/etc/lucia/{NAME} has no plain line for {}; edit it by hand", kind.as_str());
-        return Err(Failed::new(what).into());
-    }
+    let Some(text) = to(super::text(root)?)? else { return Ok(()) };
     let name = FileName::new(NAME).or_failed(UNCHANGED)?;
-    Ok(dir.replace(&name, edited.as_bytes(), MODE).or_failed(UNCHANGED)?)
+    Ok(dir.replace(&name, text.as_bytes(), MODE).or_failed(UNCHANGED)?)
 }
 
 /// The text with the line of `kind` changed, or one more at its end.
@@ -131,6 +147,13 @@ mod tests {
         assert!(laid.refused.is_none());
         assert!(laid.in_force().all(|one| one.rule == Rule::Allow && one.from == RuleSource::File));
         assert!(check(&default_text()).is_ok());
+        // A machine that joins as it runs gets the same, and keeps what it has.
+        std::fs::remove_file(scratch.root().join(PATH)).unwrap();
+        lay(&scratch.root()).unwrap();
+        assert_eq!(text(&scratch), default_text());
+        scratch.put(PATH, "ssh-key = \"forbid\"\n");
+        lay(&scratch.root()).unwrap();
+        assert_eq!(text(&scratch), "ssh-key = \"forbid\"\n");
         for bad in
             ["ssh-key = 1", "exec = \"forbid\"", "default = \"allow\"\nexec = \"allow\"", &"#".repeat(16 * 1024 + 1)]
         {
