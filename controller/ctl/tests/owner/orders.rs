@@ -14,7 +14,7 @@ use lucia_proto::orders::{Body, Decision, Draft, OrderKind, OrderSignature, Rule
 use lucia_proto::test_support::{OrderWorld, TestNode, key};
 use serde::de::DeserializeOwned;
 
-use crate::server::{AGENTS, Asked, By, Server, Step, get, stale, step};
+use crate::server::{AGENTS, Asked, By, Server, Step, get, refusal, stale, step};
 use crate::site::{Site, ended, refusal_code, roster, said, world};
 
 const SIGN: &str = "POST /api/host/orders/*/signatures";
@@ -433,6 +433,23 @@ fn what_is_decided_about_a_node_is_an_order() {
     server.done();
     let server = Server::new(world.clone(), vec![who(&world), nodes(&world), node(&world, "", "")]);
     Site::alice(&world, server.port).refused(&split, 1, "not_frozen");
+    server.done();
+}
+
+// spec: VE-406
+#[test]
+fn where_the_agent_or_the_controller_is_of_the_version_before_a_rename_is_the_call_of_before() {
+    let world = world();
+    let name = world.node.hostname.to_string();
+    let line = format!("POST /api/host/nodes/{}/rename", world.node.node_id);
+    let refused = refusal("invalid_onboarding_request");
+    let renamed = step(line, By::Alice, move |_, asked| {
+        assert_eq!(asked.body, r#"{"hostname":"web-2"}"#);
+        (400, refused)
+    });
+    // The controller has no call that tells of agents, so no order is drafted; it was asked, and said no.
+    let server = Server::new(world.clone(), vec![who(&world), nodes(&world), nodes(&world), renamed]);
+    Site::alice(&world, server.port).refused(&["rename", &name, "web-2", "--yes"], 1, "invalid_onboarding_request");
     server.done();
 }
 
